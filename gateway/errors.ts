@@ -1,0 +1,120 @@
+/** The catalogue of every answer the gateway gives by itself: code, status, sentence, and what to do. */
+
+const IANA = 'https://iana.org/assignments/http-problem-types#'
+
+interface Entry {
+  readonly status: number
+  readonly title: string
+  readonly detail: string
+  /** Problem type URI (RFC 9457); `about:blank` when the status says it all. */
+  readonly type?: string
+  readonly retryAfter?: number
+}
+
+export const CATALOGUE = {
+  'quota-exceeded': {
+    status: 429,
+    title: 'Request quota exceeded',
+    detail: 'A limit of this project is used up. Wait for the seconds in Retry-After, then try again.',
+    type: `${IANA}quota-exceeded`,
+  },
+  'limiter-unavailable': {
+    status: 503,
+    title: 'Temporarily unable to count requests',
+    detail: 'This route may only be used while its limit can be counted. Try again shortly.',
+    type: `${IANA}temporary-reduced-capacity`,
+    retryAfter: 1,
+  },
+  'bad-request': { status: 400, title: 'Malformed request', detail: 'The request is not valid HTTP/1.1.' },
+  'bad-target': {
+    status: 400,
+    title: 'Ambiguous request target',
+    detail:
+      'The path holds a malformed escape, an escaped slash, a backslash or a control character. Send it in its plain form.',
+  },
+  'bad-host': { status: 400, title: 'Invalid Host', detail: 'Send exactly one valid Host field.' },
+  'bad-framing': {
+    status: 400,
+    title: 'Ambiguous message framing',
+    detail: 'Send either Content-Length or Transfer-Encoding: chunked, once and valid.',
+  },
+  'bad-upgrade': {
+    status: 400,
+    title: 'Unsupported upgrade',
+    detail: 'Only upgrades to websocket by GET are served.',
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'Method not allowed',
+    detail: 'TRACE and CONNECT are not served here.',
+  },
+  'request-timeout': {
+    status: 408,
+    title: 'Request timed out',
+    detail: 'The request head did not arrive in time.',
+  },
+  'header-too-large': {
+    status: 431,
+    title: 'Request header too large',
+    detail: 'Send fewer or shorter header fields.',
+  },
+  'unknown-project': {
+    status: 404,
+    title: 'Unknown project',
+    detail: 'No project is configured for this host or credential.',
+  },
+  'no-route': { status: 404, title: 'No route', detail: 'No upstream is configured for this path.' },
+  'upstream-unreachable': {
+    status: 502,
+    title: 'Upstream unreachable',
+    detail: 'The service behind this route could not be reached.',
+  },
+  'upstream-invalid': {
+    status: 502,
+    title: 'Invalid upstream answer',
+    detail: 'The service behind this route gave an answer that is not valid HTTP.',
+  },
+  'upstream-timeout': {
+    status: 504,
+    title: 'Upstream timed out',
+    detail: 'The service behind this route did not answer in time.',
+  },
+  internal: {
+    status: 500,
+    title: 'Internal error',
+    detail: 'The gateway failed on this request. The log has the request id.',
+  },
+} as const satisfies Record<string, Entry>
+
+export type ErrorCode = keyof typeof CATALOGUE
+
+/** A failure the client should hear about; everything else becomes `internal`. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  constructor(code: ErrorCode, options?: { detail?: string; cause?: unknown }) {
+    super(options?.detail ?? CATALOGUE[code].detail, { cause: options?.cause })
+    this.code = code
+  }
+}
+
+export interface Problem {
+  readonly type: string
+  readonly title: string
+  readonly status: number
+  readonly detail: string
+  readonly code: ErrorCode
+  readonly instance: string
+}
+
+/** The problem+json body of an answer of our own (RFC 9457); names no upstream address. */
+export function problem(code: ErrorCode, requestId: string, detail?: string): Problem {
+  const entry: Entry = CATALOGUE[code]
+  return {
+    type: entry.type ?? 'about:blank',
+    title: entry.title,
+    status: entry.status,
+    detail: detail ?? entry.detail,
+    code,
+    instance: `urn:uuid:${requestId}`,
+  }
+}

@@ -1,0 +1,66 @@
+/** What a plugin is: name, schema, create, close (design section 3). The package's public entry. */
+import type { Static, TSchema } from 'typebox'
+import type { Check, Demand, Facts, Finished, Log, Project } from './types.js'
+
+export type { Check, Demand, Facts, Finished, Log, Project, Rule, Window } from './types.js'
+
+/** What the gateway lends a plugin. */
+export interface Tools {
+  readonly log: Log
+  /** The configured projects, for identifiers. */
+  readonly projects: readonly KnownProject[]
+}
+
+/** A project as `projects.yaml` lists it, with what identifies it. */
+export interface KnownProject extends Project {
+  readonly hosts: readonly string[]
+  readonly paths: readonly string[]
+  /** SHA-256 of each API key, in lower-case hex. */
+  readonly apiKeyHashes: readonly string[]
+}
+
+/** Says who is calling; undefined passes the question to the next identifier. */
+export interface Identifier {
+  identify(facts: Facts): Project | undefined
+  close?(): Promise<void>
+}
+
+/** Says what a check wants counted. The gateway counts all demands of a request in one step. */
+export interface Limiter<Config> {
+  demand(check: Check<Config>): Demand
+  close?(): Promise<void>
+}
+
+/** Watches finished requests; it cannot change them. */
+export interface Observer {
+  finished(event: Finished): void
+  close?(): Promise<void>
+}
+
+interface Base<Schema extends TSchema> {
+  readonly name: string
+  /** What may be written in YAML; joins the config schema, so `check` and the editor know it. */
+  readonly schema: Schema
+}
+export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
+  readonly kind: 'identify'
+  create(config: Static<S>, tools: Tools): Identifier
+}
+/** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */
+export type LimitPlugin<S extends TSchema = TSchema> = Base<S> & {
+  readonly kind: 'limit'
+  create(tools: Tools): Limiter<Static<S>>
+}
+export type ObservePlugin<S extends TSchema = TSchema> = Base<S> & {
+  readonly kind: 'observe'
+  create(config: Static<S>, tools: Tools): Observer
+}
+export type Plugin = IdentifyPlugin | LimitPlugin | ObservePlugin
+
+/** Returns its argument; exists so that TypeScript infers `config` from `schema`. `create` must do no traffic. */
+export function definePlugin<S extends TSchema>(plugin: IdentifyPlugin<S>): IdentifyPlugin<S>
+export function definePlugin<S extends TSchema>(plugin: LimitPlugin<S>): LimitPlugin<S>
+export function definePlugin<S extends TSchema>(plugin: ObservePlugin<S>): ObservePlugin<S>
+export function definePlugin(plugin: Plugin): Plugin {
+  return plugin
+}

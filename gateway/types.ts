@@ -1,0 +1,165 @@
+/** The words of the house (design section 1). Types only: every room may import this file, it imports nothing. */
+
+export type Plan = 'developer' | 'production' | 'essential' | 'growth' | 'scale' | 'enterprise'
+export type Environment = 'development' | 'staging' | 'production'
+export type Mode = 'enforce' | 'report-only'
+/** What a rule does while the counter store is away. */
+export type OnStoreError = 'local' | 'open' | 'closed'
+/** What a rule does when a part of its key is absent from the request. */
+export type Missing = 'skip' | 'shared' | 'deny'
+
+/** What is known of a request before its body. Plain data: no socket, no response. */
+export interface Facts {
+  /** Request id, also sent to the upstream as `x-sluice-request-id`. */
+  readonly id: string
+  readonly method: string
+  /** Normal form of the path: what is matched is what is forwarded. */
+  readonly path: string
+  /** Raw query with its `?`, or ''. */
+  readonly query: string
+  /** Authority of the request, lower-cased, without the port. */
+  readonly host: string
+  /** Client address behind trusted hops; IPv4-mapped addresses are folded to IPv4. */
+  readonly client: string
+  /** What `client` is counted by: the IPv4 address, or the IPv6 /64. */
+  readonly network: string
+  /** True when the TCP peer is a trusted proxy, so its identity headers count. */
+  readonly trusted: boolean
+  /** TLS fingerprints, only from a trusted hop. */
+  readonly ja3?: string | undefined
+  readonly ja4?: string | undefined
+  /** True when the request carries credentials (`Authorization` or a session cookie). */
+  readonly authenticated: boolean
+  /** A header's value by lower-case name; repeated headers are joined with `, `. */
+  header(name: string): string | undefined
+}
+
+export interface Project {
+  readonly id: string
+  readonly plan: Plan
+  readonly environment: Environment
+}
+
+/** Where in the policy files something was written. */
+export interface Source {
+  readonly file: string
+  readonly line: number
+}
+
+/** The parts a counter's key is made of (design section 8). */
+export type KeyPart =
+  | 'project'
+  | 'path'
+  | 'full-path'
+  | 'email-or-flow'
+  | 'client-ip'
+  | 'ja3'
+  | 'ja4'
+  | 'auth'
+  | 'method'
+  | `header:${string}`
+
+/** One thing to check. `config` belongs to the limit plugin named by `kind`. */
+export interface Rule<Config = unknown> {
+  /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
+  readonly id: string
+  readonly kind: string
+  readonly mode: Mode
+  readonly key: readonly KeyPart[]
+  readonly missing: Missing
+  readonly onStoreError: OnStoreError
+  readonly config: Config
+  readonly source: Source
+}
+
+/** What the matcher found for one request: the pattern's text is the bounded `route` of logs. */
+export interface Matched {
+  readonly rule: Rule
+  readonly route: string
+}
+
+/** One question to a limiter: may `key` spend under `rule`? */
+export interface Check<Config = unknown> {
+  readonly rule: Rule<Config>
+  readonly key: string
+}
+
+/** A length of time with a quota. */
+export interface Window {
+  /** `burst` or `sustained`; the policy's name in answers is `<rule>.<window>`. */
+  readonly name: string
+  readonly quota: number
+  readonly ms: number
+}
+
+/** What a limiter wants counted. All demands of a request are taken together, or none. */
+export type Demand =
+  | { readonly kind: 'windows'; readonly windows: readonly Window[] }
+  | { readonly kind: 'slots'; readonly max: number; readonly ttlMs: number }
+
+/** Who answered: Redis, this process by choice, this process in Redis's stead, or nobody. */
+export type StoreName = 'redis' | 'memory' | 'local' | 'none'
+
+/** One policy's state after the decision. */
+export interface Reading {
+  /** Name in answers: `<bucket>.burst`, or the rule's id for slots. */
+  readonly policy: string
+  readonly quota: number
+  /** Window length in ms; absent for slots, which count concurrent requests. */
+  readonly windowMs?: number | undefined
+  /** Spent, this request included when it was admitted. Absent when nobody could count. */
+  readonly used?: number | undefined
+  /** Until more quota comes back; on refusal until this request could pass. */
+  readonly resetMs: number
+  readonly violated: boolean
+}
+
+/** A rule's answer. */
+export interface Outcome {
+  readonly rule: Rule
+  readonly route: string
+  /** The key that was counted by; hashed before it reaches a log. */
+  readonly key: string
+  readonly result: 'allowed' | 'limited' | 'unavailable'
+  readonly store: StoreName
+  readonly readings: readonly Reading[]
+}
+
+/** The request's answer. Report-only outcomes stand apart and never make `allowed` false. */
+export interface Verdict {
+  readonly allowed: boolean
+  readonly outcomes: readonly Outcome[]
+  readonly reportOnly: readonly Outcome[]
+  /** True while the request holds a slot of an enforced in-flight rule. */
+  readonly holdsSlot: boolean
+  /** Gives back every slot; safe to call more than once. */
+  release(): void
+}
+
+/** Who sent the answer the client saw. */
+export type AnswerSource = 'upstream' | 'gateway'
+
+/** What an observer hears about a finished request. */
+export interface Finished {
+  readonly facts: Facts
+  readonly project: Project | undefined
+  readonly upstream: string
+  readonly verdict: Verdict | undefined
+  /** Revision of the policy the request was judged by. */
+  readonly revision: string
+  /** Status sent to the client; 0 when it left before one was sent. */
+  readonly status: number
+  readonly source: AnswerSource
+  /** Wall-clock start, ms since the epoch. */
+  readonly startedAt: number
+  readonly durationMs: number
+  /** Time spent on the decision, in microseconds. */
+  readonly limiterUs: number
+}
+
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
