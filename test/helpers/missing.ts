@@ -4,5 +4,5 @@ import type { Test } from 'tap'
 export function reportMissing(t: Test, server: string, remedy: string): void {
   const sentence = `${server} is missing: ${remedy}`
   if (process.env.CI === 'true') t.fail(sentence)
-  else t.pass(sentence, { skip: sentence })
+  else t.pass(sentence, { skip: true })
 }
