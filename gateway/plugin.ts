@@ -2,6 +2,7 @@
 import type { Static, TSchema } from 'typebox'
 import type { Check, Demand, Facts, Finished, Log, Project } from './types.js'
 
+export { Duration } from '../config/duration.js'
 export type { Check, Demand, Facts, Finished, Log, Project, Rule, Window } from './types.js'
 
 /** What the gateway lends a plugin. */

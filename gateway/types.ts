@@ -108,7 +108,9 @@ export interface Reading {
   /** Window length in ms; absent for slots, which count concurrent requests. */
   readonly windowMs?: number | undefined
   /** Spent, this request included when it was admitted. Absent when nobody could count. */
-  readonly used?: number | undefined
+  readonly used: number | undefined
+  /** What is left of the quota, or of this instance's share of it while Redis is away. */
+  readonly left: number | undefined
   /** Until more quota comes back; on refusal until this request could pass. */
   readonly resetMs: number
   readonly violated: boolean

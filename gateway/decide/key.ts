@@ -1,0 +1,62 @@
+/** What a counter is counted by: the parts of a rule's key, joined so that no two keys can be mistaken for one another. */
+import { createHash } from 'node:crypto'
+import type { Facts, KeyPart, Project, Rule } from '../types.js'
+
+/** A request as far as keys need it. */
+export interface Keyed {
+  readonly facts: Facts
+  readonly project: Project
+  /** The matched pattern's text. */
+  readonly route: string
+  /** Keyed hash of the e-mail, or the flow id, once it is known. */
+  readonly emailOrFlow: string | undefined
+}
+
+const LONGEST_KEY = 200
+
+/**
+ * The full counter key of a rule, such as `sluice:{acme}:e:identities-write:17:/admin/identities`.
+ * The hash tag is the project, so all counters of a project live in one Redis Cluster slot. Report-only rules have a
+ * key space of their own. The rule's id stands in it, the policy's revision does not: an edit elsewhere resets nothing.
+ *
+ * @returns undefined when a part is absent and the rule does not share one counter between such requests
+ */
+export function counterKey(rule: Rule, request: Keyed): string | undefined {
+  let tag = rule.id
+  let rest = ''
+  for (const part of rule.key) {
+    const value = partValue(part, request)
+    if (value === undefined && rule.missing !== 'shared') return undefined
+    if (part === 'project') tag = request.project.id
+    else rest += value === undefined ? ':-' : `:${value.length}:${value}`
+  }
+  const space = rule.mode === 'enforce' ? 'e' : 'r'
+  if (rest.length > LONGEST_KEY) rest = `:${createHash('sha256').update(rest).digest('base64url')}`
+  return `sluice:{${tag}}:${space}:${rule.id}${rest}`
+}
+
+/** The values of one request by key part; undefined means absent. An empty value counts as absent. */
+function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed): string | undefined {
+  switch (part) {
+    case 'project':
+      return project.id
+    case 'path':
+      return route.slice(route.indexOf('/'))
+    case 'full-path':
+      return facts.path.length > 1 && facts.path.endsWith('/') ? facts.path.slice(0, -1) : facts.path
+    case 'email-or-flow':
+      return emailOrFlow
+    case 'client-ip':
+      return facts.network
+    case 'ja3':
+      return facts.ja3
+    case 'ja4':
+      return facts.ja4
+    case 'auth':
+      return facts.authenticated ? 'authenticated' : 'anonymous'
+    case 'method':
+      return facts.method
+    default:
+      return facts.header(part.slice('header:'.length)) || undefined
+  }
+}

@@ -1,0 +1,17 @@
+-- Renews one slot, but only while it is still held: a slot that ran out may belong to another by now.
+--
+-- KEYS  1: the slot set
+-- ARGV  1: holder, 2: ttl in microseconds
+-- Returns 1 when renewed, 0 when the slot was gone
+--
+-- Atomic because a slot must not run out between the look and the renewal.
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not score or tonumber(score) <= now then
+  return 0
+end
+redis.call('ZADD', KEYS[1], 'XX', now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[2] / 1000))
+return 1

@@ -1,0 +1,135 @@
+/** Counters in Redis: one script call per request. The home file of ioredis. */
+import { readFileSync } from 'node:fs'
+import { Redis, type Result } from 'ioredis'
+import type { Log } from '../../types.js'
+import { type Answer, type Ask, type Count, counted, type RemoteStore, SLOT_RETRY_MS } from './store.js'
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
+    renew(key: string, holder: string, ttlUs: number): Result<number, Context>
+  }
+}
+
+/** A slot of ours, renewed while its request lives. */
+interface Hold {
+  readonly key: string
+  readonly holder: string
+  readonly ttlMs: number
+  renewAt: number
+}
+
+const RENEWAL_TICK_MS = 250
+const PING_PATIENCE_MS = 1000
+
+export interface RedisStoreOptions {
+  readonly url: string
+  readonly log: Log
+  /** Microseconds; for tests in virtual time. Unset means Redis's own clock. */
+  readonly clock?: () => number
+}
+
+export class RedisStore implements RemoteStore {
+  readonly #redis: Redis
+  readonly #clock: (() => number) | undefined
+  readonly #log: Log
+  readonly #holds = new Set<Hold>()
+  readonly #renewals: NodeJS.Timeout
+
+  constructor({ url, log, clock }: RedisStoreOptions) {
+    this.#log = log
+    this.#clock = clock
+    this.#redis = connect(url, log)
+    this.#renewals = setInterval(() => this.#renewDue(), RENEWAL_TICK_MS).unref()
+  }
+
+  async take(asks: readonly Ask[], holder: string): Promise<Answer[]> {
+    const keys = asks.map(ask => ask.key)
+    const args = asks.flatMap(argsOf)
+    const result = await this.#redis.take(keys.length, ...keys, this.#clock?.() ?? '', holder, ...args)
+    const reader = result[Symbol.iterator]()
+    return asks.map(ask => this.#answer(ask, holder, () => reader.next().value as number))
+  }
+
+  /** Rejects when Redis does not answer; a connection that swallows bytes is given up for a new one. */
+  async ping(): Promise<void> {
+    const timer = setTimeout(() => this.#redis.disconnect(true), PING_PATIENCE_MS)
+    try {
+      await this.#redis.ping()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#renewals)
+    this.#redis.disconnect()
+  }
+
+  #answer(ask: Ask, holder: string, next: () => number): Answer {
+    const granted = next() === 1
+    const { demand } = ask
+    const quotas = demand.kind === 'windows' ? demand.windows.map(window => window.quota) : [demand.max]
+    const counts = quotas.map((quota): Count => {
+      const used = next()
+      const violated = next() === 1
+      const resetMs = next() / 1000
+      return counted(quota, used, violated, demand.kind === 'slots' ? SLOT_RETRY_MS : resetMs)
+    })
+    const release = granted ? this.#hold(ask, holder) : undefined
+    return { granted, unavailable: false, store: 'redis', counts, release }
+  }
+
+  #hold(ask: Ask, holder: string): (() => void) | undefined {
+    if (ask.demand.kind !== 'slots') return undefined
+    const { ttlMs } = ask.demand
+    const hold: Hold = { key: ask.key, holder, ttlMs, renewAt: performance.now() + ttlMs / 3 }
+    this.#holds.add(hold)
+    return () => {
+      if (!this.#holds.delete(hold)) return
+      // A release that is lost heals by itself when the slot's TTL ends.
+      this.#redis.zrem(ask.key, holder).catch(error => this.#log.debug({ err: error }, 'slot not released'))
+    }
+  }
+
+  #renewDue(): void {
+    const now = performance.now()
+    for (const hold of this.#holds) {
+      if (hold.renewAt > now) continue
+      hold.renewAt = now + hold.ttlMs / 3
+      this.#redis
+        .renew(hold.key, hold.holder, hold.ttlMs * 1000)
+        .catch(error => this.#log.debug({ err: error }, 'slot not renewed'))
+    }
+  }
+}
+
+function argsOf({ demand, group }: Ask): (string | number)[] {
+  if (demand.kind === 'slots') return [group, 's', 2, demand.max, demand.ttlMs * 1000]
+  const values = demand.windows.flatMap(({ quota, ms }) => [quota, ms * 1000])
+  return [group, 'w', values.length, ...values]
+}
+
+/**
+ * Nothing is queued or sent again while Redis is away: a late burst of charges would be worse than none.
+ * The connection comes back by itself, also when Redis was down at the start.
+ */
+function connect(url: string, log: Log): Redis {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 1000,
+    retryStrategy: attempt => Math.min(50 * 2 ** Math.min(attempt, 6), 1000),
+  })
+  redis.defineCommand('take', { lua: script('take') })
+  redis.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
+  redis.on('error', error => log.debug({ err: error }, 'redis connection'))
+  redis.connect().catch(error => log.debug({ err: error }, 'redis connection'))
+  return redis
+}
+
+function script(name: string): string {
+  return readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')
+}

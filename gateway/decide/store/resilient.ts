@@ -1,0 +1,128 @@
+/**
+ * A remote store that may be away: each rule then goes on as its `onStoreError` says (design section 5, 'Redis away').
+ * A hard deadline bounds what a request waits; a breaker makes a dead Redis cost nothing per request.
+ */
+import type { Demand } from '../../types.js'
+import type { Answer, Ask, CounterStore, RemoteStore } from './store.js'
+
+/** Failures in a row that open the breaker, and how often Redis is asked whether it is back. */
+const FAILURES_TO_OPEN = 3
+const PROBE_EVERY_MS = 250
+
+export interface ResilientOptions {
+  readonly remote: RemoteStore
+  /** Counts here in Redis's stead. */
+  readonly local: CounterStore
+  readonly deadlineMs: number
+  /** Gateways that share the quota: each may spend its part while Redis is away. */
+  readonly instances: number
+  /** Called on each failed call. */
+  onFailure(error: unknown): void
+  /** Called when the breaker opens and when Redis is back. */
+  onChange(away: boolean): void
+}
+
+export class ResilientStore implements CounterStore {
+  readonly #options: ResilientOptions
+  #failures = 0
+  #probe: NodeJS.Timeout | undefined
+  #asking = false
+
+  constructor(options: ResilientOptions) {
+    this.#options = options
+  }
+
+  take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    if (this.#probe !== undefined) return this.#standIn(asks, holder)
+    return new Promise(resolve => {
+      let waiting = true
+      const giveUp = (error: unknown) => {
+        if (!waiting) return
+        waiting = false
+        this.#failed(error)
+        resolve(this.#standIn(asks, holder))
+      }
+      // The deadline measures Redis, not our own event loop: replies that already arrived are read before giving up.
+      const timer = setTimeout(() => {
+        setImmediate(giveUp, new Error(`no answer within ${this.#options.deadlineMs} ms`))
+      }, this.#options.deadlineMs)
+      this.#options.remote.take(asks, holder).then(
+        answers => {
+          clearTimeout(timer)
+          if (waiting) {
+            waiting = false
+            this.#failures = 0
+            resolve(answers)
+          } else {
+            for (const answer of answers) answer.release?.()
+          }
+        },
+        error => {
+          clearTimeout(timer)
+          giveUp(error)
+        },
+      )
+    })
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#probe)
+    await Promise.all([this.#options.remote.close(), this.#options.local.close()])
+  }
+
+  #failed(error: unknown): void {
+    this.#options.onFailure(error)
+    this.#failures += 1
+    if (this.#failures < FAILURES_TO_OPEN || this.#probe !== undefined) return
+    this.#probe = setInterval(() => this.#ask(), PROBE_EVERY_MS).unref()
+    this.#options.onChange(true)
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#asking) return
+    this.#asking = true
+    const sentAt = performance.now()
+    const answered = await this.#options.remote.ping().then(
+      () => true,
+      () => false,
+    )
+    this.#asking = false
+    // A Redis that answers later than the deadline would only open the breaker again.
+    if (!answered || performance.now() - sentAt > this.#options.deadlineMs) return
+    clearInterval(this.#probe)
+    this.#probe = undefined
+    this.#failures = 0
+    this.#options.onChange(false)
+  }
+
+  #standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    const closed = new Set(asks.filter(ask => ask.onStoreError === 'closed').map(ask => ask.group))
+    const counted = asks.filter(ask => ask.onStoreError === 'local' && !closed.has(ask.group))
+    const shares = counted.map(ask => ({ ...ask, demand: shareOf(ask.demand, this.#options.instances) }))
+    const merge = (answers: Answer[]) => {
+      const refused = new Set(counted.filter((_, i) => !answers[i]?.granted).map(ask => ask.group))
+      const next = answers[Symbol.iterator]()
+      return asks.map((ask): Answer => {
+        if (counted.includes(ask)) return next.next().value as Answer
+        const granted = !closed.has(ask.group) && !refused.has(ask.group)
+        return uncounted(ask, granted)
+      })
+    }
+    const answers = this.#options.local.take(shares, holder)
+    return answers instanceof Promise ? answers.then(merge) : merge(answers)
+  }
+}
+
+function uncounted(ask: Ask, granted: boolean): Answer {
+  const unavailable = ask.onStoreError === 'closed'
+  const count = { used: undefined, left: undefined, violated: false, resetMs: 0 }
+  const counts = ask.demand.kind === 'windows' ? ask.demand.windows.map(() => count) : [count]
+  return { granted, unavailable, store: 'none', counts }
+}
+
+/** This instance's part of a demand, at least one. */
+function shareOf(demand: Demand, instances: number): Demand {
+  const part = (whole: number) => Math.max(1, Math.floor(whole / instances))
+  if (demand.kind === 'slots') return { ...demand, max: part(demand.max) }
+  return { ...demand, windows: demand.windows.map(window => ({ ...window, quota: part(window.quota) })) }
+}

@@ -1,0 +1,58 @@
+/** The storage seam: one small interface that is asked for all limits of a request at once. */
+import type { Demand, OnStoreError, StoreName } from '../../types.js'
+
+/** One thing to count. */
+export interface Ask {
+  /** Full counter key, hash tag included. */
+  readonly key: string
+  readonly demand: Demand
+  /** Asks of one group are granted together or not at all. Group 0 is the enforced verdict; each report-only rule is its own. */
+  readonly group: number
+  readonly onStoreError: OnStoreError
+}
+
+/** The state of one window, or of the slots. */
+export interface Count {
+  /** Spent or held, this request included when it was granted; undefined when nobody could count. */
+  readonly used: number | undefined
+  /** Left of the quota that was asked for. */
+  readonly left: number | undefined
+  readonly violated: boolean
+  /** Until more quota comes back, or until this request could pass. */
+  readonly resetMs: number
+}
+
+export interface Answer {
+  /** True when the whole group was granted. */
+  readonly granted: boolean
+  /** True when the store is away and the rule says closed. */
+  readonly unavailable: boolean
+  readonly store: StoreName
+  /** One per window, or one for slots. */
+  readonly counts: readonly Count[]
+  /** Gives a slot back; safe to call twice. Present when a slot was taken. */
+  readonly release?: (() => void) | undefined
+}
+
+export interface CounterStore {
+  /**
+   * Reads every ask, then charges each group whole or not at all; a refused group consumes nothing.
+   * Answers stand in the order of the asks. A promise only when the store is remote.
+   */
+  take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
+  close(): Promise<void>
+}
+
+/** A store over the network; `take` rejects when it cannot be reached. */
+export interface RemoteStore extends CounterStore {
+  take(asks: readonly Ask[], holder: string): Promise<Answer[]>
+  ping(): Promise<void>
+}
+
+/** A count whose numbers the store knows. */
+export function counted(quota: number, used: number, violated: boolean, resetMs: number): Count {
+  return { used, left: Math.max(0, quota - used), violated, resetMs }
+}
+
+/** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */
+export const SLOT_RETRY_MS = 1000

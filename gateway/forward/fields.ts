@@ -1,0 +1,91 @@
+/** The rate-limit fields of an answer (design section 6; draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
+import type { Outcome, Reading, Rule, Verdict } from '../types.js'
+
+export type Families = 'both' | 'ietf' | 'x' | 'none'
+
+/** Fields of ours: an upstream's own of these names are replaced, so the answer never looks looser than the limit. */
+export const RATE_LIMIT_FIELDS: readonly string[] = [
+  'RateLimit-Policy',
+  'RateLimit',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+]
+
+const EXPOSED = [...RATE_LIMIT_FIELDS, 'Retry-After'].join(', ')
+
+/** Whole seconds a client should wait: rounded up, at least 1, so that a client that waits is admitted. */
+export function seconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000))
+}
+
+/** Flat name, value, … list for one verdict; empty when no limit applies. */
+export function rateLimitFields(verdict: Verdict, families: Families): string[] {
+  const fields: string[] = []
+  const shown = shownReadings(verdict)
+  if (families === 'none' || shown.length === 0) return fields
+  const known = shown.every(reading => reading.left !== undefined)
+  if (families !== 'x') {
+    fields.push('RateLimit-Policy', policyList(verdict, shown))
+    // While nobody counts, a remaining quota would be a lie: only what is constant stays.
+    if (known) fields.push('RateLimit', shown.map(limitItem).join(', '))
+  }
+  if (families !== 'ietf') {
+    const current = known ? tightest(shown) : (shown[0] as Reading)
+    fields.push('X-RateLimit-Limit', `${current.quota}${shown.map(windowItem).join('')}`)
+    if (known) {
+      fields.push('X-RateLimit-Remaining', String(current.left))
+      fields.push('X-RateLimit-Reset', String(seconds(current.resetMs)))
+    }
+  }
+  return fields
+}
+
+/** Lets scripts of another origin read the fields (Fetch standard, CORS). */
+export function exposedFields(): string[] {
+  return ['Access-Control-Expose-Headers', EXPOSED]
+}
+
+/** Windows of the enforced rules; slots are shown when they are the reason of a refusal. */
+function shownReadings(verdict: Verdict): Reading[] {
+  return verdict.outcomes.flatMap(({ readings }) =>
+    readings.filter(reading => reading.windowMs !== undefined || reading.violated),
+  )
+}
+
+const policyTexts = new WeakMap<Rule, string>()
+
+/** A bucket's policies never change between answers, so their text is made once per rule. */
+function policyList(verdict: Verdict, shown: readonly Reading[]): string {
+  const only = verdict.outcomes.length === 1 ? (verdict.outcomes[0] as Outcome).rule : undefined
+  let text = only && policyTexts.get(only)
+  if (text === undefined) {
+    text = shown.map(policyItem).join(', ')
+    if (only !== undefined) policyTexts.set(only, text)
+  }
+  return text
+}
+
+function policyItem({ policy, quota, windowMs }: Reading): string {
+  const unit = windowMs === undefined ? 'qu="concurrent-requests"' : `w=${windowMs / 1000}`
+  return `"${policy}";q=${quota};${unit}`
+}
+
+function limitItem({ policy, left, windowMs, resetMs }: Reading): string {
+  const wait = windowMs === undefined ? '' : `;t=${seconds(resetMs)}`
+  return `"${policy}";r=${left}${wait}`
+}
+
+function windowItem({ quota, windowMs }: Reading): string {
+  return windowMs === undefined ? '' : `, ${quota};w=${windowMs / 1000}`
+}
+
+/** The window with the least left, the longer one at a tie; on refusal the violated one with the latest reset. */
+function tightest(shown: readonly Reading[]): Reading {
+  const violated = shown.filter(reading => reading.violated)
+  if (violated.length > 0) return violated.reduce((a, b) => (b.resetMs > a.resetMs ? b : a))
+  return shown.reduce((a, b) => {
+    if (a.left !== b.left) return (b.left as number) < (a.left as number) ? b : a
+    return (b.windowMs ?? 0) > (a.windowMs ?? 0) ? b : a
+  })
+}

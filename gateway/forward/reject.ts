@@ -1,0 +1,70 @@
+/** Answers of our own: problem+json with a stable code and the request id (RFC 9457). */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
+import type { Outcome, Verdict } from '../types.js'
+import { seconds } from './fields.js'
+
+export interface Rejection {
+  readonly code: ErrorCode
+  readonly requestId: string
+  readonly detail?: string | undefined
+  /** Further members of the body. */
+  readonly members?: Readonly<Record<string, unknown>> | undefined
+  /** Flat name, value, … list, rate-limit fields among them. */
+  readonly fields?: readonly string[] | undefined
+  readonly retryAfter?: number | undefined
+}
+
+/** What a refused verdict tells the client: which policies, and when to come back. */
+export function rejectionOf(verdict: Verdict, requestId: string): Rejection {
+  const refused = verdict.outcomes.filter(({ result }) => result !== 'allowed')
+  const unavailable = refused.find(({ result }) => result === 'unavailable')
+  if (unavailable !== undefined) return { code: 'limiter-unavailable', requestId }
+  const violated = refused.flatMap(({ readings }) => readings.filter(reading => reading.violated))
+  const retryAfter = seconds(Math.max(0, ...violated.map(({ resetMs }) => resetMs)))
+  return {
+    code: 'quota-exceeded',
+    requestId,
+    detail: refused.map(sentence).join(' '),
+    retryAfter,
+    members: { 'violated-policies': violated.map(({ policy }) => policy), retry_after: retryAfter },
+  }
+}
+
+function sentence({ rule, readings }: Outcome): string {
+  const violated = readings.filter(reading => reading.violated)
+  if (violated.length === 0) return `Rule ${rule.id} needs something this request does not carry.`
+  return violated
+    .map(({ quota, windowMs }) =>
+      windowMs === undefined
+        ? `Rule ${rule.id} admits ${quota} request${quota === 1 ? '' : 's'} to this resource at a time, and that many are in flight.`
+        : `Bucket ${rule.id} admits ${quota} requests per ${windowMs / 1000} s, and they are used up.`,
+    )
+    .join(' ')
+}
+
+/** A refused request's body up to this size is read and dropped, so that the connection can stay open. */
+const DRAIN_BYTES = 64 * 1024
+
+function drains(req: IncomingMessage): boolean {
+  if (req.complete) return true
+  return (
+    req.headers['transfer-encoding'] === undefined &&
+    Number(req.headers['content-length'] ?? 0) <= DRAIN_BYTES
+  )
+}
+
+/** Sends a refusal, and closes the connection when too much of the request's body is still to come. */
+export function sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void {
+  const { code, requestId, detail, members, fields = [] } = rejection
+  const entry: { status: number; retryAfter?: number } = CATALOGUE[code]
+  const retryAfter = rejection.retryAfter ?? entry.retryAfter
+  const body = Buffer.from(JSON.stringify({ ...problem(code, requestId, detail), ...members }))
+  const head = ['Content-Type', 'application/problem+json', 'Content-Length', String(body.length)]
+  head.push('Cache-Control', 'no-store', ...fields)
+  if (retryAfter !== undefined) head.push('Retry-After', String(retryAfter))
+  if (code === 'method-not-allowed') head.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  if (!drains(req)) head.push('Connection', 'close')
+  res.writeHead(entry.status, head)
+  res.end(req.method === 'HEAD' ? undefined : body)
+}

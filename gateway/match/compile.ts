@@ -1,0 +1,220 @@
+/** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
+import type { Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
+import { type Pattern, PatternError, parsePattern } from './pattern.js'
+import { columnName, Policy, type Table } from './policy.js'
+import { PathTrie } from './trie.js'
+
+export interface Quota {
+  readonly burst: number
+  readonly sustained: number
+}
+export interface Selector {
+  readonly plans?: readonly Plan[]
+  readonly environments?: readonly Environment[]
+}
+/** A policy file of kind project-limits. */
+export interface ProjectLimits {
+  readonly file: string
+  readonly mode: Mode
+  readonly onStoreError: OnStoreError
+  readonly buckets: Readonly<Record<string, readonly string[]>>
+  readonly limits: readonly {
+    readonly for: readonly Selector[]
+    readonly quotas: Readonly<Record<string, Quota>>
+  }[]
+}
+/** A policy file whose rules stand by themselves; `kind` names the limit plugin that reads their config. */
+export interface EndpointRules {
+  readonly file: string
+  readonly kind: string
+  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config'> & {
+    readonly match: readonly string[]
+  })[]
+}
+export interface PolicyInput {
+  readonly revision: string
+  readonly projectLimits: readonly ProjectLimits[]
+  readonly endpointRules: readonly EndpointRules[]
+  readonly projects: readonly {
+    readonly id: string
+    readonly plan: Plan
+    readonly environment: Environment
+    readonly overrides: Readonly<Record<string, Partial<Quota>>>
+  }[]
+  readonly projectsFile: string
+  sourceOf(file: string, path: readonly (string | number)[]): Source
+}
+
+/** Something wrong at a place in a file. */
+export interface Fault {
+  readonly file: string
+  readonly path: readonly (string | number)[]
+  readonly message: string
+}
+
+const PLANS: readonly Plan[] = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
+const ENVIRONMENTS: readonly Environment[] = ['development', 'staging', 'production']
+
+/** Bucket name → its patterns. */
+type Buckets = ReadonlyMap<string, readonly Pattern[]>
+
+/** Compiles the policy files; when `faults` is not empty the policy must not be used. */
+export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
+  const faults: Fault[] = []
+  const buckets = readBuckets(input.projectLimits, faults)
+  const columns = compileColumns(input, buckets)
+  const projects = compileOverrides(input, buckets, columns, faults)
+  const endpoint = compileEndpointRules(input, faults)
+  return { policy: new Policy(input.revision, columns, projects, endpoint), faults }
+}
+
+function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
+  const buckets = new Map<string, readonly Pattern[]>()
+  const owners = new PathTrie<string>()
+  for (const { file, buckets: written } of files) {
+    for (const [name, texts] of Object.entries(written)) {
+      const patterns: Pattern[] = []
+      for (const [i, text] of texts.entries()) {
+        const path = ['buckets', name, i]
+        const pattern = readPattern(text, file, path, faults)
+        if (pattern === undefined) continue
+        const tie = owners.add(pattern, name)
+        if (tie !== undefined) {
+          const message = `The pattern "${text}" ties with "${tie.route}" of bucket "${tie.value}": a request must fall into exactly one bucket. Remove one of the two.`
+          faults.push({ file, path, message })
+        }
+        patterns.push(pattern)
+      }
+      buckets.set(name, patterns)
+    }
+  }
+  return buckets
+}
+
+function readPattern(
+  text: string,
+  file: string,
+  path: (string | number)[],
+  faults: Fault[],
+): Pattern | undefined {
+  try {
+    return parsePattern(text)
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error
+    faults.push({ file, path, message: error.message })
+    return undefined
+  }
+}
+
+function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table> {
+  const columns = new Map<string, Table>()
+  for (const limits of input.projectLimits) {
+    for (const [i, row] of limits.limits.entries()) {
+      const rules = new Map<string, Rule>()
+      for (const [name, quota] of Object.entries(row.quotas)) {
+        const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
+        rules.set(name, bucketRule(name, quota, limits, source))
+      }
+      const table = { rules, buckets: trieOf(rules.keys(), buckets) }
+      for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
+    }
+  }
+  return columns
+}
+
+/** Every (plan, environment) that a row's `for` list covers. */
+export function columnsOf(selectors: readonly Selector[]): Set<string> {
+  const columns = new Set<string>()
+  for (const { plans = PLANS, environments = ENVIRONMENTS } of selectors) {
+    for (const plan of plans)
+      for (const environment of environments) columns.add(columnName(plan, environment))
+  }
+  return columns
+}
+
+/** Two project-limits files may each add buckets to one column. */
+function mergeTables(present: Table | undefined, added: Table, buckets: Buckets): Table {
+  if (present === undefined) return added
+  const rules = new Map([...present.rules, ...added.rules])
+  return { rules, buckets: trieOf(rules.keys(), buckets) }
+}
+
+function trieOf(names: Iterable<string>, buckets: Buckets): PathTrie<string> {
+  const trie = new PathTrie<string>()
+  for (const name of names) {
+    for (const pattern of buckets.get(name) ?? []) trie.add(pattern, name)
+  }
+  return trie
+}
+
+function bucketRule(
+  id: string,
+  quota: Quota,
+  limits: Pick<ProjectLimits, 'mode' | 'onStoreError'>,
+  source: Source,
+): Rule {
+  return {
+    id,
+    kind: 'project-limits',
+    mode: limits.mode,
+    key: ['project'],
+    missing: 'skip',
+    onStoreError: limits.onStoreError,
+    config: { burst: quota.burst, sustained: quota.sustained },
+    source,
+  }
+}
+
+function compileOverrides(
+  input: PolicyInput,
+  buckets: Buckets,
+  columns: ReadonlyMap<string, Table>,
+  faults: Fault[],
+): Map<string, Table> {
+  const tables = new Map<string, Table>()
+  for (const [i, project] of input.projects.entries()) {
+    const names = Object.keys(project.overrides)
+    const row = columns.get(columnName(project.plan, project.environment))
+    if (names.length === 0 || row === undefined) continue
+    const rules = new Map(row.rules)
+    for (const name of names) {
+      const path = ['projects', i, 'overrides', name]
+      const base = row.rules.get(name)
+      const quota = { ...(base?.config as Quota | undefined), ...project.overrides[name] }
+      if (quota.burst === undefined || quota.sustained === undefined) {
+        const message = `Bucket "${name}" has no quota for ${columnName(project.plan, project.environment)}, so an override must give both burst and sustained.`
+        faults.push({ file: input.projectsFile, path, message })
+        continue
+      }
+      const limits = base ?? input.projectLimits.find(file => Object.hasOwn(file.buckets, name))
+      if (limits === undefined) continue
+      const source = input.sourceOf(input.projectsFile, path)
+      rules.set(name, bucketRule(name, quota as Quota, limits, source))
+    }
+    const sameBuckets = rules.size === row.rules.size
+    tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : trieOf(rules.keys(), buckets) })
+  }
+  return tables
+}
+
+function compileEndpointRules(input: PolicyInput, faults: Fault[]): PathTrie<Rule[]> {
+  const trie = new PathTrie<Rule[]>()
+  for (const { file, kind, rules } of input.endpointRules) {
+    for (const [i, { match, ...config }] of rules.entries()) {
+      const { id, mode, key, missing, onStoreError } = config
+      const source = input.sourceOf(file, ['rules', i])
+      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source }
+      for (const [j, text] of match.entries()) {
+        const path = ['rules', i, 'match', j]
+        const pattern = readPattern(text, file, path, faults)
+        // Unlike buckets, several rules may watch one pattern: they share its place in the tree.
+        const present = pattern && trie.add(pattern, [rule])
+        if (present === undefined) continue
+        if (present.value.includes(rule)) {
+          faults.push({ file, path, message: `The pattern "${text}" is written twice in rule "${id}".` })
+        } else present.value.push(rule)
+      }
+    }
+  }
+  return trie
+}

@@ -1,0 +1,63 @@
+/** Patterns of the policy files: an optional method and a path of literals, `{id}`, `*` and a last `**` (design section 4). */
+
+export type Segment =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'parameter' }
+  | { readonly kind: 'any' }
+  /** Zero or more segments; only ever the last one. */
+  | { readonly kind: 'rest' }
+
+export interface Pattern {
+  readonly method: string | undefined
+  readonly segments: readonly Segment[]
+  readonly text: string
+}
+
+/** A pattern that cannot be compiled; the message is a sentence for the operator. */
+export class PatternError extends Error {}
+
+const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
+const UNRESERVED_ESCAPE = /%(?:2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A]|7E)/
+
+/**
+ * Reads `GET /admin/{id}`, `/scim/**` or the catch-all `*`.
+ * @throws {PatternError} with a sentence that says what is wrong
+ */
+export function parsePattern(text: string): Pattern {
+  if (text === '*') return { method: undefined, segments: [{ kind: 'rest' }], text }
+  const space = text.indexOf(' ')
+  const method = space < 0 ? undefined : text.slice(0, space)
+  const path = space < 0 ? text : text.slice(space + 1)
+  if (method !== undefined && !/^[A-Z]+$/.test(method)) {
+    throw new PatternError(`"${method}" is not a method; write it in capitals, such as "GET /path".`)
+  }
+  if (!path.startsWith('/')) {
+    throw new PatternError(`The path "${path}" must begin with "/"; the catch-all is a lone "*".`)
+  }
+  const parts = path === '/' ? [] : path.slice(1).split('/')
+  return { method, segments: parts.map((part, i) => parseSegment(part, i === parts.length - 1)), text }
+}
+
+function parseSegment(part: string, last: boolean): Segment {
+  if (part === '**') {
+    if (!last) throw new PatternError('"**" may only stand at the end of a path.')
+    return { kind: 'rest' }
+  }
+  if (part === '*') return { kind: 'any' }
+  if (/^\{[A-Za-z_][A-Za-z0-9_-]*\}$/.test(part)) return { kind: 'parameter' }
+  if (part === '') {
+    throw new PatternError(
+      'A path must not hold an empty segment; trailing slashes are ignored when matching.',
+    )
+  }
+  if (part === '.' || part === '..') {
+    throw new PatternError(`The segment "${part}" can never match: request paths are resolved first.`)
+  }
+  if (!PCHAR.test(part)) {
+    throw new PatternError(`The segment "${part}" must be plain text, "{name}", "*" or a last "**".`)
+  }
+  if (UNRESERVED_ESCAPE.test(part)) {
+    throw new PatternError(`The segment "${part}" can never match: request paths are unescaped first.`)
+  }
+  return { kind: 'literal', text: part }
+}

@@ -1,0 +1,71 @@
+/** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
+import type { Environment, Facts, Matched, Plan, Project, Rule } from '../types.js'
+import type { PathTrie } from './trie.js'
+
+/** The buckets of one (plan, environment), or of one project with overrides. */
+export interface Table {
+  readonly rules: ReadonlyMap<string, Rule>
+  /** Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one. */
+  readonly buckets: PathTrie<string>
+}
+
+/** `growth/production`: the name of one column of the spec's tables. */
+export function columnName(plan: Plan, environment: Environment): string {
+  return `${plan}/${environment}`
+}
+
+export class Policy {
+  /** Changes with every change of the files; written in logs and metrics, never in counter keys. */
+  readonly revision: string
+  readonly #columns: ReadonlyMap<string, Table>
+  readonly #projects: ReadonlyMap<string, Table>
+  readonly #endpoint: PathTrie<readonly Rule[]>
+
+  constructor(
+    revision: string,
+    columns: ReadonlyMap<string, Table>,
+    projects: ReadonlyMap<string, Table>,
+    endpoint: PathTrie<readonly Rule[]>,
+  ) {
+    this.revision = revision
+    this.#columns = columns
+    this.#projects = projects
+    this.#endpoint = endpoint
+  }
+
+  /**
+   * The rules that apply: at most one bucket, then every endpoint rule.
+   * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits).
+   */
+  match(facts: Facts, project: Project): Matched[] {
+    const matched: Matched[] = []
+    if (!isPreflight(facts)) {
+      const bucket = this.#bucket(facts, project)
+      if (bucket !== undefined) matched.push(bucket)
+    }
+    if (facts.method !== 'GET' && facts.method !== 'HEAD' && facts.method !== 'OPTIONS') {
+      for (const { value, route } of this.#endpoint.findAll(facts.method, facts.path)) {
+        for (const rule of value) {
+          if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
+        }
+      }
+    }
+    return matched
+  }
+
+  #bucket(facts: Facts, project: Project): Matched | undefined {
+    const table =
+      this.#projects.get(project.id) ?? this.#columns.get(columnName(project.plan, project.environment))
+    const found = table?.buckets.find(facts.method, facts.path)
+    const rule = found && table?.rules.get(found.value)
+    return rule && { rule, route: found.route }
+  }
+}
+
+function isPreflight(facts: Facts): boolean {
+  return (
+    facts.method === 'OPTIONS' &&
+    facts.header('origin') !== undefined &&
+    facts.header('access-control-request-method') !== undefined
+  )
+}

@@ -1,0 +1,130 @@
+/** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { GatewayError } from './errors.js'
+import type { Rejection } from './forward/reject.js'
+import type { Rooms, Upstream } from './pipeline.js'
+import type { AnswerSource, Facts, Matched, Project, Verdict } from './types.js'
+
+export class Passage {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  revision = ''
+  matched: readonly Matched[] = []
+  limiterUs = 0
+  readonly #rooms: Rooms
+  readonly #startedAt = Date.now()
+  readonly #start = performance.now()
+  #source: AnswerSource = 'upstream'
+  #facts: Facts | undefined
+  #project: Project | undefined
+  #upstream: Upstream | undefined
+  #verdict: Verdict | undefined
+  #beside: Promise<Verdict> | undefined
+  #released = false
+
+  constructor(rooms: Rooms, req: IncomingMessage, res: ServerResponse) {
+    this.#rooms = rooms
+    this.req = req
+    this.res = res
+    res.on('close', () => this.#finish())
+  }
+
+  get facts(): Facts {
+    return this.#facts as Facts
+  }
+  set facts(facts: Facts) {
+    this.#facts = facts
+  }
+  get project(): Project {
+    return this.#project as Project
+  }
+  set project(project: Project) {
+    this.#project = project
+  }
+  get upstream(): Upstream {
+    return this.#upstream as Upstream
+  }
+  set upstream(upstream: Upstream) {
+    this.#upstream = upstream
+  }
+  get verdict(): Verdict | undefined {
+    return this.#verdict
+  }
+
+  /** Runs a step; what it throws becomes the answer. */
+  attempt(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.abandon(error)
+    }
+  }
+
+  hold(verdict: Verdict): void {
+    this.#verdict = verdict
+    if (this.#released) verdict.release()
+  }
+
+  /** A verdict of report-only rules, reached while the request is already forwarded. */
+  holdBeside(verdict: Verdict | Promise<Verdict>): void {
+    this.#beside = Promise.resolve(verdict).then(given => {
+      if (this.#released) given.release()
+      return given
+    })
+    this.#beside.catch(error => this.#rooms.log.error({ err: error, id: this.facts.id }, 'report-only'))
+  }
+
+  /** Upstream work has ended: every slot goes back. */
+  release(): void {
+    this.#released = true
+    this.#verdict?.release()
+    this.#beside?.then(verdict => verdict.release()).catch(() => {})
+  }
+
+  refuse(rejection: Rejection): void {
+    this.release()
+    if (this.res.headersSent || this.res.destroyed) {
+      this.res.destroy()
+      return
+    }
+    this.#source = 'gateway'
+    const facts = this.#facts
+    const own = facts && this.#rooms.rejectionFields(facts)
+    const fields = facts && [...this.#rooms.answerFields(facts, this.#verdict), ...(own ?? [])]
+    this.#rooms.sendRejection(this.req, this.res, { ...rejection, fields })
+  }
+
+  /** Ends a request that failed: with the catalogue's answer, or as an internal error that is logged. */
+  abandon(error: unknown): void {
+    const requestId = this.#facts?.id ?? randomUUID()
+    if (error instanceof GatewayError) {
+      this.refuse({ code: error.code, requestId, detail: error.message })
+      return
+    }
+    if (!this.res.destroyed) this.#rooms.log.error({ err: error, id: requestId }, 'request failed')
+    this.refuse({ code: 'internal', requestId })
+  }
+
+  async #finish(): Promise<void> {
+    const facts = this.#facts
+    if (facts === undefined) return
+    const beside = await this.#beside?.catch(() => undefined)
+    const verdict = this.#verdict
+    this.#rooms.finished({
+      facts,
+      project: this.#project,
+      upstream: this.#upstream?.name ?? '',
+      verdict:
+        verdict && beside
+          ? { ...verdict, reportOnly: verdict.reportOnly.concat(beside.reportOnly) }
+          : verdict,
+      revision: this.revision,
+      status: this.res.headersSent ? this.res.statusCode : 0,
+      source: this.#source,
+      startedAt: this.#startedAt,
+      durationMs: performance.now() - this.#start,
+      limiterUs: this.limiterUs,
+    })
+  }
+}
