@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex, Readable } from 'node:stream'
+import type { ErrorCode } from '../errors.js'
+import type { Facts, Project } from '../types.js'
+
+/** One admitted request on its way to an upstream and back. */
+export interface Exchange {
+  readonly facts: Facts
+  readonly project: Project | undefined
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** The request's body, when it was looked at before; else it is read from `req`. */
+  readonly body?: Readable | undefined
+  /** Flat `name, value, …` fields of ours; they replace the upstream's fields of the same names. */
+  readonly answerFields: readonly string[]
+  /**
+   * True while the request holds an in-flight slot: when the client leaves after its whole request was sent, the
+   * upstream's answer is read and discarded to its end or the idle limit.
+   */
+  readonly keepUpstream: boolean
+  /** Called exactly once, when upstream work has ended, however it ended. */
+  onUpstreamEnd(): void
+  /** Called at most once, and only while no byte of an answer was sent: the caller answers. */
+  fail(code: ErrorCode): void
+}
+
+/** One request to switch to WebSocket. Its socket already has an error listener. */
+export interface UpgradeExchange {
+  readonly facts: Facts
+  readonly project: Project | undefined
+  readonly req: IncomingMessage
+  readonly socket: Duplex
+  /** What the client sent beyond its request's head. */
+  readonly head: Buffer
+  /** Flat fields of ours for the answer to the handshake. */
+  readonly answerFields: readonly string[]
+  /** Called exactly once, when both sides are closed. */
+  onUpstreamEnd(): void
+  /** As in Exchange. The answer must be written before it returns; the socket is ended after it. */
+  fail(code: ErrorCode): void
+}
+
+/** A way to one upstream. `close` cuts what is still under way. */
+export interface Transport {
+  forward(exchange: Exchange): void
+  close(): Promise<void>
+}
+
+export interface UpgradeTransport {
+  upgrade(exchange: UpgradeExchange): void
+  close(): void
+}
+
+export interface UpstreamSettings {
+  readonly name: string
+  /** Scheme, host and port; requests bring their own path. */
+  readonly url: string
+  readonly timeouts: { readonly connectMs: number; readonly headMs: number; readonly idleMs: number }
+  /** Lower-case names of the fields that only a trusted hop may send on. */
+  readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
+}
+
+/** The origin of an upstream's URL; throws a sentence when the URL says more than an origin can. */
+export function originOf({ name, url }: UpstreamSettings): URL {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const plain = parsed?.pathname === '/' && parsed.search === '' && parsed.username === ''
+  if (parsed === undefined || !plain || !/^https?:$/.test(parsed.protocol)) {
+    throw new Error(`upstream '${name}': '${url}' is not an origin. Write it like http://127.0.0.1:4433.`)
+  }
+  return parsed
+}

@@ -1,0 +1,96 @@
+import ipaddr from 'ipaddr.js'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/** The addresses of proxies whose forwarded and fingerprint headers count (`trustedProxies`). */
+export class TrustedProxies {
+  private readonly ranges: [Address, number][]
+
+  /** Takes CIDRs such as `10.0.0.0/8` or `fd00::/8`, or single addresses; throws a sentence on anything else. */
+  constructor(cidrs: readonly string[]) {
+    this.ranges = cidrs.map(parseRange)
+  }
+
+  has(address: Address): boolean {
+    for (const [network, bits] of this.ranges) {
+      if (network.kind() === address.kind() && address.match(network, bits)) return true
+    }
+    return false
+  }
+
+  get empty(): boolean {
+    return this.ranges.length === 0
+  }
+}
+
+/** Who sent a request, as far as trusted hops vouch for it. */
+export interface Client {
+  /** Text form of the address: IPv4, or IPv6 as in RFC 5952. */
+  readonly address: string
+  /** True when the TCP peer itself is a trusted proxy. */
+  readonly trusted: boolean
+}
+
+/**
+ * The client's address: the TCP peer, or, behind trusted proxies, the first hop from the right of
+ * X-Forwarded-For that is not one of them. An unreadable hop ends the walk at the last good address.
+ * `forwardedFor` is the field's lines joined by commas. IPv4-mapped addresses are folded to IPv4.
+ */
+export function clientAddress(
+  peer: string,
+  forwardedFor: string | undefined,
+  trusted: TrustedProxies,
+): Client {
+  if (trusted.empty) return { address: fold(peer), trusted: false }
+  let address = parseAddress(peer)
+  if (address === undefined || !trusted.has(address)) return { address: fold(peer), trusted: false }
+  const hops = forwardedFor === undefined ? [] : forwardedFor.split(',')
+  for (let i = hops.length - 1; i >= 0 && trusted.has(address); i--) {
+    const hop = parseAddress(hops[i] as string)
+    if (hop === undefined) break
+    address = hop
+  }
+  return { address: text(address), trusted: true }
+}
+
+/** What an address is counted by: an IPv4 address itself, of IPv6 the /64 (one customer usually holds one). */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address
+  const parsed = parseAddress(address)
+  if (!(parsed instanceof ipaddr.IPv6)) return address
+  return `${text(new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]))}/64`
+}
+
+function parseRange(cidr: string): [Address, number] {
+  const [network = '', bits, ...rest] = cidr.split('/')
+  const address = parseAddress(network)
+  const widest = address?.kind() === 'ipv4' ? 32 : 128
+  const length = bits === undefined ? widest : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+  if (address === undefined || rest.length > 0 || !(length <= widest)) {
+    throw new Error(`trustedProxies: '${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`)
+  }
+  return [address, length]
+}
+
+/** One address in any usual spelling: padded by blanks, with a port, bracketed, IPv4-mapped. */
+function parseAddress(spelling: string): Address | undefined {
+  let host = spelling.trim()
+  if (host[0] === '[') host = /^\[([^\]]*)\](?::\d+)?$/.exec(host)?.[1] ?? ''
+  else if (host.includes('.')) host = host.replace(/^([\d.]+):\d+$/, '$1')
+  if (ipaddr.IPv4.isValidFourPartDecimal(host)) return ipaddr.IPv4.parse(host)
+  if (!host.includes(':') || !ipaddr.IPv6.isValid(host)) return undefined
+  const address = ipaddr.IPv6.parse(host)
+  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
+}
+
+/** A socket's own address needs no full parse: an IPv4 address is already in its only spelling. */
+function fold(peer: string): string {
+  if (!peer.includes(':')) return peer
+  const address = parseAddress(peer)
+  return address === undefined ? peer : text(address)
+}
+
+function text(address: Address): string {
+  if (address instanceof ipaddr.IPv4) return address.toString()
+  return new ipaddr.IPv6(address.parts).toRFC5952String()
+}

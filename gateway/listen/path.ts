@@ -1,0 +1,51 @@
+import { isUtf8 } from 'node:buffer'
+import { GatewayError } from '../errors.js'
+
+/** A path without escapes, empty or dot segments, or characters that would need an escape. */
+const NORMAL = /^(?:\/[\w~!$&'()*+,;=:@-][\w~!$&'()*+,;=:@.-]*)*\/?$/
+const ESCAPES_OR_RAW = /(?:%[0-9a-f]{2})+|[^\w~!$&'()*+,;=:@./-]/gi
+const MALFORMED_ESCAPE = /%(?![0-9a-f]{2})/i
+/** An escaped slash, backslash or NUL: servers disagree on what these mean. */
+const AMBIGUOUS_ESCAPE = /%(?:2f|5c|00)/i
+/** What may stand in no path: controls, space, `#`, backslash, and bytes beyond ASCII. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
+const FORBIDDEN = /[\x00-\x20#\\\x7f-\uffff]/
+const UNRESERVED = /^[\w.~-]$/
+
+/**
+ * The one spelling of a path that is matched and forwarded (RFC 3986 section 6.2.2, design section 4):
+ * unreserved characters decoded, everything that needs an escape escaped in upper case, repeated slashes
+ * collapsed, dot segments resolved. A trailing slash stays. Throws `bad-target` on what could be read two ways.
+ */
+export function normalizePath(rawPath: string): string {
+  if (NORMAL.test(rawPath) && rawPath !== '') return rawPath
+  if (rawPath[0] !== '/' || FORBIDDEN.test(rawPath)) throw new GatewayError('bad-target')
+  if (MALFORMED_ESCAPE.test(rawPath) || AMBIGUOUS_ESCAPE.test(rawPath)) throw new GatewayError('bad-target')
+  return resolveSegments(rawPath.replace(ESCAPES_OR_RAW, normalizeEscapes))
+}
+
+/** A run of escapes, or one raw character that must be escaped. */
+function normalizeEscapes(text: string): string {
+  const bytes = text[0] === '%' ? Buffer.from(text.replaceAll('%', ''), 'hex') : Buffer.from(text, 'latin1')
+  if (!isUtf8(bytes)) throw new GatewayError('bad-target')
+  let normal = ''
+  for (const byte of bytes) {
+    const character = String.fromCharCode(byte)
+    normal += UNRESERVED.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  }
+  return normal
+}
+
+/** Collapses slashes first, then resolves dot segments, so `/a//../b` is `/b`. */
+function resolveSegments(path: string): string {
+  const kept: string[] = []
+  const segments = path.split('/')
+  for (const segment of segments) {
+    if (segment === '' || segment === '.') continue
+    if (segment === '..') kept.pop()
+    else kept.push(segment)
+  }
+  const last = segments.at(-1)
+  const endsInSlash = last === '' || last === '.' || last === '..'
+  return kept.length === 0 ? '/' : `/${kept.join('/')}${endsInSlash ? '/' : ''}`
+}

@@ -1,0 +1,37 @@
+import { GatewayError } from '../errors.js'
+import { normalizePath } from './path.js'
+
+/** The parts of a request target (RFC 9112 section 3.2). */
+export interface Target {
+  /** Normal form; `*` for the asterisk-form of OPTIONS. */
+  readonly path: string
+  /** Raw query with its `?`, or ''. */
+  readonly query: string
+  /** Authority of an absolute-form target; it wins over Host. */
+  readonly authority: string | undefined
+}
+
+const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
+const FORBIDDEN_IN_QUERY = /[\x00-\x20#\x7f]/
+const OPTIONS_ALL: Target = { path: '*', query: '', authority: undefined }
+
+/**
+ * Splits a request target: origin-form, absolute-form, and `*` with OPTIONS; all else is `bad-target`.
+ * The authority of an absolute-form target names a virtual host, never the server to connect to.
+ */
+export function parseTarget(method: string, url: string): Target {
+  if (url[0] === '/') return split(url, undefined)
+  if (url === '*' && method === 'OPTIONS') return OPTIONS_ALL
+  const [, authority, rest] = ABSOLUTE.exec(url) ?? []
+  if (!authority || rest === undefined) throw new GatewayError('bad-target')
+  return split(rest[0] === '/' ? rest : `/${rest}`, authority)
+}
+
+function split(target: string, authority: string | undefined): Target {
+  const mark = target.indexOf('?')
+  if (mark === -1) return { path: normalizePath(target), query: '', authority }
+  const query = target.slice(mark)
+  if (FORBIDDEN_IN_QUERY.test(query)) throw new GatewayError('bad-target')
+  return { path: normalizePath(target.slice(0, mark)), query, authority }
+}
