@@ -1,0 +1,173 @@
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import httpProxy from 'http-proxy'
+import type { ErrorCode } from '../errors.js'
+import { answerFields, upstreamRequestFields } from './headers.js'
+import { originOf, type UpgradeExchange, type UpgradeTransport, type UpstreamSettings } from './transport.js'
+
+const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
+
+/**
+ * Forwards WebSocket upgrades by http-proxy. The package joins the sockets; fields, time limits, refusals and
+ * endings are ours, because it sends on what it should not and leaves half-closed pairs behind.
+ */
+export function createUpgradeTransport(settings: UpstreamSettings): UpgradeTransport {
+  const origin = originOf(settings)
+  const tunnels = new Set<Tunnel>()
+  return {
+    upgrade(exchange) {
+      const tunnel = new Tunnel(exchange, settings, () => tunnels.delete(tunnel))
+      tunnels.add(tunnel)
+      tunnel.open(origin)
+    },
+    close() {
+      for (const tunnel of tunnels) tunnel.cut()
+    },
+  }
+}
+
+class Tunnel {
+  private readonly exchange: UpgradeExchange
+  private readonly settings: UpstreamSettings
+  private readonly onEnd: () => void
+  private readonly client: Socket
+  private request: ClientRequest | undefined
+  private upstream: Socket | undefined
+  private timer: NodeJS.Timeout | undefined
+  private answered = false
+  private joined = false
+  private ended = false
+
+  constructor(exchange: UpgradeExchange, settings: UpstreamSettings, onEnd: () => void) {
+    this.exchange = exchange
+    this.settings = settings
+    this.onEnd = onEnd
+    this.client = exchange.socket as Socket
+  }
+
+  open(origin: URL): void {
+    const { exchange, client } = this
+    const { req, facts, head } = exchange
+    if (client.destroyed) {
+      this.finish()
+      return
+    }
+    client.on('close', () => this.cut())
+    // Fields are bytes: the package writes the head of the answer as a string.
+    client.setDefaultEncoding('latin1')
+
+    const proxy = httpProxy.createProxyServer({ target: origin, toProxy: true, prependPath: false })
+    proxy.on('proxyReqWs', request => this.onRequest(request))
+    // A stand-in, so that the package sees the fields and the path we decided on and can change neither.
+    const outgoing: IncomingMessage = Object.create(req, {
+      url: { value: facts.path + facts.query },
+      headers: { value: this.requestHeaders() },
+    })
+    proxy.ws(outgoing, client, head, { ssl: { servername: origin.hostname } }, error => this.onError(error))
+  }
+
+  cut(): void {
+    this.request?.destroy()
+    this.upstream?.destroy()
+    this.client.destroy()
+    this.finish()
+  }
+
+  private requestHeaders(): Record<string, string | string[]> {
+    const { req, facts, project } = this.exchange
+    const fields = upstreamRequestFields(req, facts, project, this.settings.fingerprintHeaders)
+    return byName([...fields, ...OPENING])
+  }
+
+  /** Our listeners come before the package's own. */
+  private onRequest(request: ClientRequest): void {
+    const { facts } = this.exchange
+    const { connectMs, headMs } = this.settings.timeouts
+    this.request = request
+    // The package repairs slashes in it.
+    request.path = facts.path + facts.query
+    this.limit(connectMs, 'upstream-unreachable')
+    request.on('socket', socket => socket.once('connect', () => this.limit(headMs, 'upstream-timeout')))
+    request.on('upgrade', (answer, upstream) => this.onOpen(answer, upstream as Socket))
+    request.on('response', answer => this.onRefusal(answer))
+  }
+
+  private limit(ms: number, code: ErrorCode): void {
+    clearTimeout(this.timer)
+    if (this.answered) return
+    this.timer = setTimeout(() => {
+      this.fail(code)
+      this.request?.destroy()
+    }, ms)
+  }
+
+  private onOpen(answer: IncomingMessage, upstream: Socket): void {
+    clearTimeout(this.timer)
+    this.answered = true
+    this.joined = true
+    this.upstream = upstream
+    upstream.on('close', failed => {
+      if (failed || !upstream.readableEnded) this.cut()
+      else this.client.destroySoon()
+    })
+    const fields = answerFields(101, answer.rawHeaders, this.exchange.answerFields)
+    Object.assign(answer, { headers: byName([...fields, ...OPENING]) })
+  }
+
+  /** Any answer but 101: passed on as the last one of this connection. */
+  private onRefusal(answer: IncomingMessage): void {
+    clearTimeout(this.timer)
+    this.answered = true
+    // Keeps the package from sending it with fields that no longer fit its body.
+    Object.assign(answer, { upgrade: true })
+    const { client } = this
+    const status = answer.statusCode as number
+    const fields = answerFields(status, answer.rawHeaders, this.exchange.answerFields)
+    fields.push('Connection', 'close')
+    client.write(headOf(`HTTP/1.1 ${status} ${answer.statusMessage}`, fields))
+    answer.pipe(client, { end: false })
+    answer.on('close', () => {
+      if (answer.complete) client.destroySoon()
+      else client.resetAndDestroy()
+    })
+  }
+
+  private onError(error: NodeJS.ErrnoException): void {
+    clearTimeout(this.timer)
+    if (this.joined) this.cut()
+    else this.fail(error.code?.startsWith('HPE_') ? 'upstream-invalid' : 'upstream-unreachable')
+  }
+
+  private fail(code: ErrorCode): void {
+    if (this.answered || this.client.destroyed) return
+    this.answered = true
+    this.exchange.fail(code)
+    this.client.destroySoon()
+  }
+
+  private finish(): void {
+    if (this.ended) return
+    this.ended = true
+    clearTimeout(this.timer)
+    this.onEnd()
+    this.exchange.onUpstreamEnd()
+  }
+}
+
+/** Flat fields as the object Node's client takes; repeats stay apart. */
+function byName(fields: readonly string[]): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = Object.create(null)
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = (fields[i] as string).toLowerCase()
+    const value = fields[i + 1] as string
+    const before = headers[name]
+    headers[name] = before === undefined ? value : [before, value].flat()
+  }
+  return headers
+}
+
+function headOf(statusLine: string, fields: readonly string[]): string {
+  let head = `${statusLine}\r\n`
+  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return `${head}\r\n`
+}
