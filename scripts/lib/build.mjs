@@ -1,0 +1,86 @@
+/** What turns the sources into dist/: tsc, then the files tsc does not know, then a sweep of what has no source. */
+import { createHash } from 'node:crypto'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { inProject, root, runBin } from './run.mjs'
+
+const CODE = ['gateway', 'services', 'config', 'test']
+/** Folders whose other files (Lua scripts, the admin page) travel with the code. */
+const WITH_ASSETS = ['gateway', 'services']
+const STAMP = inProject('dist', '.build-stamp')
+
+/** True when dist/ holds the output of exactly the present sources. */
+export function isBuilt() {
+  const sources = listSources()
+  return (
+    existsSync(STAMP) &&
+    readFileSync(STAMP, 'utf8') === stampOf(sources) &&
+    sources.every(source => existsSync(outputOf(source)))
+  )
+}
+
+/** Builds dist/. Throws a Failure when the compiler finds an error. */
+export function build() {
+  const sources = listSources()
+  const stamp = stampOf(sources)
+  rmSync(STAMP, { force: true })
+  // The compiler's memory does not notice outputs that someone removed.
+  const complete = sources.every(source => isAsset(source) || existsSync(outputOf(source)))
+  if (!complete) rmSync(inProject('dist', '.tsbuildinfo'), { force: true })
+
+  runBin('typescript/bin/tsc', ['--project', root], 'The TypeScript compiler found errors; see above')
+  for (const asset of sources.filter(isAsset)) {
+    mkdirSync(dirname(outputOf(asset)), { recursive: true })
+    cpSync(asset, outputOf(asset))
+  }
+  sweep(sources)
+  writeFileSync(STAMP, stamp)
+}
+
+const isAsset = file => !file.endsWith('.ts')
+const isSource = file =>
+  file.endsWith('.ts') || WITH_ASSETS.some(folder => file.startsWith(inProject(folder)))
+
+function listSources() {
+  return CODE.flatMap(folder => listFiles(inProject(folder))).filter(isSource)
+}
+
+const outputOf = source => inProject('dist', relative(root, source).replace(/\.ts$/, '.js'))
+
+/** Name, size and time of every source and of what steers the compiler: enough to notice any edit, and quick. */
+function stampOf(sources) {
+  const hash = createHash('sha256')
+  for (const file of [...sources, inProject('tsconfig.json'), inProject('package-lock.json')]) {
+    const { size, mtimeMs } = statSync(file)
+    hash.update(`${relative(root, file)} ${size} ${mtimeMs}\n`)
+  }
+  return hash.digest('hex')
+}
+
+/** Removes outputs of sources that are gone: a stale test would still run, a stale module still load. */
+function sweep(sources) {
+  const expected = new Set(sources.map(outputOf))
+  for (const folder of CODE) {
+    for (const file of listFiles(inProject('dist', folder))) {
+      const output = file.replace(/(\.d\.ts|\.js\.map)$/, '.js')
+      if (!expected.has(output)) rmSync(file)
+    }
+  }
+}
+
+function listFiles(folder) {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath ?? entry.path, entry.name))
+    .sort()
+}

@@ -1,0 +1,46 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The project's root folder, wherever the script was started from. */
+export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+
+/** An absolute path inside the project. */
+export const inProject = (...parts) => join(root, ...parts)
+
+/** Says in one line what is going on. On stderr, so that stdout belongs to the program being started. */
+export const say = sentence => console.error(`sluice: ${sentence}`)
+
+/** Ends a script with a sentence instead of a stack. */
+export class Failure extends Error {}
+
+/** Runs a script's work; a Failure becomes its sentence and exit code 1. */
+export async function script(work) {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    say(error.message)
+    process.exitCode = 1
+  }
+}
+
+/** Runs a command to its end, its output on stderr; fails with `sentence` when it does not exit with 0. */
+export function run(command, args, sentence, options = {}) {
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    stdio: ['ignore', process.stderr, process.stderr],
+    ...options,
+  })
+  if (status !== 0) throw new Failure(`${sentence} (${error?.message ?? `exit code ${status}`})`)
+}
+
+/** Runs the command-line program of an installed package, without npx and its start-up time. */
+export function runBin(program, args, sentence) {
+  run(process.execPath, [inProject('node_modules', program), ...args], sentence)
+}
+
+/** True when a program of that name is on PATH. */
+export const onPath = name =>
+  (process.env.PATH ?? '').split(delimiter).some(folder => folder !== '' && existsSync(join(folder, name)))

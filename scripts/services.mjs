@@ -1,0 +1,55 @@
+/** `npm run services`: gets the real servers the tests want, where they are missing. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
+
+await script(() => {
+  redis()
+  mongodb()
+})
+
+function redis() {
+  if (onPath('redis-server')) return say('redis-server: found')
+  if (process.getuid?.() !== 0 || !onPath('apt-get')) {
+    throw new Failure(
+      'redis-server is missing: install it with your package manager, or run this as root on Debian',
+    )
+  }
+  say('redis-server: installing from the distribution ...')
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  run('apt-get', ['update', '-qq'], 'apt-get update failed', { env })
+  run(
+    'apt-get',
+    ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'],
+    'apt-get install failed',
+    { env },
+  )
+}
+
+/** FerretDB speaks MongoDB's protocol over SQLite and can be built wherever Go is (see test/helpers/mongo.ts). */
+function mongodb() {
+  const binary = inProject('.cache', 'ferretdb', 'ferretdb')
+  const ready = process.env.MONGODB_URL ?? ['mongod', 'ferretdb'].find(onPath)
+  if (ready || existsSync(binary)) return say('MongoDB-protocol server: found')
+  if (!onPath('go')) {
+    throw new Failure(
+      'A MongoDB-protocol server is missing: set MONGODB_URL, or install Go so that FerretDB can be built',
+    )
+  }
+  say('MongoDB-protocol server: building FerretDB, which takes a minute or two ...')
+  mkdirSync(inProject('.cache', 'ferretdb'), { recursive: true })
+  run(
+    'go',
+    [
+      'build',
+      '-mod=readonly',
+      '-trimpath',
+      '-tags=ferretdb_no_postgresql',
+      '-ldflags=-s -w',
+      '-o',
+      binary,
+      '.',
+    ],
+    'FerretDB could not be built; see above',
+    { cwd: inProject('scripts', 'services', 'ferretdb'), env: { ...process.env, CGO_ENABLED: '0' } },
+  )
+}

@@ -1,0 +1,20 @@
+/** What `npm start` and `npm test` call first: installs and builds what is missing or stale, else costs nothing. */
+import { Failure, say, script } from './lib/run.mjs'
+
+const [major, minor] = process.versions.node.split('.').map(Number)
+
+await script(async () => {
+  if (major < 20 || (major === 20 && minor < 19)) {
+    throw new Failure(`Node ${process.versions.node} is too old; install Node 20.19 or newer`)
+  }
+  const { install, isInstalled } = await import('./lib/install.mjs')
+  const { build, isBuilt } = await import('./lib/build.mjs')
+  if (!isInstalled()) {
+    say('installing dependencies with npm ci ...')
+    install()
+  }
+  if (!isBuilt()) {
+    say('building dist/ ...')
+    build()
+  }
+})

@@ -1,0 +1,31 @@
+/**
+ * `npm test [-- test/some/file.test.ts ...]`: lint, then the compiled tests under tap. Ends with the runner's own
+ * counts of assertions, and with its exit code.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { inProject, root } from './lib/run.mjs'
+import { tapView } from './lib/tap-view.mjs'
+
+const bin = (program, ...args) => [inProject('node_modules', program), ...args]
+const files = process.argv.slice(2).map(file => file.replace(/^(?=test\/)/, 'dist/').replace(/\.ts$/, '.js'))
+
+const lint = spawnSync(process.execPath, bin('@biomejs/biome/bin/biome', 'check'), {
+  cwd: root,
+  stdio: ['ignore', 'inherit', 'inherit'],
+})
+
+const tap = spawn(process.execPath, bin('tap/dist/esm/run.mjs', 'run', '--reporter=tap', ...files), {
+  cwd: root,
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+const view = tapView(line => console.log(line))
+for await (const line of createInterface({ input: tap.stdout })) view.read(line)
+const code = tap.exitCode ?? (await once(tap, 'exit'))[0] ?? 1
+
+if (lint.status !== 0) console.log('biome check found faults; see above')
+if (!view.counts) console.log(`tap ended with code ${code} and gave no counts`)
+const { pass, fail, skip, todo } = view.counts ?? { pass: 0, fail: 0, skip: 0, todo: 0 }
+console.log(`\n${pass} passed, ${fail} failed${skip + todo > 0 ? `, ${skip + todo} skipped` : ''}`)
+process.exitCode = code || lint.status || 0
