@@ -1,0 +1,162 @@
+/** From entries to the typed document: where each value goes, and which objects and arrays exist (rules 7 to 12). */
+import { decodeProblem, keepDeclared, type Problems } from './declared.js'
+import type { Entry } from './entry.js'
+import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
+import { isJsonObject, type JsonObject, type JsonValue } from './json.js'
+import { typeMessage } from './messages.js'
+import { typeScalar } from './type.js'
+
+/** What was sent for one place of the table. Made only for names the table holds. */
+interface Slot {
+  readonly field: Field
+  readonly texts: string[]
+  readonly values: JsonValue[]
+  file: boolean
+  readonly inner: Map<string | number, Slot>
+}
+
+/** Builds `traits`, an object of own data properties, and reports every problem met on the way. */
+export function assembleTraits(root: Field, entries: readonly Entry[], problems: Problems): JsonValue {
+  const document = newSlot(root)
+  for (const entry of entries) place(document, entry)
+  const traits = document.inner.get('traits')
+  const field = root.children.get('traits') as Field
+  return build(traits ?? newSlot(field), 'traits', true, problems) ?? {}
+}
+
+function newSlot(field: Field): Slot {
+  return { field, texts: [], values: [], file: false, inner: new Map() }
+}
+
+function place(document: Slot, entry: Entry): void {
+  const steps = findPath(document.field, entry.name)
+  if (!steps) return
+  let slot = document
+  for (const { key, field } of steps) {
+    const next = slot.inner.get(key) ?? newSlot(field)
+    slot.inner.set(key, next)
+    slot = next
+  }
+  if ('file' in entry) slot.file = true
+  else if ('text' in entry) slot.texts.push(entry.text)
+  else slot.values.push(entry.json)
+}
+
+/** The slot's value; undefined when it is not supplied. After a problem null keeps the place. */
+function build(slot: Slot, path: string, required: boolean, problems: Problems): JsonValue | undefined {
+  const fail = (code: string, message: string) => problems.add(path, code, message)
+  const { field, values } = slot
+  if (slot.file) return fail('file', 'A file cannot be accepted here.')
+  const given = slot.texts.filter(text => text !== '')
+  const count = given.length + values.length
+  if (count > 0 && slot.inner.size > 0) {
+    if (field.kind === 'array') return fail('mixed', 'This list was sent with and without positions.')
+    return fail('conflict', 'This was sent both as a whole and in parts.')
+  }
+  if (values.length > 0) {
+    if (count > 1) return fail('duplicate', 'This was sent more than once.')
+    return keepDeclared(field, values[0] as JsonValue, path, problems)
+  }
+  if (field.kind === 'object') return buildObject(slot, given, path, required, problems)
+  if (field.kind === 'array') return buildArray(slot, given, path, required, problems)
+  if (slot.texts.length === 0) return undefined
+  const typed = typeScalar(field, slot.texts)
+  if ('code' in typed) return fail(typed.code, typed.message)
+  return 'value' in typed ? typed.value : undefined
+}
+
+function buildObject(
+  slot: Slot,
+  given: readonly string[],
+  path: string,
+  required: boolean,
+  problems: Problems,
+): JsonValue | undefined {
+  const { field } = slot
+  if (given.length > 1) return problems.add(path, 'duplicate', 'This was sent more than once.')
+  if (given[0] !== undefined) return fromJsonText(field, given[0], path, problems)
+  if (slot.texts.length > 0 && slot.inner.size === 0 && field.nullable) return null
+  const object: JsonObject = {}
+  for (const [name, child] of field.children) {
+    const sent = slot.inner.get(name)
+    const value = sent
+      ? build(sent, `${path}.${name}`, required && field.required.has(name), problems)
+      : required && field.required.has(name)
+        ? emptyRequired(child)
+        : undefined
+    if (value !== undefined) object[name] = value
+  }
+  if (required) return object
+  return Object.keys(object).length === 0 || onlyUnchecked(field, object) ? undefined : object
+}
+
+/** An object that is required all the way up exists, so that what misses is reported at its leaves. */
+function emptyRequired(field: Field, depth = 0): JsonObject | undefined {
+  if (field.kind !== 'object' || field.nullable || depth > MAX_SEGMENTS) return undefined
+  const object: JsonObject = {}
+  for (const [name, child] of field.children) {
+    const value = field.required.has(name) ? emptyRequired(child, depth + 1) : undefined
+    if (value !== undefined) object[name] = value
+  }
+  return object
+}
+
+/**
+ * Checkboxes left alone send `false` even when the person skipped the whole group. Alone they do not bring an
+ * optional object to life that would then lack its required fields.
+ */
+function onlyUnchecked(field: Field, object: JsonObject): boolean {
+  const lacks = [...field.required].some(name => !Object.hasOwn(object, name))
+  return lacks && Object.values(object).every(value => value === false)
+}
+
+function buildArray(
+  slot: Slot,
+  given: readonly string[],
+  path: string,
+  required: boolean,
+  problems: Problems,
+): JsonValue | undefined {
+  const { field } = slot
+  if (slot.texts.length === 0 && slot.inner.size === 0) return undefined
+  if (given.length === 1 && given[0]?.startsWith('[')) return fromJsonText(field, given[0], path, problems)
+  const items = slot.inner.size > 0 ? positioned(slot) : repeated(field, given)
+  if (items.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
+  const array: JsonValue[] = []
+  for (const item of items) {
+    const at = `${path}.${array.length}`
+    const value = item
+      ? build(item, at, false, problems)
+      : problems.add(at, 'additionalItems', 'This is one too many.')
+    // A nullable item would turn every blank row into null.
+    if (value !== undefined && !(value === null && item && isBlank(item))) array.push(value)
+  }
+  // A list that may be left out is left out, rather than refused for being shorter than `minItems`.
+  const optional = !required && (field.display.minItems ?? 0) > 0
+  return array.length === 0 && optional ? undefined : array
+}
+
+function positioned(slot: Slot): Slot[] {
+  return [...slot.inner].sort(([a], [b]) => Number(a) - Number(b)).map(([, item]) => item)
+}
+
+function repeated(field: Field, given: readonly string[]): (Slot | undefined)[] {
+  return given.map((text, index) => {
+    const item = itemField(field, index)
+    return item && { ...newSlot(item), texts: [text] }
+  })
+}
+
+function isBlank(slot: Slot): boolean {
+  return (
+    !slot.file && slot.values.length === 0 && slot.inner.size === 0 && slot.texts.every(text => text === '')
+  )
+}
+
+function fromJsonText(field: Field, text: string, path: string, problems: Problems): JsonValue {
+  const value = decodeProblem(text, path, problems)
+  if (value === undefined) return null
+  const fits = field.kind === 'array' ? Array.isArray(value) : isJsonObject(value)
+  if (!fits) return problems.add(path, 'type', typeMessage([field.kind]))
+  return keepDeclared(field, value, path, problems)
+}

@@ -1,0 +1,55 @@
+/** JSON values that keep their types: only what the table declares is kept (rules 6, 8, 11). */
+import type { FieldError } from './errors.js'
+import { type Field, itemField, MAX_ITEMS } from './field.js'
+import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
+
+/** Collects problems; the place of a failed value is kept by null so that nothing else moves. */
+export class Problems {
+  readonly errors: FieldError[] = []
+
+  add(path: string, code: string, message: string): null {
+    this.errors.push({ path, code, message })
+    return null
+  }
+}
+
+/** Parses JSON text sent in a field; undefined after reporting why it cannot be read. */
+export function decodeProblem(text: string, path: string, problems: Problems): JsonValue | undefined {
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof JsonTextError)) throw error
+    problems.add(path, error.code, `This ${error.message}.`)
+    return undefined
+  }
+}
+
+/** A copy of `value` with the properties `field` declares; where the schema speaks of further properties, with all. */
+export function keepDeclared(
+  field: Field | undefined,
+  value: JsonValue,
+  path: string,
+  problems: Problems,
+): JsonValue {
+  if (Array.isArray(value)) {
+    if (value.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
+    return value.map((item, index) =>
+      keepDeclared(field && itemField(field, index), item, `${path}.${index}`, problems),
+    )
+  }
+  if (isJsonObject(value)) {
+    const copy: JsonObject = {}
+    for (const [name, inner] of Object.entries(value)) {
+      const child = field?.children.get(name)
+      // Below an undeclared property the last declared place is named, never a name the client chose.
+      if (child) copy[name] = keepDeclared(child, inner, `${path}.${name}`, problems)
+      else if (!field || field.open) copy[name] = keepDeclared(undefined, inner, path, problems)
+    }
+    return copy
+  }
+  const whole = field?.scalars.has('integer') && !field.scalars.has('number')
+  if (whole && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return problems.add(path, 'type', 'This whole number is too large to be kept exactly.')
+  }
+  return value
+}

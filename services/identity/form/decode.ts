@@ -1,0 +1,72 @@
+/**
+ * From bytes to entries: the media types a form or a client may send (design section 10, rules 1, 3, 11, 14).
+ * Nothing here knows the schema.
+ */
+import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES } from './entry.js'
+import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
+import { decodeMultipart } from './multipart.js'
+
+/** Reads a body by its media type. Throws BodyError. */
+export async function decodeBody(contentType: string | undefined, body: Buffer): Promise<Entry[]> {
+  const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase()
+  if (body.length > MAX_BODY_BYTES) throw new BodyError('too_large', 'The body is larger than 1 MiB.')
+  const entries = await decodeAs(mediaType, contentType ?? '', body)
+  if (entries.length > MAX_ENTRIES) {
+    throw new BodyError('too_large', `The form has more than ${MAX_ENTRIES} entries.`)
+  }
+  if (new Set(entries.map(({ name }) => name)).size > MAX_NAMES) {
+    throw new BodyError('too_large', `The form has more than ${MAX_NAMES} different names.`)
+  }
+  return entries
+}
+
+async function decodeAs(mediaType: string | undefined, contentType: string, body: Buffer): Promise<Entry[]> {
+  switch (mediaType) {
+    case 'application/x-www-form-urlencoded':
+      return decodeUrlEncoded(body)
+    case 'multipart/form-data':
+      return decodeMultipart(contentType, body)
+    case 'application/json':
+      return decodeJson(body)
+    default:
+      throw new BodyError(
+        'unsupported_media_type',
+        'Send application/x-www-form-urlencoded, multipart/form-data or application/json.',
+      )
+  }
+}
+
+/** The parser of application/x-www-form-urlencoded (WHATWG URL standard, section 5.1). */
+export function decodeUrlEncoded(body: Buffer): Entry[] {
+  // Bytes as characters, so that a malformed sequence is replaced only after the percent signs are gone.
+  return body
+    .toString('latin1')
+    .split('&')
+    .filter(piece => piece !== '')
+    .map(piece => {
+      const equals = piece.indexOf('=')
+      const name = equals < 0 ? piece : piece.slice(0, equals)
+      return { name: percentDecode(name), text: equals < 0 ? '' : percentDecode(piece.slice(equals + 1)) }
+    })
+}
+
+function percentDecode(bytes: string): string {
+  const decoded = bytes
+    .replaceAll('+', ' ')
+    .replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(decoded, 'latin1').toString('utf8')
+}
+
+function decodeJson(body: Buffer): Entry[] {
+  let document: JsonValue
+  try {
+    document = parseJson(body.toString('utf8'))
+  } catch (error) {
+    if (!(error instanceof JsonTextError)) throw error
+    throw new BodyError(error.code === 'too_deep' ? 'too_deep' : 'malformed', `The body ${error.message}.`)
+  }
+  if (!isJsonObject(document)) throw new BodyError('malformed', 'The body has to be a JSON object.')
+  return Object.entries(document).map(([name, value]) =>
+    typeof value === 'string' ? { name, text: value } : { name, json: value },
+  )
+}

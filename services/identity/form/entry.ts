@@ -1,0 +1,22 @@
+/** What every media type is read into, and how much of it is accepted (design section 10, rule 14). */
+import type { FieldError } from './errors.js'
+import type { JsonValue } from './json.js'
+
+/** One submitted name with its text, a JSON value that keeps its type, or a chosen file. */
+export type Entry =
+  | { readonly name: string; readonly text: string }
+  | { readonly name: string; readonly json: JsonValue }
+  | { readonly name: string; readonly file: true }
+
+export const MAX_BODY_BYTES = 1024 * 1024
+export const MAX_ENTRIES = 5000
+export const MAX_NAMES = 1000
+
+/** A body that cannot be read at all. */
+export class BodyError extends Error {
+  readonly error: FieldError
+  constructor(code: string, message: string) {
+    super(message)
+    this.error = { path: '', code, message }
+  }
+}

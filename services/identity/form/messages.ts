@@ -1,0 +1,76 @@
+/** Sentences for what validation found. They speak of the schema, never of the submitted value. */
+
+const FORMATS: Readonly<Record<string, string>> = {
+  email: 'Enter an e-mail address such as name@example.com.',
+  date: 'Enter a date as year-month-day, such as 2001-12-31.',
+  time: 'Enter a time with its zone, such as 14:30:00Z.',
+  'date-time': 'Enter a date and time with its zone, such as 2001-12-31T14:30:00Z.',
+  uri: 'Enter a web address such as https://example.com.',
+  tel: 'Enter a telephone number such as +44 20 7946 0000.',
+}
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  required: 'This is required.',
+  dependencies: 'This is required together with another field.',
+  pattern: 'This is not in the required form.',
+  additionalProperties: 'This holds a field that is not known here.',
+  additionalItems: 'This holds more items than allowed.',
+  uniqueItems: 'Each item may be given only once.',
+  contains: 'At least one item has to meet the requirement.',
+  enum: 'Choose one of the offered values.',
+  const: 'This has to be the one accepted value.',
+  anyOf: 'This fits none of the accepted forms.',
+  oneOf: 'This has to fit exactly one of the accepted forms.',
+  if: 'This does not go together with another answer.',
+  'false schema': 'This must be left out.',
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'a list',
+  null: 'nothing',
+}
+
+/** The sentence for one failed keyword with ajv's parameters, which come from the schema. */
+export function validationMessage(keyword: string, params: Readonly<Record<string, unknown>>): string {
+  const limit = String(params.limit)
+  switch (keyword) {
+    case 'type':
+      return typeMessage([params.type].flat().map(String))
+    case 'format':
+      return FORMATS[String(params.format)] ?? 'This is not in the required form.'
+    case 'minLength':
+      return limit === '1' ? 'This must not be blank.' : `Use at least ${limit} characters.`
+    case 'maxLength':
+      return `Use at most ${limit} characters.`
+    case 'minimum':
+      return `Use a number of at least ${limit}.`
+    case 'maximum':
+      return `Use a number of at most ${limit}.`
+    case 'exclusiveMinimum':
+      return `Use a number greater than ${limit}.`
+    case 'exclusiveMaximum':
+      return `Use a number less than ${limit}.`
+    case 'multipleOf':
+      return `Use a multiple of ${String(params.multipleOf)}.`
+    case 'minItems':
+      return `Give at least ${limit}.`
+    case 'maxItems':
+      return `Give at most ${limit}.`
+    case 'minProperties':
+      return `Fill in at least ${limit}.`
+    case 'maxProperties':
+      return `Fill in at most ${limit}.`
+    default:
+      return SENTENCES[keyword] ?? 'This is not allowed.'
+  }
+}
+
+/** The sentence for a value of the wrong type, given the names of the accepted ones. */
+export function typeMessage(types: readonly string[]): string {
+  return `This has to be ${types.map(type => NOUNS[type] ?? type).join(' or ')}.`
+}

@@ -1,0 +1,45 @@
+/** multipart/form-data as browsers send it (WHATWG HTML, "multipart/form-data encoding algorithm"). */
+import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES } from './entry.js'
+
+/** Reads all parts; a file keeps only its name. Throws BodyError on a missing or cut boundary. */
+export function decodeMultipart(contentType: string, body: Buffer): Promise<Entry[]> {
+  return new Promise((resolve, reject) => {
+    const malformed = () =>
+      reject(new BodyError('malformed', 'The multipart body is cut off or does not fit its boundary.'))
+    const entries: Entry[] = []
+    let parser: BusboyInstance
+    try {
+      parser = new Busboy({
+        headers: { 'content-type': contentType },
+        // Only a file name makes a file; a part's own media type does not.
+        isPartAFile: (_name, _type, fileName) => fileName !== undefined,
+        // One more than allowed lets the caller see that there were too many.
+        limits: { parts: MAX_ENTRIES + 1, fieldSize: MAX_BODY_BYTES, headerSize: 16 * 1024, headerPairs: 20 },
+      })
+    } catch {
+      malformed()
+      return
+    }
+    parser.on('field', (name, text) => entries.push({ name: unescapeName(name), text }))
+    parser.on('file', (name, stream, fileName) => {
+      let bytes = 0
+      stream.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+      })
+      stream.on('error', malformed)
+      stream.on('end', () => {
+        // A file input without a choice still sends a part, empty and without a file name.
+        if (bytes > 0 || fileName !== '') entries.push({ name: unescapeName(name), file: true })
+      })
+    })
+    parser.on('error', malformed)
+    parser.on('finish', () => resolve(entries))
+    parser.end(body)
+  })
+}
+
+/** Browsers escape exactly these three in names; every other percent sign is itself. */
+function unescapeName(name: string | undefined): string {
+  return (name ?? '').replaceAll('%22', '"').replaceAll('%0D', '\r').replaceAll('%0A', '\n')
+}

@@ -1,0 +1,176 @@
+/** Loading of an identity schema: the checks that need no knowledge of forms (design section 10, rule 2). */
+import { isJsonObject, type JsonObject, type JsonValue, own, parseJson } from './json.js'
+import { LinearPattern } from './pattern.js'
+
+/** A schema that cannot be used. The message says where and what to do. */
+export class SchemaError extends Error {}
+
+const MAX_SCHEMA_BYTES = 1024 * 1024
+const DRAFT_07 = /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/
+
+const LISTS = ['allOf', 'anyOf', 'oneOf'] as const
+const MAPS = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies'] as const
+const SINGLES = ['additionalItems', 'additionalProperties', 'contains', 'propertyNames'] as const
+/** Keywords whose schemas apply to the very same value. */
+const IN_PLACE = ['if', 'then', 'else', 'not'] as const
+
+/** A checked schema: every reference resolves inside it and every pattern runs in linear time. */
+export interface SchemaDocument {
+  readonly root: JsonObject
+  readonly patterns: ReadonlyMap<string, LinearPattern>
+  /** The schema a `$ref` leads to. */
+  resolve(reference: string): JsonValue
+}
+
+/** Reads a draft-07 schema. Throws SchemaError. */
+export function loadDocument(schema: unknown): SchemaDocument {
+  const root = ownSchema(schema)
+  const dialect = own(root, '$schema')
+  if (dialect !== undefined && (typeof dialect !== 'string' || !DRAFT_07.test(dialect))) {
+    throw new SchemaError(
+      '$schema: only draft-07 is understood; write "http://json-schema.org/draft-07/schema#"',
+    )
+  }
+  const anchors = new Map<string, JsonObject>()
+  const patterns = new Map<string, LinearPattern>()
+  const resolve = (reference: string) => resolveReference(root, anchors, reference)
+  const seen = new Set<JsonObject>()
+
+  function visit(value: JsonValue | undefined, where: string): void {
+    if (!isJsonObject(value) || seen.has(value)) return
+    seen.add(value)
+    collectAnchor(value, where)
+    checkPatterns(value, where)
+    for (const [child, place] of subschemas(value)) visit(child, `${where}/${place}`)
+  }
+
+  function collectAnchor(schema: JsonObject, where: string): void {
+    const id = own(schema, '$id')
+    if (id === undefined || schema === root) return
+    if (typeof id !== 'string' || !id.startsWith('#')) {
+      throw new SchemaError(`${where}: $id inside a schema must be a plain name such as "#name"`)
+    }
+    anchors.set(id, schema)
+  }
+
+  function checkPatterns(schema: JsonObject, where: string): void {
+    const keyed = own(schema, 'patternProperties')
+    const single = own(schema, 'pattern')
+    const sources = [
+      ...(single === undefined ? [] : [single]),
+      ...(isJsonObject(keyed) ? Object.keys(keyed) : []),
+    ]
+    for (const source of sources) {
+      if (typeof source !== 'string') throw new SchemaError(`${where}: pattern must be a text`)
+      try {
+        if (!patterns.has(source)) patterns.set(source, new LinearPattern(source))
+      } catch (error) {
+        throw new SchemaError(`${where}: the pattern ${(error as Error).message}; write it without that`)
+      }
+    }
+  }
+
+  visit(root, '#')
+  for (const schema of seen) {
+    const reference = own(schema, '$ref')
+    if (reference === undefined) continue
+    if (typeof reference !== 'string' || !reference.startsWith('#')) {
+      throw new SchemaError(
+        `$ref ${JSON.stringify(reference)} must start with "#": only this document is read`,
+      )
+    }
+    visit(resolve(reference), reference)
+  }
+  refuseEndlessReferences(seen, resolve)
+  return { root, patterns, resolve }
+}
+
+/** A deep copy with own properties only, so that nothing the caller holds can change a compiled schema. */
+function ownSchema(schema: unknown): JsonObject {
+  let text: string
+  try {
+    text = JSON.stringify(schema) ?? ''
+  } catch {
+    throw new SchemaError('the schema is not a JSON document')
+  }
+  if (Buffer.byteLength(text) > MAX_SCHEMA_BYTES) throw new SchemaError('the schema is larger than 1 MiB')
+  if (text.includes('"__proto__":')) {
+    throw new SchemaError('a property cannot be called "__proto__"; rename it')
+  }
+  let root: JsonValue
+  try {
+    root = parseJson(text)
+  } catch (error) {
+    throw new SchemaError(`the schema ${(error as Error).message}`)
+  }
+  if (!isJsonObject(root)) throw new SchemaError('the schema must be a JSON object')
+  return root
+}
+
+/** Every schema directly inside `schema`, with its place. Data such as enum, const and default is not a schema. */
+function subschemas(schema: JsonObject): [JsonValue, string][] {
+  const found: [JsonValue, string][] = []
+  for (const key of LISTS) {
+    const list = own(schema, key)
+    if (Array.isArray(list)) for (const [index, item] of list.entries()) found.push([item, `${key}/${index}`])
+  }
+  for (const key of MAPS) {
+    const map = own(schema, key)
+    if (isJsonObject(map))
+      for (const name of Object.keys(map)) found.push([map[name] as JsonValue, `${key}/${name}`])
+  }
+  for (const key of [...SINGLES, ...IN_PLACE]) {
+    const single = own(schema, key)
+    if (single !== undefined) found.push([single, key])
+  }
+  const items = own(schema, 'items')
+  if (Array.isArray(items)) for (const [index, item] of items.entries()) found.push([item, `items/${index}`])
+  else if (items !== undefined) found.push([items, 'items'])
+  return found
+}
+
+function resolveReference(root: JsonObject, anchors: Map<string, JsonObject>, reference: string): JsonValue {
+  const unresolved = new SchemaError(`$ref ${JSON.stringify(reference)} leads nowhere in this document`)
+  if (reference === '#') return root
+  const anchored = anchors.get(reference)
+  if (anchored) return anchored
+  if (!reference.startsWith('#/')) throw unresolved
+  let value: JsonValue = root
+  for (const segment of reference.slice(2).split('/')) {
+    let key: string
+    try {
+      key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
+    } catch {
+      throw unresolved
+    }
+    const next: JsonValue | undefined = Array.isArray(value)
+      ? value[Number(/^\d+$/.test(key) ? key : -1)]
+      : isJsonObject(value)
+        ? own(value, key)
+        : undefined
+    if (next === undefined) throw unresolved
+    value = next
+  }
+  if (!isJsonObject(value) && typeof value !== 'boolean') throw unresolved
+  return value
+}
+
+/** A reference that comes back to itself without going one property deeper would never end. */
+function refuseEndlessReferences(schemas: Set<JsonObject>, resolve: (reference: string) => JsonValue): void {
+  const finished = new Set<JsonObject>()
+  const open = new Set<JsonObject>()
+  function follow(schema: JsonValue | undefined): void {
+    if (!isJsonObject(schema) || finished.has(schema)) return
+    if (open.has(schema))
+      throw new SchemaError('a chain of $ref comes back to itself without an end; break the circle')
+    open.add(schema)
+    const reference = own(schema, '$ref')
+    if (typeof reference === 'string') follow(resolve(reference))
+    for (const key of LISTS)
+      for (const item of (own(schema, key) as JsonValue[] | undefined) ?? []) follow(item)
+    for (const key of IN_PLACE) follow(own(schema, key))
+    open.delete(schema)
+    finished.add(schema)
+  }
+  for (const schema of schemas) follow(schema)
+}

@@ -1,0 +1,265 @@
+/**
+ * Compiles an identity schema once into the path table that the parser and the renderer share
+ * (design section 10, rule 2). Fragments that meet at one path, through $ref, allOf, anyOf, oneOf and if/then/else,
+ * become one field; the same set of fragments is always the same field, which keeps recursive schemas finite.
+ */
+import type { Choice, Display, Field, Scalar } from './field.js'
+import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
+import {
+  agreedTypes,
+  choicesOf,
+  type Fragment,
+  KindConflict,
+  type Role,
+  spread,
+  type Type,
+  type Types,
+} from './kinds.js'
+import { loadDocument, type SchemaDocument, SchemaError } from './schema-document.js'
+import { compileValidator, type Validate } from './validate.js'
+
+/** A schema ready for use: the table from its root, and the validator of `{traits}`. */
+export interface CompiledSchema {
+  /** The document; its only child in the table is `traits`. */
+  readonly root: Field
+  readonly validate: Validate
+  /** Dot paths below `traits` whose values are unique within a project. */
+  readonly identifiers: readonly (readonly string[])[]
+}
+
+type Draft = { -readonly [Key in keyof Field]: Field[Key] }
+
+const MAX_FIELDS = 5000
+const SCALARS: readonly Type[] = ['boolean', 'integer', 'number', 'string']
+
+/** Compiles a draft-07 identity schema. Throws SchemaError with a sentence that says where and what to change. */
+export function compileSchema(schema: unknown): CompiledSchema {
+  const document = loadDocument(schema)
+  const validate = compileValidator(document.root, document.patterns)
+  const table = new TableBuilder(document)
+  const whole = table.field([{ schema: document.root, role: 'always' }], '')
+  const traits = whole.children.get('traits')
+  if (traits?.kind !== 'object') {
+    throw new SchemaError('the schema must be an object with an object property "traits"')
+  }
+  const root: Field = { ...whole, kind: 'object', children: new Map([['traits', traits]]), open: false }
+  return { root, validate, identifiers: findIdentifiers(traits) }
+}
+
+class TableBuilder {
+  readonly #document: SchemaDocument
+  readonly #fields = new Map<string, Draft>()
+  readonly #numbers = new Map<JsonObject, number>()
+
+  constructor(document: SchemaDocument) {
+    this.#document = document
+  }
+
+  /** The field on which all `fragments` hold. `path` only names the place in an error. */
+  field(fragments: readonly Fragment[], path: string): Field {
+    const key = [...new Set(fragments.map(({ schema, role }) => `${role}${this.#number(schema)}`))]
+      .sort()
+      .join()
+    const known = this.#fields.get(key)
+    if (known) return known
+    if (this.#fields.size >= MAX_FIELDS)
+      throw new SchemaError(`the schema describes more than ${MAX_FIELDS} fields`)
+    const parts = spread(fragments, this.#document.resolve)
+    const types = this.#types(fragments, parts, path)
+    const field: Draft = {
+      kind: types.has('object') ? 'object' : types.has('array') ? 'array' : 'scalar',
+      scalars: new Set(SCALARS.filter(type => types.has(type)) as Scalar[]),
+      nullable: types.has('null'),
+      choices: undefined,
+      display: displayOf(parts),
+      children: new Map(),
+      required: new Set(),
+      open: false,
+      tuple: [],
+      items: undefined,
+      identifier: parts.some(({ schema }) => own(schema, 'x-identifier') === true),
+    }
+    this.#fields.set(key, field)
+    if (field.kind === 'object') this.#fillObject(field, parts, path)
+    else if (field.kind === 'array') this.#fillArray(field, parts, path)
+    else this.#fillScalar(field, fragments, parts)
+    return field
+  }
+
+  #types(fragments: readonly Fragment[], parts: readonly Fragment[], path: string): Types {
+    try {
+      const types = agreedTypes(fragments, this.#document.resolve) ?? impliedTypes(parts)
+      const kinds = (['object', 'array'] as const).filter(type => types.has(type)).length
+      if (kinds > 1 || (kinds === 1 && SCALARS.some(type => types.has(type)))) {
+        throw new KindConflict('mixes an object or an array with other types')
+      }
+      return types
+    } catch (error) {
+      if (!(error instanceof KindConflict)) throw error
+      throw new SchemaError(`${path || 'the schema'} ${error.message}; a form field needs one kind of value`)
+    }
+  }
+
+  #fillObject(field: Draft, parts: readonly Fragment[], path: string): void {
+    const byName = new Map<string, Fragment[]>()
+    const required = new Set<string>()
+    for (const { schema, role } of parts) {
+      const properties = own(schema, 'properties')
+      if (isJsonObject(properties)) {
+        for (const name of Object.keys(properties)) {
+          const fragment = asFragment(properties[name], role)
+          byName.set(name, [...(byName.get(name) ?? []), fragment])
+        }
+      }
+      const names = own(schema, 'required')
+      if (role === 'always' && Array.isArray(names)) for (const name of names) required.add(String(name))
+      if (Object.hasOwn(schema, 'additionalProperties') || Object.hasOwn(schema, 'patternProperties')) {
+        field.open = true
+      }
+    }
+    if (byName.size === 0) field.open = true
+    refuseAmbiguousNames(byName, path)
+    field.required = required
+    // The root is not a form: only its traits are.
+    const children = path === '' ? [...byName].filter(([name]) => name === 'traits') : [...byName]
+    field.children = new Map(
+      children.map(([name, fragments]) => [name, this.field(fragments, path ? `${path}.${name}` : name)]),
+    )
+  }
+
+  #fillArray(field: Draft, parts: readonly Fragment[], path: string): void {
+    const every: Fragment[] = []
+    const further: Fragment[] = []
+    const positions: Fragment[][] = []
+    let closed = false
+    for (const { schema, role } of parts) {
+      const items = own(schema, 'items')
+      if (Array.isArray(items)) {
+        items.forEach((item, index) => {
+          positions[index] = [...(positions[index] ?? []), asFragment(item, role)]
+        })
+        const additional = own(schema, 'additionalItems')
+        if (additional === false) closed = true
+        else if (additional !== undefined) further.push(asFragment(additional, role))
+      } else if (items !== undefined) every.push(asFragment(items, role))
+    }
+    if (every.length > 0 && positions.length > 0) {
+      throw new SchemaError(`${path} is declared both as a list and as a tuple; keep one`)
+    }
+    field.tuple = positions.map((fragments, index) => this.field(fragments, `${path}.${index}`))
+    field.items = closed ? undefined : this.field([...every, ...further], `${path}[]`)
+  }
+
+  #fillScalar(field: Draft, fragments: readonly Fragment[], parts: readonly Fragment[]): void {
+    field.choices = agreedChoices(fragments, this.#document)
+    const blank = field.choices?.some(({ value }) => value === null)
+    if (blank) field.nullable = true
+    const typed = parts.some(({ schema }) => Object.hasOwn(schema, 'type'))
+    const onlyBooleans = field.scalars.size === 1 && field.scalars.has('boolean')
+    // Untyped enum and const go by the text of their values; a lone boolean still comes as a checkbox pair.
+    if (field.choices && !typed && !onlyBooleans) field.scalars = new Set()
+  }
+
+  #number(schema: JsonObject): number {
+    const known = this.#numbers.get(schema) ?? this.#numbers.size
+    this.#numbers.set(schema, known)
+    return known
+  }
+}
+
+function asFragment(schema: JsonValue | undefined, role: Role): Fragment {
+  return { schema: isJsonObject(schema) ? schema : {}, role }
+}
+
+/** Without a declared type, keywords tell; a schema that says nothing takes text. */
+function impliedTypes(parts: readonly Fragment[]): Types {
+  const says = (...keywords: string[]) =>
+    parts.some(({ schema }) => keywords.some(key => Object.hasOwn(schema, key)))
+  if (says('properties', 'required', 'additionalProperties', 'patternProperties'))
+    return new Set<Type>(['object'])
+  if (says('items', 'minItems', 'maxItems', 'uniqueItems')) return new Set<Type>(['array'])
+  if (says('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'))
+    return new Set<Type>(['number'])
+  return new Set<Type>(['string'])
+}
+
+/** Two children such as `a.b` and `a` would make one field name readable in two ways. */
+function refuseAmbiguousNames(children: ReadonlyMap<string, unknown>, path: string): void {
+  for (const name of children.keys()) {
+    const place = path ? `${path}: ` : ''
+    if (name === '') throw new SchemaError(`${place}a property needs a name; "" cannot be a form field`)
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      if (children.has(name.slice(0, dot))) {
+        const other = name.slice(0, dot)
+        throw new SchemaError(
+          `${place}the properties "${name}" and "${other}" make field names ambiguous; rename one`,
+        )
+      }
+    }
+  }
+}
+
+function agreedChoices(fragments: readonly Fragment[], document: SchemaDocument): Choice[] | undefined {
+  const found = fragments.map(({ schema, role }) => ({ role, choices: choicesOf(schema, document.resolve) }))
+  const always = found.filter(({ role, choices }) => role === 'always' && choices)
+  if (always.length > 0) {
+    const [first, ...rest] = always.map(({ choices }) => choices)
+    return [...(first ?? [])]
+      .filter(([key]) => rest.every(other => other?.has(key)))
+      .map(([, choice]) => choice)
+  }
+  // Branches fix the values only when nothing outside them allows more; the test of an `if` fixes nothing.
+  const branches = found.filter(({ role }) => role !== 'test')
+  if (found.some(({ role }) => role === 'always') || branches.some(({ choices }) => !choices))
+    return undefined
+  const union = new Map(branches.flatMap(({ choices }) => [...(choices ?? [])]))
+  return union.size > 0 ? [...union.values()] : undefined
+}
+
+const DISPLAY: Record<keyof Display, 'string' | 'number' | 'any'> = {
+  title: 'string',
+  description: 'string',
+  default: 'any',
+  format: 'string',
+  pattern: 'string',
+  minimum: 'number',
+  maximum: 'number',
+  exclusiveMinimum: 'number',
+  exclusiveMaximum: 'number',
+  minLength: 'number',
+  maxLength: 'number',
+  minItems: 'number',
+  maxItems: 'number',
+}
+
+/** First statement wins: a fragment's own words come before those it refers to. */
+function displayOf(parts: readonly Fragment[]): Display {
+  const display: Record<string, JsonValue> = {}
+  for (const { schema } of parts.filter(({ role }) => role === 'always')) {
+    for (const [key, type] of Object.entries(DISPLAY)) {
+      const value = own(schema, key)
+      if (value === undefined || Object.hasOwn(display, key)) continue
+      if (type === 'any' || typeof value === type) display[key] = value
+    }
+  }
+  return display as Display
+}
+
+function findIdentifiers(traits: Field): string[][] {
+  const found: string[][] = []
+  const walk = (field: Field, path: string[], open: ReadonlySet<Field>): void => {
+    if (open.has(field)) return
+    if (field.identifier) {
+      if (!field.scalars.has('string'))
+        throw new SchemaError(`${path.join('.')}: x-identifier must stand on a string`)
+      found.push(path)
+    }
+    for (const item of [...field.tuple, field.items]) {
+      if (item?.identifier)
+        throw new SchemaError(`${path.join('.')}: x-identifier cannot stand inside an array`)
+    }
+    for (const [name, child] of field.children) walk(child, [...path, name], new Set(open).add(field))
+  }
+  walk(traits, [], new Set())
+  return found
+}
