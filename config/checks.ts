@@ -1,0 +1,221 @@
+/** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
+import { ENVIRONMENTS, PLANS } from './fields.js'
+import { type Fault, listed, nearest, type Path, type Place } from './problem.js'
+import type { Gateway, ProjectEntry } from './schema.js'
+import { isProjectLimits, type Policy, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
+
+/** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
+export interface Readable {
+  readonly gatewayFile: string
+  readonly projectsFile: string
+  readonly gateway: Gateway | undefined
+  readonly projects: readonly ProjectEntry[] | undefined
+  readonly policies: readonly Policy[]
+  /** False while a file that may define buckets is not valid. */
+  readonly bucketsKnown: boolean
+  locate(file: string, path: Path): Place
+}
+
+interface FileFault extends Fault {
+  readonly file: string
+}
+
+/** The services that run inside this process (design section 2). */
+const EMBEDDED_SERVICES = ['directory', 'identity']
+
+/** Every fault that shows only when the documents are seen together. */
+export function checkConfig(read: Readable): FileFault[] {
+  const limits = read.policies.filter(isProjectLimits)
+  const rules = read.policies.filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
+  const buckets = read.bucketsKnown
+    ? limits.flatMap(({ document }) => Object.keys(document.buckets))
+    : undefined
+  return [
+    ...checkUpstreams(read),
+    ...checkProjects(read, buckets),
+    ...checkQuotas(limits, buckets),
+    ...checkNames(read, limits, rules),
+    ...limits.flatMap(policy => checkClaims(read, policy)),
+    ...checkDoubleQuotas(read, limits),
+    ...(buckets === undefined ? [] : checkCoverage(limits)),
+  ]
+}
+
+function checkUpstreams({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined) return []
+  const names = Object.keys(gateway.upstreams)
+  const faults: FileFault[] = []
+  for (const [name, upstream] of Object.entries(gateway.upstreams)) {
+    if ('embedded' in upstream && !EMBEDDED_SERVICES.includes(upstream.embedded)) {
+      const message = unknown('embedded service', upstream.embedded, EMBEDDED_SERVICES)
+      faults.push({ file, path: ['upstreams', name, 'embedded'], message })
+    }
+  }
+  for (const [i, { upstream }] of gateway.routes.entries()) {
+    if (names.includes(upstream)) continue
+    faults.push({ file, path: ['routes', i, 'upstream'], message: unknown('upstream', upstream, names) })
+  }
+  return faults
+}
+
+function checkProjects(read: Readable, buckets: readonly string[] | undefined): FileFault[] {
+  const { projectsFile: file, projects = [] } = read
+  const ids = new Owners(read, 'Project id')
+  const hosts = new Owners(read, 'Host')
+  const paths = new Owners(read, 'Path')
+  const keys = new Owners(read, 'This API key')
+  const faults: FileFault[] = []
+  for (const [i, project] of projects.entries()) {
+    const at = (...rest: Path): Path => ['projects', i, ...rest]
+    ids.claim(file, at('id'), project.id)
+    for (const [j, host] of project.hosts.entries()) hosts.claim(file, at('hosts', j), host)
+    for (const [j, path] of project.paths.entries()) {
+      paths.claim(file, at('paths', j), path.replace(/(?!^)\/+$/, ''))
+    }
+    for (const [j, hash] of project.apiKeyHashes.entries()) keys.claim(file, at('apiKeyHashes', j), hash, '')
+    for (const bucket of Object.keys(project.overrides)) {
+      if (buckets === undefined || buckets.includes(bucket)) continue
+      faults.push({
+        file,
+        path: at('overrides', bucket),
+        atKey: true,
+        message: unknown('bucket', bucket, buckets),
+      })
+    }
+  }
+  return [...faults, ...ids.faults, ...hosts.faults, ...paths.faults, ...keys.faults]
+}
+
+function checkQuotas(
+  limits: readonly ProjectLimitsPolicy[],
+  buckets: readonly string[] | undefined,
+): FileFault[] {
+  if (buckets === undefined) return []
+  return limits.flatMap(({ file, document }) =>
+    document.limits.flatMap(({ quotas }, i) =>
+      Object.keys(quotas)
+        .filter(bucket => !buckets.includes(bucket))
+        .map(bucket => ({
+          file,
+          path: ['limits', i, 'quotas', bucket],
+          atKey: true,
+          message: unknown('bucket', bucket, buckets),
+        })),
+    ),
+  )
+}
+
+/** Buckets and rules share one name space: counters, logs and metrics go by the name. */
+function checkNames(
+  read: Readable,
+  limits: readonly ProjectLimitsPolicy[],
+  rules: readonly RulesPolicy[],
+): FileFault[] {
+  const names = new Owners(read, 'The name')
+  for (const { file, document } of limits) {
+    for (const name of Object.keys(document.buckets)) names.claim(file, ['buckets', name], name)
+  }
+  for (const { file, document } of rules) {
+    for (const [i, { id }] of document.rules.entries()) names.claim(file, ['rules', i, 'id'], id)
+  }
+  return names.faults
+}
+
+type Selectors = ProjectLimitsPolicy['document']['limits'][number]['for']
+
+/** `growth/production` and the like, each once. */
+function columnsOf(selectors: Selectors): Set<string> {
+  const columns = new Set<string>()
+  for (const { plans = PLANS, environments = ENVIRONMENTS } of selectors) {
+    for (const plan of plans) for (const environment of environments) columns.add(`${plan}, ${environment}`)
+  }
+  return columns
+}
+
+function checkClaims(read: Readable, { file, document }: ProjectLimitsPolicy): FileFault[] {
+  const claims = new Map<string, number>()
+  const faults: FileFault[] = []
+  for (const [i, row] of document.limits.entries()) {
+    for (const column of columnsOf(row.for)) {
+      const first = claims.get(column)
+      if (first === undefined) claims.set(column, i)
+      else {
+        const path = ['limits', i, 'for']
+        const lines = `line ${read.locate(file, ['limits', first, 'for']).line} and line ${read.locate(file, path).line}`
+        faults.push({
+          file,
+          path,
+          message: `Two rows claim (${column}): ${lines}. Remove it from one of them.`,
+        })
+      }
+    }
+  }
+  return faults
+}
+
+/** Two files may each add buckets to one plan and environment, but not two quotas to one bucket. */
+function checkDoubleQuotas(read: Readable, limits: readonly ProjectLimitsPolicy[]): FileFault[] {
+  const owners = new Map<string, { readonly file: string; readonly path: Path }>()
+  const faults: FileFault[] = []
+  for (const { file, document } of limits) {
+    for (const [i, row] of document.limits.entries()) {
+      for (const bucket of Object.keys(row.quotas)) {
+        const path = ['limits', i, 'quotas', bucket]
+        for (const column of columnsOf(row.for)) {
+          const owner = owners.get(`${bucket} ${column}`)
+          if (owner === undefined) owners.set(`${bucket} ${column}`, { file, path })
+          // Within one file the two rows are told of already.
+          else if (owner.file !== file) {
+            const where = placeText(read.locate(owner.file, owner.path))
+            const message = `Bucket "${bucket}" already has a quota for (${column}) at ${where}.`
+            faults.push({ file, path, atKey: true, message })
+          }
+        }
+      }
+    }
+  }
+  return faults
+}
+
+function checkCoverage(limits: readonly ProjectLimitsPolicy[]): FileFault[] {
+  const [first] = limits
+  if (first === undefined) return []
+  const covered = new Set(
+    limits.flatMap(({ document }) => document.limits.flatMap(row => [...columnsOf(row.for)])),
+  )
+  const missing = [...columnsOf([{}])].filter(column => !covered.has(column)).map(column => `(${column})`)
+  if (missing.length === 0) return []
+  const message = `No row covers ${listed(missing, 'and')}. Add ${missing.length === 1 ? 'it' : 'them'} to a row's "for".`
+  return [{ file: first.file, path: ['limits'], message }]
+}
+
+/** Values that only one place may hold. */
+class Owners {
+  readonly faults: FileFault[] = []
+  readonly #read: Readable
+  readonly #what: string
+  readonly #owners = new Map<string, { readonly file: string; readonly path: Path }>()
+
+  constructor(read: Readable, what: string) {
+    this.#read = read
+    this.#what = what
+  }
+
+  claim(file: string, path: Path, value: string, shown = ` "${value}"`): void {
+    const owner = this.#owners.get(value)
+    if (owner === undefined) {
+      this.#owners.set(value, { file, path })
+      return
+    }
+    const where = placeText(this.#read.locate(owner.file, owner.path))
+    this.faults.push({ file, path, message: `${this.#what}${shown} is already used at ${where}.` })
+  }
+}
+
+const placeText = ({ file, line }: Place): string => `${file}:${line}`
+
+function unknown(what: string, name: string, known: readonly string[]): string {
+  const meant = nearest(name, known)
+  if (meant !== undefined) return `Unknown ${what} "${name}". Did you mean "${meant}"?`
+  return `Unknown ${what} "${name}". ${known.length === 0 ? 'None is defined.' : `Must be ${listed(known)}.`}`
+}

@@ -1,0 +1,57 @@
+/** `${NAME}` and `${NAME:-default}` in scalars (design section 8), from the environment or the file named by `NAME_FILE`. */
+import { readFileSync, statSync } from 'node:fs'
+
+const MAX_SECRET_BYTES = 64 * 1024
+const REFERENCE = /\$\{([^}]*)(\}?)/g
+const NAME_AND_DEFAULT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
+const NUMBER = /^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?$/
+
+export type Expanded = { readonly value: string | number | boolean } | { readonly fault: string }
+
+/**
+ * Replaces every reference in a scalar. Runs after parsing, so a value cannot change the document's structure, and a
+ * value is not expanded again. A scalar that is one reference and nothing else may become a number or a boolean.
+ */
+export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
+  const faults: string[] = []
+  const value = text.replace(REFERENCE, (whole, inside: string, close: string) => {
+    const reference = close === '}' ? NAME_AND_DEFAULT.exec(inside) : null
+    const looked =
+      reference?.[1] === undefined
+        ? { fault: `"${whole}" is not a reference. Write \${NAME} or \${NAME:-default}.` }
+        : look(reference[1], reference[2], env)
+    if ('fault' in looked) faults.push(looked.fault)
+    return 'value' in looked ? looked.value : ''
+  })
+  const [fault] = faults
+  if (fault !== undefined) return { fault }
+  return { value: /^\$\{[^}]*\}$/.test(text) ? typed(value) : value }
+}
+
+type Looked = { readonly value: string } | { readonly fault: string }
+
+function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
+  const set = env[name]
+  if (set !== undefined && (set !== '' || fallback === undefined)) return { value: set }
+  const file = env[`${name}_FILE`]
+  if (set === undefined && file) return readSecret(name, file)
+  if (fallback !== undefined) return { value: fallback }
+  const message = `The environment variable ${name} is not set. Set it (or ${name}_FILE), or write \${${name}:-default}.`
+  return { fault: message }
+}
+
+function readSecret(name: string, file: string): Looked {
+  try {
+    const { size } = statSync(file)
+    if (size > MAX_SECRET_BYTES) return { fault: `The file named by ${name}_FILE is larger than 64 KiB.` }
+    return { value: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? 'unknown error'
+    return { fault: `The file named by ${name}_FILE cannot be read (${reason}).` }
+  }
+}
+
+function typed(text: string): string | number | boolean {
+  if (text === 'true' || text === 'false') return text === 'true'
+  return NUMBER.test(text) ? Number(text) : text
+}

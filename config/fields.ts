@@ -1,0 +1,54 @@
+/** Fields that several files share: names, quotas, closed lists of words. */
+import { type Static, type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox'
+
+export const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise'] as const
+export const ENVIRONMENTS = ['development', 'staging', 'production'] as const
+
+/** Names of buckets, rules and upstreams: they become metric labels and parts of answers. */
+const NAME = { pattern: '^[a-z][a-z0-9._-]{0,63}$', maxLength: 64 }
+const NAME_EXPECTED =
+  'a name of at most 64 characters: a small letter, then small letters, digits, ".", "_" or "-"'
+const MAX_QUOTA = 1_000_000_000
+
+/** An object that takes no key beside its own. */
+export function Strict<P extends Record<string, TSchema>>(properties: P, options: TSchemaOptions = {}) {
+  return Type.Object(properties, { ...options, additionalProperties: false })
+}
+
+/** One of a few words. */
+export function Word<const W extends string>(words: readonly W[], options: TSchemaOptions): TUnsafe<W> {
+  return Type.Unsafe<W>({ type: 'string', enum: [...words], ...options })
+}
+
+export function Name(description: string) {
+  return Type.String({ ...NAME, expected: NAME_EXPECTED, description })
+}
+
+/** A map from names to values of one shape. */
+export function NamedMap<S extends TSchema>(value: S, options: TSchemaOptions) {
+  return Type.Unsafe<Record<string, Static<S>>>({
+    type: 'object',
+    propertyNames: { ...NAME, expected: NAME_EXPECTED },
+    additionalProperties: value,
+    ...options,
+  })
+}
+
+/** How many requests one window admits. */
+export function Quota(description: string) {
+  return Type.Integer({ minimum: 1, maximum: MAX_QUOTA, description })
+}
+
+export function Version() {
+  return Type.Literal(1, { description: 'Version of this file format.' })
+}
+
+export const OnStoreError = (options: TSchemaOptions) => Word(['local', 'open', 'closed'], options)
+
+export const ON_STORE_ERROR_HELP =
+  'What happens while Redis is away: local (count in this process), open (let requests pass), closed (answer 503).'
+
+/** JSON Schema's if/then/else as a fragment. */
+export function when(condition: object, then: object, otherwise: object) {
+  return { if: condition, then, else: otherwise }
+}

@@ -1,0 +1,23 @@
+/** Texts with an inner form: addresses of upstreams, of Redis, and of networks. */
+import { isIP } from 'node:net'
+
+/** An http(s) address that names only a host and a port, so that nothing written in it is silently unused. */
+export function isHttpOrigin(text: string): boolean {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false
+  const url = new URL(text)
+  return url.username === '' && url.password === '' && url.pathname === '/' && !/[?#\s]/.test(text)
+}
+
+/** A redis(s) address, or empty for none. */
+export function isRedisUrl(text: string): boolean {
+  return text === '' || (/^rediss?:\/\/[^/\s]/.test(text) && URL.canParse(text))
+}
+
+/** An IP address, or one with a prefix length: `10.0.0.0/8`, `::1`. */
+export function isCidr(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || address.includes('%') || rest.length > 0) return false
+  if (prefix === undefined) return true
+  return /^(0|[1-9][0-9]{0,2})$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+}

@@ -1,0 +1,196 @@
+/** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join } from 'node:path'
+import type { TSchema } from 'typebox'
+import { checkConfig } from './checks.js'
+import { expand } from './environment.js'
+import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
+import { type Fault, formatPath, listed, nearest, type Path, type Place, type Problem } from './problem.js'
+import {
+  type Gateway,
+  gatewaySchema,
+  type PluginSchemas,
+  type ProjectEntry,
+  projectsSchema,
+} from './schema.js'
+import type { Config, Policy } from './types.js'
+import { createValidator } from './validate.js'
+import { parseYaml, type YamlFile } from './yaml.js'
+
+export type { Config, Policy, ProjectLimitsPolicy, RulesPolicy } from './types.js'
+export { isProjectLimits, problemAt } from './types.js'
+
+const MAX_FILE_BYTES = 1024 * 1024
+
+export interface LoadOptions {
+  readonly env: NodeJS.ProcessEnv
+  readonly plugins: PluginSchemas
+}
+
+/** Loads the configuration at `path`: gateway.yaml or its folder. Reads files only; never throws on what they hold. */
+export function loadConfig(path: string, options: LoadOptions): { config: Config } | { problems: Problem[] } {
+  return new Loader(options).load(gatewayFileOf(path))
+}
+
+function gatewayFileOf(path: string): string {
+  try {
+    return statSync(path).isDirectory() ? join(path, 'gateway.yaml') : path
+  } catch {
+    return path // Reading it tells what is wrong.
+  }
+}
+
+class Loader {
+  readonly #options: LoadOptions
+  readonly #files = new Map<string, YamlFile>()
+  readonly #problems: Problem[] = []
+  /** False once a file that may define buckets has problems of its own. */
+  #bucketsKnown = true
+
+  constructor(options: LoadOptions) {
+    this.#options = options
+  }
+
+  load(gatewayFile: string): { config: Config } | { problems: Problem[] } {
+    const written = this.#read(gatewayFile)
+    if (!this.#files.has(gatewayFile)) return { problems: this.#problems }
+    const gateway = this.#validate<Gateway>(gatewayFile, written, gatewaySchema(this.#options.plugins))
+    const projectsFile = besideOf(gatewayFile, written, 'projects', 'projects.yaml')
+    const list = this.#read(projectsFile)
+    const projects = this.#validate<{ projects: ProjectEntry[] }>(
+      projectsFile,
+      list,
+      projectsSchema,
+    )?.projects
+    const policies = this.#policies(gatewayFile, besideOf(gatewayFile, written, 'policies', 'policies'))
+
+    const locate = (file: string, path: Path): Place => this.#place(file, path)
+    const bucketsKnown = this.#bucketsKnown
+    const read = { gatewayFile, projectsFile, gateway, projects, policies, bucketsKnown, locate }
+    for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
+
+    const found = gateway && projects && { gatewayFile, projectsFile, gateway, projects, policies, locate }
+    if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
+    return { config: found }
+  }
+
+  /** Every *.yaml of the folder that is valid by itself. */
+  #policies(gatewayFile: string, folder: string): Policy[] {
+    const names = this.#list(gatewayFile, folder)
+    const schemas = new Map<string, TSchema>([[PROJECT_LIMITS, projectLimitsSchema]])
+    for (const [kind, schema] of Object.entries(this.#options.plugins.limit)) {
+      if (kind !== PROJECT_LIMITS) schemas.set(kind, ruleFileSchema(kind, schema))
+    }
+    return names.flatMap(name => this.#policy(join(folder, name), schemas) ?? [])
+  }
+
+  #list(gatewayFile: string, folder: string): string[] {
+    try {
+      // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.
+      const names = readdirSync(folder)
+        .filter(name => !name.startsWith('.'))
+        .sort()
+      for (const name of names.filter(name => name.endsWith('.yml'))) {
+        this.#report(join(folder, name), {
+          path: [],
+          message: 'Only *.yaml files are read. Rename this one.',
+        })
+      }
+      return names.filter(name => name.endsWith('.yaml'))
+    } catch (error) {
+      const message = `The folder ${folder} cannot be read: ${reasonOf(error)}.`
+      this.#report(gatewayFile, { path: ['policies'], message })
+      return []
+    }
+  }
+
+  #policy(file: string, schemas: ReadonlyMap<string, TSchema>): Policy | undefined {
+    const data = this.#read(file)
+    const kind = (data as { kind?: unknown } | null | undefined)?.kind
+    const schema = typeof kind === 'string' ? schemas.get(kind) : undefined
+    if (data !== undefined && schema === undefined) {
+      this.#report(file, { path: ['kind'], message: unknownKind(kind, [...schemas.keys()]) })
+    }
+    const document = schema && this.#validate<Policy['document']>(file, data, schema)
+    if (document !== undefined) return { file, kind, document } as Policy
+    if (schema === undefined || kind === PROJECT_LIMITS) this.#bucketsKnown = false
+    return undefined
+  }
+
+  /** The file's data, or undefined when it is not readable, well-formed text. */
+  #read(file: string): unknown {
+    const read = readText(file)
+    if ('fault' in read) {
+      this.#report(file, { path: [], message: read.fault })
+      return undefined
+    }
+    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#options.env))
+    this.#files.set(file, parsed)
+    for (const { line, col, path, message } of parsed.faults) {
+      this.#problems.push({ file, line, col, path: formatPath(path), message })
+    }
+    return parsed.data
+  }
+
+  #validate<Valid>(file: string, data: unknown, schema: TSchema): Valid | undefined {
+    if (data === undefined) return undefined
+    const isSecret = (path: Path) => this.#files.get(file)?.isExpanded(path) ?? false
+    const faults = createValidator(schema)(data, isSecret)
+    for (const fault of faults) this.#report(file, fault)
+    return faults.length === 0 ? (data as Valid) : undefined
+  }
+
+  #report(file: string, { path, message, atKey }: Fault): void {
+    this.#problems.push({ ...this.#place(file, path, atKey), path: formatPath(path), message })
+  }
+
+  #place(file: string, path: Path, atKey?: boolean): Place {
+    return { file, ...(this.#files.get(file)?.locate(path, atKey) ?? { line: 1, col: 1 }) }
+  }
+}
+
+/** A file or folder that gateway.yaml names, or its usual name while gateway.yaml cannot tell. */
+function besideOf(
+  gatewayFile: string,
+  written: unknown,
+  key: 'projects' | 'policies',
+  usual: string,
+): string {
+  const value = (written as Readonly<Record<string, unknown>> | null | undefined)?.[key]
+  const named = typeof value === 'string' && value !== '' ? value : usual
+  return isAbsolute(named) ? named : join(dirname(gatewayFile), named)
+}
+
+function readText(file: string): { text: string } | { fault: string } {
+  try {
+    const info = statSync(file)
+    if (!info.isFile()) return { fault: `${basename(file)} is not a file.` }
+    if (info.size > MAX_FILE_BYTES) return { fault: 'The file is larger than 1 MiB.' }
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) }
+  } catch (error) {
+    if (error instanceof TypeError) return { fault: 'The file is not valid UTF-8 text.' }
+    return { fault: `The file cannot be read: ${reasonOf(error)}.` }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
+  return REASONS[code] ?? code
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'it does not exist',
+  EACCES: 'access to it is denied',
+  ENOTDIR: 'it is not a folder',
+}
+
+function unknownKind(kind: unknown, kinds: readonly string[]): string {
+  if (kind === undefined) return `The key "kind" is missing. Must be ${listed(kinds)}.`
+  const meant = typeof kind === 'string' ? nearest(kind, kinds) : undefined
+  return `Unknown policy kind. Must be ${listed(kinds)}.${meant === undefined ? '' : ` Did you mean "${meant}"?`}`
+}
+
+function byPlace(a: Problem, b: Problem): number {
+  if (a.file !== b.file) return a.file < b.file ? -1 : 1
+  return a.line - b.line || a.col - b.col
+}

@@ -1,0 +1,168 @@
+/** The shapes of policy files: project-limits, and one kind for each limit plugin (design section 8). */
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import {
+  ENVIRONMENTS,
+  Name,
+  NamedMap,
+  ON_STORE_ERROR_HELP,
+  OnStoreError,
+  PLANS,
+  Quota,
+  Strict,
+  Version,
+  Word,
+  when,
+} from './fields.js'
+
+/** The kind whose buckets and limits stand apart, as in the spec's tables. */
+export const PROJECT_LIMITS = 'project-limits'
+
+const KEY_PARTS = [
+  'project',
+  'path',
+  'full-path',
+  'email-or-flow',
+  'client-ip',
+  'ja3',
+  'ja4',
+  'auth',
+  'method',
+]
+type KeyPart =
+  | 'project'
+  | 'path'
+  | 'full-path'
+  | 'email-or-flow'
+  | 'client-ip'
+  | 'ja3'
+  | 'ja4'
+  | 'auth'
+  | 'method'
+  | `header:${string}`
+/** Parts a request may lack. */
+const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
+
+const Mode = Word(['enforce', 'report-only'], {
+  default: 'enforce',
+  description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
+})
+const Patterns = (description: string) =>
+  Type.Array(
+    Type.String({ minLength: 1, maxLength: 1024, description: '"[METHOD ]/path/{id}/*/**", or "*".' }),
+    {
+      minItems: 1,
+      maxItems: 1000,
+      description,
+    },
+  )
+const optionalOnStoreError = Type.Optional(
+  OnStoreError({ description: `${ON_STORE_ERROR_HELP} Without it, store.onError of gateway.yaml counts.` }),
+)
+
+const Selector = Strict({
+  plans: Type.Optional(
+    Type.Array(Word(PLANS, { description: 'A plan.' }), {
+      minItems: 1,
+      description: 'Without it: every plan.',
+    }),
+  ),
+  environments: Type.Optional(
+    Type.Array(Word(ENVIRONMENTS, { description: 'An environment.' }), {
+      minItems: 1,
+      description: 'Without it: every environment.',
+    }),
+  ),
+})
+const LimitRow = Strict({
+  for: Type.Array(Selector, { minItems: 1, description: 'The plans and environments this row covers.' }),
+  quotas: NamedMap(
+    Strict({ burst: Quota('Requests per second.'), sustained: Quota('Requests per minute.') }),
+    { description: 'Limits by bucket. A bucket left out here does not exist for this row.' },
+  ),
+})
+
+export const projectLimitsSchema = Strict({
+  version: Version(),
+  kind: Type.Literal(PROJECT_LIMITS, { description: 'What this file holds.' }),
+  mode: Mode,
+  onStoreError: optionalOnStoreError,
+  buckets: NamedMap(Patterns('Requests that share one counter per project.'), {
+    description: 'Named groups of request patterns; a request falls into the most specific one.',
+  }),
+  limits: Type.Array(LimitRow, { minItems: 1, description: 'One row for each table of limits.' }),
+})
+
+const KeyPartEntry = Type.Unsafe<KeyPart>({
+  type: 'string',
+  ...when(
+    { pattern: '^header:' },
+    {
+      pattern: "^header:[a-z0-9!#$%&'*+.^_`|~-]{1,128}$",
+      expected: 'header: and a header name in small letters, such as header:x-device',
+    },
+    { enum: [...KEY_PARTS, 'header:NAME'] },
+  ),
+})
+
+const commonProperties = {
+  id: Name('Stable name of the rule: counters, logs and metrics go by it.'),
+  match: Patterns('Requests the rule looks at.'),
+  key: Type.Array(KeyPartEntry, {
+    minItems: 1,
+    maxItems: 16,
+    uniqueItems: true,
+    description: 'What is counted by; requests with equal parts share a counter.',
+  }),
+  mode: Mode,
+  missing: Word(['skip', 'shared', 'deny'], {
+    description:
+      'When a part of the key is absent: skip the rule, count with the others that lack it (shared), or refuse (deny).',
+  }),
+  onStoreError: optionalOnStoreError,
+}
+
+/** The common keys of a rule, and the plugin's own beside them. */
+export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }
+export interface RuleFile {
+  readonly version: 1
+  readonly kind: string
+  readonly rules: readonly RuleEntry[]
+}
+
+/** The keys of a rule that belong to its plugin. */
+export function pluginConfig(rule: RuleEntry): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(rule).filter(([key]) => !Object.hasOwn(commonProperties, key)))
+}
+
+/** A policy file whose rules are read by the limit plugin `kind`. */
+export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
+  const own = pluginSchema as { properties?: TProperties; required?: readonly string[] }
+  const { missing, ...always } = commonProperties
+  const rule = Strict({ ...own.properties, ...always, missing })
+  const ownRequired = (own.required ?? []).filter(key => !Object.hasOwn(commonProperties, key))
+  return Strict({
+    version: Version(),
+    kind: Type.Literal(kind, { description: 'What this file holds.' }),
+    rules: Type.Array(
+      Type.Unsafe<RuleEntry>({
+        ...rule,
+        required: [...ownRequired, ...Object.keys(always).filter(key => key !== 'onStoreError')],
+        // No silent fallback: a key that can lack a part must say what that means (design section 4).
+        if: {
+          properties: { key: { contains: { type: 'string', pattern: ABSENT_PART } } },
+          required: ['key'],
+        },
+        // biome-ignore lint/suspicious/noThenProperty: the JSON Schema keyword.
+        then: {
+          required: ['missing'],
+          whyRequired:
+            'A request may lack a part of this key, so the rule must say "missing: skip", "shared" or "deny".',
+        },
+        else: { properties: { missing: { default: 'skip' } } },
+      }),
+      { minItems: 1, description: 'The rules of this file.' },
+    ),
+  })
+}
+
+export type ProjectLimits = Static<typeof projectLimitsSchema>

@@ -1,0 +1,264 @@
+/** The shapes of gateway.yaml and projects.yaml: one source of types, validation and editor help (design section 8). */
+import { type Static, type TSchema, Type } from 'typebox'
+import { Duration } from './duration.js'
+import {
+  ENVIRONMENTS,
+  Name,
+  NamedMap,
+  ON_STORE_ERROR_HELP,
+  OnStoreError,
+  PLANS,
+  Quota,
+  Strict,
+  Version,
+  Word,
+  when,
+} from './fields.js'
+
+/** Config schemas of the plugins, by plugin name; handed in because this folder imports nothing of the gateway. */
+export interface PluginSchemas {
+  readonly identify: Readonly<Record<string, TSchema>>
+  /** A limit plugin's name is the `kind` of its policy files; its schema holds one rule's keys beside the common ones. */
+  readonly limit: Readonly<Record<string, TSchema>>
+}
+
+const HostName = Type.String({
+  pattern: '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$',
+  maxLength: 253,
+  expected: 'a host name in small letters, without port',
+})
+const HeaderName = (name: string) =>
+  Type.String({
+    pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+    maxLength: 128,
+    expected: 'a header name in small letters',
+    default: name,
+    description: 'Header in which a trusted proxy sends this fingerprint.',
+  })
+
+const Listener = (port: number, description: string) =>
+  Strict(
+    {
+      host: Type.String({
+        default: '127.0.0.1',
+        minLength: 1,
+        maxLength: 253,
+        description: 'Address to listen on.',
+      }),
+      port: Type.Integer({
+        default: port,
+        minimum: 0,
+        maximum: 65535,
+        description: 'TCP port; 0 takes any free one.',
+      }),
+    },
+    { default: {}, description },
+  )
+
+const Timeouts = Strict(
+  {
+    connect: Duration({ default: '2s', description: 'Longest wait for a connection to the upstream.' }),
+    head: Duration({ default: '30s', description: 'Longest wait for the head of the answer; then 504.' }),
+    idle: Duration({ default: '60s', description: 'Longest pause inside a body before it is cut.' }),
+  },
+  { default: {}, description: 'Limits on waiting for this upstream.' },
+)
+
+const EmbeddedUpstream = Strict({
+  embedded: Type.String({
+    maxLength: 64,
+    description: 'Name of a service that runs inside this process: directory or identity.',
+  }),
+})
+const UrlUpstream = Strict({
+  url: Type.String({
+    format: 'http-origin',
+    maxLength: 2048,
+    secret: true,
+    expected: 'an http:// or https:// address without path, query or credentials',
+    description: 'Address of the upstream, such as http://127.0.0.1:4433.',
+  }),
+  timeouts: Timeouts,
+})
+export type Upstream = Static<typeof EmbeddedUpstream> | Static<typeof UrlUpstream>
+
+const UpstreamEntry = Type.Unsafe<Upstream>({
+  type: 'object',
+  expected: 'a map with either "embedded" or "url"',
+  ...when({ type: 'object', required: ['embedded'] }, EmbeddedUpstream, UrlUpstream),
+})
+
+const Route = Strict({
+  path: Type.String({
+    pattern: '^/',
+    maxLength: 1024,
+    expected: 'a path pattern that begins with "/"',
+    description:
+      'Path pattern; the most specific one wins. {id} and * stand for one segment, ** for any number.',
+  }),
+  upstream: Name('Name of an entry of `upstreams`.'),
+})
+
+/** Where a request goes and how this process behaves. */
+export function gatewaySchema(plugins: PluginSchemas) {
+  return Strict({
+    version: Version(),
+    listen: Listener(8080, 'Where requests are taken.'),
+    admin: Listener(8081, 'Where health, metrics and state are served; keep it on loopback.'),
+    redis: Type.String({
+      default: '',
+      format: 'redis-url',
+      maxLength: 2048,
+      secret: true,
+      expected: 'a redis:// or rediss:// address, or empty',
+      description: 'Redis that counts for all instances; empty: each process counts for itself.',
+    }),
+    upstreams: NamedMap(UpstreamEntry, { description: 'Services behind the gateway, by name.' }),
+    routes: Type.Array(Route, { minItems: 1, description: 'Which path goes to which upstream.' }),
+    identify: Type.Array(identifierEntry(plugins.identify), {
+      default: ['host'],
+      description: 'Plugins that find the project of a request, asked in this order.',
+    }),
+    unknownProject: Word([...PLANS, 'reject'], {
+      default: 'developer',
+      description: 'Plan for requests of no known project, or reject (404).',
+    }),
+    trustedProxies: Type.Array(
+      Type.String({ format: 'cidr', maxLength: 64, expected: 'an address or CIDR such as 10.0.0.0/8' }),
+      { default: [], description: 'Proxies whose forwarded and fingerprint headers count.' },
+    ),
+    fingerprintHeaders: Strict(
+      { ja3: HeaderName('x-ja3-fingerprint'), ja4: HeaderName('x-ja4-fingerprint') },
+      { default: {}, description: 'Headers with TLS fingerprints; they count only from a trusted proxy.' },
+    ),
+    rateLimitFields: Word(['both', 'ietf', 'x', 'none'], {
+      default: 'both',
+      description: 'Limit fields in answers: RateLimit (ietf), x-ratelimit-* (x), both or none.',
+    }),
+    cors: Word(['echo', 'none'], {
+      default: 'echo',
+      description: 'Access-Control-Allow-Origin on our own refusals: echo the Origin, or none.',
+    }),
+    drain: Duration({
+      default: '10s',
+      minimum: '0ms',
+      description: 'How long running requests may take to finish after SIGTERM.',
+    }),
+    store: Strict(
+      {
+        deadline: Duration({
+          default: '25ms',
+          maximum: '10s',
+          description: 'Longest wait for an answer from Redis.',
+        }),
+        instances: Type.Integer({
+          default: 1,
+          minimum: 1,
+          maximum: 10_000,
+          description:
+            'Gateways that share the limits; divides the quotas counted locally while Redis is away.',
+        }),
+        onError: OnStoreError({ default: 'local', description: ON_STORE_ERROR_HELP }),
+      },
+      { default: {}, description: 'The counter store.' },
+    ),
+    projects: FilePath('projects.yaml', 'File with the projects, relative to this one.'),
+    policies: FilePath('policies', 'Folder with the policy files (*.yaml), relative to this file.'),
+    log: Strict(
+      {
+        decisions: Type.Unsafe<'refused' | 'all' | number>({
+          type: ['string', 'number'],
+          expected: DECISIONS,
+          ...when(
+            { type: 'number' },
+            { minimum: 0, maximum: 1, expected: DECISIONS },
+            { enum: ['refused', 'all'], expected: DECISIONS },
+          ),
+          default: 'refused',
+          description: 'Which decisions are logged: refused ones, all, or also a share of the allowed ones.',
+        }),
+      },
+      { default: {}, description: 'What is logged.' },
+    ),
+    plugins: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+      default: [],
+      description: 'Further plugins: package names or paths relative to this file.',
+    }),
+  })
+}
+
+const DECISIONS = 'refused, all, or a share from 0 to 1'
+
+const FilePath = (name: string, description: string) =>
+  Type.String({ default: name, minLength: 1, maxLength: 1024, description })
+
+/** An identifier: its plugin, and that plugin's own keys. */
+export interface IdentifierEntry {
+  readonly plugin: string
+  readonly [key: string]: unknown
+}
+
+/** `host` is short for `{ plugin: host }`. */
+function identifierEntry(schemas: PluginSchemas['identify']) {
+  const names = Object.keys(schemas)
+  const whole = names.map(name => {
+    const plugin = { const: name, description: 'Name of the plugin.' }
+    const own = schemas[name] as { properties?: object; required?: string[] }
+    return when(
+      { type: 'object', properties: { plugin: { const: name } }, required: ['plugin'] },
+      { ...own, properties: { ...own.properties, plugin }, additionalProperties: false },
+      {},
+    )
+  })
+  return Type.Unsafe<IdentifierEntry>({
+    type: ['string', 'object'],
+    expected: 'the name of a plugin, or a map with "plugin" and its settings',
+    shorthand: { key: 'plugin', words: names },
+    ...when(
+      { type: 'string' },
+      { enum: names },
+      { required: ['plugin'], properties: { plugin: { enum: names } }, allOf: whole },
+    ),
+  })
+}
+
+const ProjectEntry = Strict({
+  id: Type.String({
+    pattern: '^[A-Za-z0-9._:-]{1,128}$',
+    expected: 'an id of 1 to 128 letters, digits, ".", "_", "-" or ":"',
+    description: 'Stable id: limits are counted by it.',
+  }),
+  plan: Word(PLANS, { description: 'Subscription plan.' }),
+  environment: Word(ENVIRONMENTS, { description: 'Environment of the project.' }),
+  hosts: Type.Array(HostName, { default: [], description: 'Host names of this project (plugin host).' }),
+  paths: Type.Array(
+    Type.String({ pattern: '^/[^?#*{}\\s]*$', maxLength: 1024, expected: 'a path prefix such as /acme' }),
+    { default: [], description: 'Path prefixes of this project (plugin path).' },
+  ),
+  apiKeyHashes: Type.Array(
+    Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      secret: true,
+      expected: 'the SHA-256 of a key in 64 small hex digits, never the key itself',
+    }),
+    { default: [], description: 'SHA-256 of each API key, in hex (plugin api-key).' },
+  ),
+  overrides: NamedMap(
+    Strict(
+      {
+        burst: Type.Optional(Quota('Requests per second.')),
+        sustained: Type.Optional(Quota('Requests per minute.')),
+      },
+      { minProperties: 1, expected: 'a map with burst, sustained or both' },
+    ),
+    { default: {}, description: 'Negotiated limits of this project, by bucket.' },
+  ),
+})
+
+export const projectsSchema = Strict({
+  version: Version(),
+  projects: Type.Array(ProjectEntry, { description: 'The known projects.' }),
+})
+
+export type Gateway = Static<ReturnType<typeof gatewaySchema>>
+export type ProjectEntry = Static<typeof ProjectEntry>

@@ -1,0 +1,121 @@
+/** The validator's findings as sentences for an operator: what is wrong, what is allowed, what was probably meant. */
+import type { ErrorObject } from 'ajv'
+import { type DurationBounds, describeDuration } from './duration.js'
+import { type Fault, listed, nearest, type Path } from './problem.js'
+
+const MAX_QUOTED = 40
+
+/** The parts of a schema that a sentence is made of. */
+interface Described {
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly string[]
+  readonly const?: unknown
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly properties?: Readonly<Record<string, unknown>>
+  readonly duration?: DurationBounds
+  readonly expected?: string
+  readonly secret?: boolean
+  readonly whyRequired?: string
+}
+
+/** The fault an error stands for; undefined for errors that only repeat others. */
+export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): Fault | undefined {
+  const path = pathOf(error)
+  const schema = (error.parentSchema ?? {}) as Described
+  const params = error.params as Readonly<Record<string, unknown>>
+  switch (error.keyword) {
+    case 'if':
+      return undefined
+    case 'additionalProperties': {
+      const key = String(params.additionalProperty)
+      return {
+        path: [...path, key],
+        atKey: true,
+        message: unknownKey(key, Object.keys(schema.properties ?? {})),
+      }
+    }
+    case 'required':
+      return { path, message: schema.whyRequired ?? `The key "${params.missingProperty}" is missing.` }
+    case 'propertyNames': {
+      const names = schema as { readonly propertyNames?: Described }
+      const key = String(params.propertyName)
+      const message = `"${quoted(key)}" cannot be a name here. Must be ${expectedOf(names.propertyNames ?? {})}.`
+      return { path: [...path, key], atKey: true, message }
+    }
+    case 'uniqueItems':
+      return { path: [...path, Number(params.j)], message: 'This item is written twice.' }
+    case 'minItems':
+      return { path, message: `Needs at least ${params.limit} item${params.limit === 1 ? '' : 's'}.` }
+    case 'maxItems':
+      return { path, message: `Takes at most ${params.limit} items.` }
+    case 'minLength':
+      return { path, message: 'Must not be empty.' }
+    case 'maxLength':
+      // The inner finding about a key's name: `propertyNames` tells it whole.
+      return error.propertyName === undefined
+        ? { path, message: `Must have at most ${params.limit} characters.` }
+        : undefined
+    default:
+      if (error.propertyName !== undefined) return undefined
+      return { path, message: wrongValue(error.data, schema, isSecret(path)) }
+  }
+}
+
+function pathOf(error: ErrorObject): Path {
+  return error.instancePath
+    .split('/')
+    .slice(1)
+    .map(part => (/^[0-9]+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const meant = nearest(key, known)
+  const help = meant === undefined ? `Known here: ${known.join(', ')}.` : `Did you mean "${meant}"?`
+  return `Unknown key "${quoted(key)}". ${help}`
+}
+
+function wrongValue(data: unknown, schema: Described, secret: boolean): string {
+  const meant = typeof data === 'string' ? nearest(data, schema.enum ?? []) : undefined
+  const help = meant === undefined ? '' : ` Did you mean "${meant}"?`
+  return `Must be ${expectedOf(schema)}, but it is ${describe(data, secret || schema.secret === true)}.${help}`
+}
+
+/** What the schema takes, as the end of "Must be …". */
+function expectedOf(schema: Described): string {
+  if (schema.expected !== undefined) return schema.expected
+  if (schema.duration !== undefined) return describeDuration(schema.duration)
+  if (schema.enum !== undefined) return listed(schema.enum)
+  if (schema.const !== undefined) return String(schema.const)
+  if (schema.type === 'integer') return `a whole number${range(schema)}`
+  if (schema.type === 'number') return `a number${range(schema)}`
+  return KINDS[String(schema.type)] ?? 'of another form'
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a map of keys and values',
+}
+
+function range({ minimum, maximum }: Described): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
+  if (minimum !== undefined) return ` of at least ${minimum}`
+  return maximum === undefined ? '' : ` of at most ${maximum}`
+}
+
+function describe(data: unknown, secret: boolean): string {
+  if (data === null || data === undefined) return 'empty'
+  if (Array.isArray(data)) return 'a list'
+  if (typeof data === 'object') return 'a map'
+  if (data === '') return 'an empty text'
+  if (secret) return typeof data === 'string' ? 'another text' : `a ${typeof data}`
+  return typeof data === 'string' ? `"${quoted(data)}"` : String(data)
+}
+
+/** Bounded, and free of control characters, since it goes to a terminal. */
+function quoted(text: string): string {
+  const clean = text.replace(/\p{Cc}/gu, '?')
+  return clean.length > MAX_QUOTED ? `${clean.slice(0, MAX_QUOTED)}…` : clean
+}

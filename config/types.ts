@@ -1,0 +1,44 @@
+/** What the loader hands over. */
+import { PROJECT_LIMITS, type ProjectLimits, type RuleFile } from './policy-schema.js'
+import { formatPath, type Path, type Place, type Problem } from './problem.js'
+import type { Gateway, ProjectEntry } from './schema.js'
+
+/** A policy file of kind project-limits. */
+export interface ProjectLimitsPolicy {
+  readonly file: string
+  readonly kind: typeof PROJECT_LIMITS
+  readonly document: ProjectLimits
+}
+/** A policy file whose rules are read by the limit plugin `kind`. */
+export interface RulesPolicy {
+  readonly file: string
+  readonly kind: string
+  readonly document: RuleFile
+}
+export type Policy = ProjectLimitsPolicy | RulesPolicy
+
+/** Everything the files say, valid by itself. Files are named as the path given leads to them. */
+export interface Config {
+  readonly gatewayFile: string
+  readonly projectsFile: string
+  readonly gateway: Gateway
+  readonly projects: readonly ProjectEntry[]
+  /** In the order of their file names. */
+  readonly policies: readonly Policy[]
+  /** Where the value at `path` is written, or its nearest parent that is. */
+  locate(file: string, path: Path): Place
+}
+
+export function isProjectLimits(policy: Policy): policy is ProjectLimitsPolicy {
+  return policy.kind === PROJECT_LIMITS
+}
+
+/** A problem found later, such as by the matcher, at the place of its value. */
+export function problemAt(
+  config: Pick<Config, 'locate'>,
+  file: string,
+  path: Path,
+  message: string,
+): Problem {
+  return { ...config.locate(file, path), path: formatPath(path), message }
+}

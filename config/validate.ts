@@ -1,0 +1,70 @@
+/** Checks plain data against a schema, fills defaults in place, and says in plain English what is wrong. The home of ajv. */
+import { Ajv } from 'ajv'
+import type { DataValidationCxt } from 'ajv/dist/types/index.js'
+import type { TSchema } from 'typebox'
+import { type DurationBounds, durationWithin } from './duration.js'
+import { isCidr, isHttpOrigin, isRedisUrl } from './formats.js'
+import type { Fault, Path } from './problem.js'
+import { faultOf } from './sentences.js'
+
+interface Shorthand {
+  readonly key: string
+  readonly words: readonly string[]
+}
+
+/**
+ * Returns a validator for one schema. It reports every fault at once, and changes `data`: defaults are filled in,
+ * durations become milliseconds, a plugin's bare name becomes `{ plugin: name }`.
+ * `isSecret` says which values a message must not quote.
+ */
+export function createValidator(
+  schema: TSchema,
+): (data: unknown, isSecret: (path: Path) => boolean) => Fault[] {
+  const validate = createAjv().compile(schema)
+  return (data, isSecret) => {
+    if (validate(data)) return []
+    return (validate.errors ?? []).flatMap(error => faultOf(error, isSecret) ?? [])
+  }
+}
+
+function createAjv(): Ajv {
+  const ajv = new Ajv({
+    allErrors: true,
+    verbose: true,
+    messages: false,
+    useDefaults: true,
+    ownProperties: true,
+    strict: true,
+    strictTypes: false,
+    strictRequired: false,
+  })
+  // Notes for sentences.ts; they check nothing.
+  for (const keyword of ['expected', 'secret', 'whyRequired']) ajv.addKeyword({ keyword })
+  ajv.addFormat('http-origin', isHttpOrigin)
+  ajv.addFormat('redis-url', isRedisUrl)
+  ajv.addFormat('cidr', isCidr)
+  ajv.addKeyword({
+    keyword: 'duration',
+    type: 'string',
+    modifying: true,
+    validate: (bounds: DurationBounds, text: string, _schema?: object, context?: DataValidationCxt) => {
+      const ms = durationWithin(text, bounds)
+      if (ms !== undefined) replaceValue(context, ms)
+      return ms !== undefined
+    },
+  })
+  ajv.addKeyword({
+    keyword: 'shorthand',
+    type: 'string',
+    modifying: true,
+    validate: (shorthand: Shorthand, text: string, _schema?: object, context?: DataValidationCxt) => {
+      if (shorthand.words.includes(text)) replaceValue(context, { [shorthand.key]: text })
+      return true
+    },
+  })
+  return ajv
+}
+
+function replaceValue(context: DataValidationCxt | undefined, value: unknown): void {
+  if (context !== undefined) context.parentData[context.parentDataProperty] = value
+}

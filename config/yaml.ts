@@ -1,0 +1,222 @@
+/** One YAML 1.2 document as plain data, with the place of every value. The home of package `yaml`. */
+
+import type { Document, ParsedNode } from 'yaml'
+import { CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseAllDocuments } from 'yaml'
+import type { Expanded } from './environment.js'
+import type { Fault, Path } from './problem.js'
+
+const MAX_DEPTH = 64
+const MAX_ALIASES = 100
+const MAX_ALIASED_NODES = 10_000
+const MAX_SYNTAX_FAULTS = 10
+/** Keys that would read or write an object's prototype in some consumer. */
+const UNSAFE_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
+
+export interface Position {
+  readonly line: number
+  readonly col: number
+}
+
+/** A fault of the text itself, already at its place. */
+export interface TextFault extends Fault, Position {}
+
+export interface YamlFile {
+  /** Plain data; undefined when the text is not one well-formed document. */
+  readonly data: unknown
+  readonly faults: readonly TextFault[]
+  /** The place of the value at `path`, of its key when `atKey`, or of the nearest parent that is written down. */
+  locate(path: Path, atKey?: boolean): Position
+  /** True when the value at `path` came from the environment, so messages must not quote it. */
+  isExpanded(path: Path): boolean
+}
+
+interface Mark {
+  readonly key: number
+  readonly value: number
+}
+
+/** Parses strictly: one document, no duplicate keys, no unknown tags, bounded depth and aliases; warnings are errors. */
+export function parseYaml(text: string, expand: (scalar: string) => Expanded): YamlFile {
+  const lines = new LineCounter()
+  lines.addNewLine(0)
+  for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) lines.addNewLine(i + 1)
+  const position = (offset: number): Position => lines.linePos(offset)
+  const reader = new Reader(expand)
+  const faults = reader.read(text)
+  return {
+    data: faults.length === 0 ? reader.data : undefined,
+    faults: faults.map(({ offset, ...fault }) => ({ ...fault, ...position(offset) })),
+    locate: (path, atKey = false) => {
+      const mark = reader.markOf(path)
+      return position(atKey ? mark.key : mark.value)
+    },
+    isExpanded: path => reader.expanded.has(markName(path)),
+  }
+}
+
+type OffsetFault = Fault & { readonly offset: number }
+
+const markName = (path: Path): string => JSON.stringify(path.map(String))
+
+class Reader {
+  data: unknown
+  readonly expanded = new Set<string>()
+  readonly #expand: (scalar: string) => Expanded
+  readonly #marks = new Map<string, Mark>()
+  readonly #faults: OffsetFault[] = []
+  #document: Document.Parsed | undefined
+  #aliases = 0
+  #aliasedNodes = 0
+  #insideAlias = false
+
+  constructor(expand: (scalar: string) => Expanded) {
+    this.#expand = expand
+  }
+
+  read(text: string): readonly OffsetFault[] {
+    const deep = offsetOfDeepNesting(text)
+    if (deep !== undefined) {
+      return [{ path: [], offset: deep, message: `Nested deeper than ${MAX_DEPTH} levels.` }]
+    }
+    // The package's own check of unique keys takes time with the square of their number; ours is in #map.
+    const documents = parseAllDocuments(text, {
+      version: '1.2',
+      strict: true,
+      uniqueKeys: false,
+      prettyErrors: false,
+    })
+    const [document, second] = 'empty' in documents ? [] : documents
+    if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
+    for (const error of [...document.errors, ...document.warnings].slice(0, MAX_SYNTAX_FAULTS)) {
+      this.#fault(error.pos[0], [], `Not well-formed YAML: ${sentence(error.message)}`)
+    }
+    if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2') {
+      this.#fault(0, [], 'Only YAML 1.2 is read. Remove the %YAML directive.')
+    }
+    if (second !== undefined) {
+      this.#fault(second.range[0], [], 'A file holds one document. Move what follows "---" to its own file.')
+    }
+    if (this.#faults.length > 0) return this.#faults
+    this.#document = document
+    this.data = this.#value(document.contents, [], 0)
+    return this.#faults
+  }
+
+  markOf(path: Path): Mark {
+    for (let length = path.length; length >= 0; length--) {
+      const mark = this.#marks.get(markName(path.slice(0, length)))
+      if (mark !== undefined) return mark
+    }
+    return { key: 0, value: 0 }
+  }
+
+  #fault(offset: number, path: Path, message: string): void {
+    this.#faults.push({ offset, path, message })
+  }
+
+  #value(node: ParsedNode | null, path: Path, keyOffset: number): unknown {
+    const offset = node?.range[0] ?? keyOffset
+    // Inside an alias the marks point at the anchored text: that is where a person must look.
+    this.#marks.set(markName(path), { key: keyOffset, value: offset })
+    if (path.length > MAX_DEPTH) return this.#fault(offset, path, `Nested deeper than ${MAX_DEPTH} levels.`)
+    if (this.#insideAlias && ++this.#aliasedNodes > MAX_ALIASED_NODES) {
+      if (this.#aliasedNodes === MAX_ALIASED_NODES + 1) {
+        this.#fault(offset, path, `Aliases stand for more than ${MAX_ALIASED_NODES} values. Write them out.`)
+      }
+      return undefined
+    }
+    if (isAlias(node)) return this.#alias(node, path, keyOffset, offset)
+    if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#map(node.items, path)
+    if (isSeq<ParsedNode>(node)) return node.items.map((item, i) => this.#value(item, [...path, i], offset))
+    const scalar = isScalar(node) ? node.value : null
+    return typeof scalar === 'string' && scalar.includes('${')
+      ? this.#reference(scalar, path, offset)
+      : scalar
+  }
+
+  #map(pairs: readonly { key: ParsedNode; value: ParsedNode | null }[], path: Path): Record<string, unknown> {
+    const data: Record<string, unknown> = {}
+    const seen = new Set<string>()
+    for (const { key, value } of pairs) {
+      const offset = key.range[0]
+      const name = isScalar(key) ? key.value : undefined
+      if (typeof name !== 'string') this.#fault(offset, path, 'A key must be text. Put it in quotes.')
+      else if (UNSAFE_KEYS.has(name)) this.#fault(offset, path, `The key "${name}" is not allowed.`)
+      else if (seen.has(name)) this.#fault(offset, [...path, name], `The key "${name}" is written twice.`)
+      else {
+        seen.add(name)
+        data[name] = this.#value(value, [...path, name], offset)
+      }
+    }
+    return data
+  }
+
+  /** Each alias gets its own copy: validation changes values in place, and must not change one twice. */
+  #alias(
+    node: Extract<ParsedNode, { source: string; resolve: unknown }>,
+    path: Path,
+    keyOffset: number,
+    offset: number,
+  ): unknown {
+    this.#aliases += 1
+    if (this.#aliases > MAX_ALIASES) {
+      const message = `More than ${MAX_ALIASES} aliases, counting those inside aliased values. Write them out.`
+      if (this.#aliases === MAX_ALIASES + 1) this.#fault(offset, path, message)
+      return undefined
+    }
+    const target = this.#document && node.resolve(this.#document)
+    if (target === undefined) {
+      return this.#fault(offset, path, `No anchor &${node.source} stands before this alias.`)
+    }
+    const outer = this.#insideAlias
+    this.#insideAlias = true
+    const value = this.#value(target as ParsedNode, path, keyOffset)
+    this.#insideAlias = outer
+    return value
+  }
+
+  #reference(scalar: string, path: Path, offset: number): unknown {
+    const expanded = this.#expand(scalar)
+    if ('fault' in expanded) return this.#fault(offset, path, expanded.fault)
+    this.expanded.add(markName(path))
+    return expanded.value
+  }
+}
+
+/** The package's parser recurses: text nested a hundred thousand deep would take the process down with it. */
+function offsetOfDeepNesting(text: string): number | undefined {
+  let offset = 0
+  let flow = 0
+  let indicators = 0
+  for (const token of new Lexer().lex(text)) {
+    switch (CST.tokenType(token)) {
+      case 'flow-map-start':
+      case 'flow-seq-start':
+        flow += 1
+        break
+      case 'flow-map-end':
+      case 'flow-seq-end':
+        flow -= 1
+        break
+      case 'seq-item-ind':
+      case 'map-value-ind':
+      case 'explicit-key-ind':
+        indicators += 1
+        break
+      case 'space':
+      case 'anchor':
+      case 'tag':
+        break
+      default:
+        indicators = 0
+    }
+    if (flow > MAX_DEPTH || indicators > MAX_DEPTH) return offset
+    if (!ZERO_WIDTH.has(token)) offset += token.length
+  }
+  return undefined
+}
+
+/** Marks the lexer puts between tokens; they are not in the text. */
+const ZERO_WIDTH = new Set<string>([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR])
+
+const sentence = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)
