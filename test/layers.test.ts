@@ -1,0 +1,183 @@
+/** Keeps design section 2: which part of the house may know which, and where each third-party package lives. */
+import { readdirSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
+import t from 'tap'
+import { type Import, importsOf } from './helpers/imports.js'
+import { projectFile, root } from './helpers/root.js'
+
+/** What a place (a folder with all below it, or one file) may import besides itself. */
+interface Row {
+  readonly value?: readonly string[]
+  /** Places of which only the types may be known. */
+  readonly types?: readonly string[]
+  /** Places it may start at run time. */
+  readonly dynamic?: readonly string[]
+}
+
+const WORDS = ['gateway/types.ts', 'gateway/errors.ts', 'gateway/plugin.ts']
+const SCHEMA = ['config/schema.ts', 'config/types.ts']
+const ROOMS = ['listen', 'identify', 'match', 'decide', 'forward', 'observe', 'admin'].map(
+  room => `gateway/${room}`,
+)
+const PATH_OF_A_REQUEST = ['gateway/pipeline.ts', 'gateway/passage.ts']
+
+const PLACES: Record<string, Row> = {
+  'gateway/types.ts': {},
+  'gateway/errors.ts': { types: ['gateway/types.ts'] },
+  'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
+
+  'gateway/listen': { value: WORDS },
+  'gateway/identify': { value: WORDS, types: SCHEMA },
+  'gateway/match': { value: WORDS, types: SCHEMA },
+  'gateway/decide': { value: WORDS },
+  'gateway/forward': { value: WORDS },
+  'gateway/observe': { value: WORDS },
+  'gateway/admin': { value: WORDS },
+
+  // The path of a request is written against the rooms' types; their functions are handed in.
+  'gateway/pipeline.ts': { value: [...WORDS, ...PATH_OF_A_REQUEST], types: ROOMS },
+  'gateway/passage.ts': { value: WORDS, types: [...ROOMS, ...PATH_OF_A_REQUEST] },
+
+  // Only these know the rooms, and only the command line knows the services.
+  'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
+  'gateway/build.ts': { value: [...WORDS, ...ROOMS, ...PATH_OF_A_REQUEST, 'gateway/plugins.ts', 'config'] },
+  'gateway/cli.ts': {
+    value: [...WORDS, 'gateway/build.ts', 'gateway/plugins.ts', 'config'],
+    dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
+  },
+
+  config: {},
+  'services/directory': {},
+  'services/identity': {},
+}
+
+/** The home of each third-party package: one file per component. */
+const HOMES: Record<string, readonly string[]> = {
+  undici: ['gateway/forward/http.ts'],
+  'http-proxy': ['gateway/forward/upgrade.ts'],
+  'ipaddr.js': ['gateway/listen/client.ts'],
+  ioredis: ['gateway/decide/store/redis.ts'],
+  pino: ['gateway/observe/log.ts'],
+  'prom-client': ['gateway/observe/metrics.ts'],
+  yaml: ['config/yaml.ts'],
+  ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
+  'ajv-formats': ['services/identity/form/validate.ts'],
+  fastify: ['gateway/admin/server.ts'],
+  '@fastify/busboy': ['services/identity/form/multipart.ts'],
+  libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
+  mongodb: ['services/directory/store/mongodb.ts', 'services/identity/store/mongodb.ts'],
+  // The language schemas are written in: spoken wherever a shape is declared.
+  typebox: ['config', 'gateway/plugin.ts', 'gateway/identify', 'gateway/decide'],
+}
+
+/** Loaded by name at run time, so no import tells of them. */
+const BY_NAME = ['pino-pretty']
+
+const holds = (place: string, path: string) => path === place || path.startsWith(`${place}/`)
+const placeOf = (path: string) => Object.keys(PLACES).find(place => holds(place, path))
+
+/** What is wrong with the file at `path` (from the project's root), one sentence each. */
+function faults(path: string, text: string): string[] {
+  const place = placeOf(path)
+  if (!place) return [`${path} is in no place the table names`]
+  if (!path.endsWith('.ts')) return []
+  return importsOf(path, text)
+    .filter(asked => !(asked.own ? mayKnow(place, asked) : livesIn(path, asked.target)))
+    .map(asked => `${path} may not import ${asked.target} (${asked.manner})`)
+}
+
+function mayKnow(place: string, { target, manner }: Import): boolean {
+  const { value = [], types = [], dynamic = [] } = PLACES[place] ?? {}
+  const known = [place, ...(manner === 'dynamic' ? dynamic : value), ...(manner === 'types' ? types : [])]
+  return known.some(other => holds(other, target))
+}
+
+const livesIn = (path: string, name: string) => (HOMES[name] ?? []).some(home => holds(home, path))
+
+/** Every file of the house, as paths from the project's root. */
+function listHouse(): string[] {
+  return ['gateway', 'services', 'config']
+    .flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
+    .filter(entry => entry.isFile())
+    .map(entry => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
+}
+
+t.test('every file of the house is in a named place and imports only what its place may know', async t => {
+  const files = listHouse()
+  t.ok(files.length > 50, 'the house was found')
+  t.same(
+    files.flatMap(path => faults(path, projectFile(path))),
+    [],
+  )
+})
+
+t.test('the tables name nothing that is not there', async t => {
+  const files = listHouse()
+  const missing = [...Object.keys(PLACES), ...Object.values(HOMES).flat()].filter(
+    place => !files.some(path => holds(place, path)),
+  )
+  t.same(missing, [])
+})
+
+t.test('every dependency has a home that imports it, and every home a dependency', async t => {
+  const { dependencies } = JSON.parse(projectFile('package.json')) as { dependencies: Record<string, string> }
+  t.same(Object.keys(dependencies).sort(), [...Object.keys(HOMES), ...BY_NAME].sort())
+
+  const imported = new Set(
+    listHouse()
+      .filter(path => path.endsWith('.ts'))
+      .flatMap(path => importsOf(path, projectFile(path)).map(({ target }) => `${target} in ${path}`)),
+  )
+  const oneFileHomes = Object.entries(HOMES).flatMap(([name, homes]) =>
+    homes.filter(home => home.endsWith('.ts')).map(home => `${name} in ${home}`),
+  )
+  t.same(
+    oneFileHomes.filter(home => !imported.has(home)),
+    [],
+  )
+})
+
+t.test('a forbidden import is noticed, however it is written', async t => {
+  for (const [path, text] of [
+    ['gateway/listen/server.ts', "import { match } from '../match/match.js'"],
+    ['gateway/listen/server.ts', "import type { Trie } from '../match/trie.js'"],
+    ['gateway/listen/server.ts', "export * from '../match/trie.js'"],
+    ['gateway/listen/server.ts', "type Trie = import('../match/trie.js').Trie"],
+    ['gateway/decide/decide.ts', "import type { Settings } from '../../config/schema.js'"],
+    ['gateway/match/compile.ts', "import { schema } from '../../config/schema.js'"],
+    ['gateway/pipeline.ts', "import { reject } from './forward/reject.js'"],
+    ['gateway/build.ts', "import { start } from '../services/identity/index.js'"],
+    ['gateway/build.ts', "await import('../services/identity/index.js')"],
+    ['gateway/cli.ts', "import { start } from '../services/identity/index.js'"],
+    ['gateway/cli.ts', "const name = 'x'\nawait import(name)"],
+    ['config/load.ts', "import type { Plan } from '../gateway/types.js'"],
+    ['services/identity/index.ts', "import { open } from '../directory/store/sqlite.js'"],
+    ['services/directory/index.ts', "import { GatewayError } from '../../gateway/errors.js'"],
+    ['services/directory/index.ts', "import { Redis } from 'ioredis'"],
+    ['gateway/forward/reject.ts', "import { request } from 'undici'"],
+    ['gateway/forward/http.ts', "import { left } from 'left-pad'"],
+    ['gateway/observe/log.ts', "import pretty from 'pino-pretty'"],
+  ] as const) {
+    t.equal(faults(path, text).length, 1, `${path}: ${text}`)
+  }
+})
+
+t.test('a folder that the table does not name is noticed, whatever is in it', async t => {
+  t.same(faults('gateway/cache/cache.ts', ''), ['gateway/cache/cache.ts is in no place the table names'])
+  t.same(faults('services/billing/notes.md', ''), [
+    'services/billing/notes.md is in no place the table names',
+  ])
+  t.same(faults('gateway/helpers.ts', ''), ['gateway/helpers.ts is in no place the table names'])
+})
+
+t.test('what the design allows passes', async t => {
+  for (const [path, text] of [
+    ['gateway/decide/store/redis.ts', "import { Redis } from 'ioredis'\nimport { key } from '../key.js'"],
+    ['gateway/match/compile.ts', "import type { Policy } from '../../config/schema.js'"],
+    ['gateway/cli.ts', "await import('../services/identity/index.js')\nimport { build } from './build.js'"],
+    ['gateway/pipeline.ts', "import type { Rejection } from './forward/reject.js'"],
+    ['services/identity/store/sqlite.ts', "import Database from 'libsql'\nimport 'node:fs'"],
+  ] as const) {
+    t.same(faults(path, text), [])
+  }
+})
