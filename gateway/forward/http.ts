@@ -233,8 +233,7 @@ function sendHead(forwarding: Forwarding): void {
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
-  const length = headers['content-length']
-  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 function isSafe(method: string): boolean {

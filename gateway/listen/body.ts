@@ -69,9 +69,13 @@ export function tapBody(
   }
   const onEnd = (): void => tell(true)
   req.on('data', onData).on('end', onEnd)
-  // A listener starts the flow; the bytes must wait for the one who forwards them.
-  req.pause()
+  // A listener starts the flow; the bytes must wait for the one who forwards them. Where there are none, nobody will.
+  if (announcesBody(req)) req.pause()
   return req
+}
+
+function announcesBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 class Prefix {

@@ -1,0 +1,144 @@
+/** The listen and forward rooms joined without the rooms between them. */
+import type { Test } from 'tap'
+import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
+import { createHttpTransport } from '../../../gateway/forward/http.js'
+import type { Exchange } from '../../../gateway/forward/transport.js'
+import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
+import { TrustedProxies } from '../../../gateway/listen/client.js'
+import { readFacts } from '../../../gateway/listen/facts.js'
+import { createListener } from '../../../gateway/listen/server.js'
+import type { Project } from '../../../gateway/types.js'
+import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
+
+export const ACME: Project = { id: 'acme', plan: 'growth', environment: 'production' }
+const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
+
+export interface Options {
+  readonly url: string
+  readonly trusted?: readonly string[]
+  readonly answerFields?: readonly string[]
+  readonly keepUpstream?: boolean
+  readonly headMs?: number
+  readonly idleMs?: number
+  /** Stands for the rooms in between, such as a look at the body. */
+  readonly between?: (exchange: Exchange) => Promise<Exchange>
+}
+
+export interface Gateway {
+  readonly port: number
+  /** Codes of the requests that were refused or failed. */
+  readonly failures: ErrorCode[]
+  /** How many exchanges ended upstream. */
+  ended: number
+  /** Requests that came as far as the forward room. */
+  forwarded: number
+  drain(deadlineMs: number): Promise<void>
+}
+
+/** Starts a gateway to `url`; it is torn down with the test. */
+export async function startGateway(t: Test, options: Options): Promise<Gateway> {
+  const { url, answerFields = [], keepUpstream = false } = options
+  const timeouts = { connectMs: 1000, headMs: options.headMs ?? 5000, idleMs: options.idleMs ?? 5000 }
+  const upstream = { name: 'upstream', url, timeouts, fingerprintHeaders }
+  const http = createHttpTransport(upstream)
+  const upgrades = createUpgradeTransport(upstream)
+  const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders }
+
+  const refusal = (code: ErrorCode): { status: number; body: string } => {
+    gateway.failures.push(code)
+    const { status, ...rest } = problem(code, '0')
+    return { status, body: JSON.stringify({ status, ...rest }) }
+  }
+  const onUpstreamEnd = (): void => {
+    gateway.ended++
+  }
+  const codeOf = (error: unknown): ErrorCode => (error instanceof GatewayError ? error.code : 'internal')
+
+  const listener = createListener({
+    request(req, res) {
+      const fail = (code: ErrorCode): void => {
+        const { status, body } = refusal(code)
+        res.writeHead(status, ['Content-Length', String(body.length), 'Connection', 'close']).end(body)
+      }
+      try {
+        const seen = readFacts(req, facts)
+        const exchange = {
+          facts: seen,
+          project: ACME,
+          req,
+          res,
+          answerFields,
+          keepUpstream,
+          onUpstreamEnd,
+          fail,
+        }
+        gateway.forwarded++
+        if (options.between === undefined) http.forward(exchange)
+        else options.between(exchange).then(http.forward, () => {})
+      } catch (error) {
+        fail(codeOf(error))
+      }
+    },
+    upgrade(req, socket, head) {
+      const fail = (code: ErrorCode): void => {
+        const { status, body } = refusal(code)
+        socket.end(
+          `HTTP/1.1 ${status} -\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+        )
+      }
+      try {
+        const seen = readFacts(req, facts)
+        upgrades.upgrade({ facts: seen, project: ACME, req, socket, head, answerFields, onUpstreamEnd, fail })
+      } catch (error) {
+        fail(codeOf(error))
+      }
+    },
+  })
+  const { port } = await listener.start('127.0.0.1', 0)
+  let drained = false
+  const gateway: Gateway = {
+    port,
+    failures: [],
+    ended: 0,
+    forwarded: 0,
+    async drain(deadlineMs) {
+      drained = true
+      await listener.drain(deadlineMs)
+    },
+  }
+  t.teardown(async () => {
+    if (!drained) await listener.drain(0)
+    upgrades.close()
+    await http.close()
+  })
+  return gateway
+}
+
+/** A scripted upstream behind a gateway, and a client in front of it. */
+export async function scene(
+  t: Test,
+  script?: (peer: RawPeer) => unknown,
+  options: Partial<Options> = {},
+): Promise<{ upstream: RawUpstream; gateway: Gateway; client: RawPeer }> {
+  const upstream = await rawUpstream(script)
+  t.teardown(() => upstream.stop())
+  const gateway = await startGateway(t, { url: upstream.url, ...options })
+  return { upstream, gateway, client: await clientOf(t, gateway) }
+}
+
+export async function clientOf(t: Test, gateway: Gateway): Promise<RawPeer> {
+  const client = await rawClient(gateway.port)
+  t.teardown(() => client.socket.destroy())
+  return client
+}
+
+/** A script that answers every request with the same bytes. */
+export function answering(bytes: string): (peer: RawPeer) => Promise<void> {
+  return async peer => {
+    for (;;) {
+      const { line } = await peer.message()
+      if (line === '') return
+      peer.send(bytes)
+    }
+  }
+}

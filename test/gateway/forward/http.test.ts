@@ -1,0 +1,410 @@
+import t from 'tap'
+import { valuesOf } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { answering, clientOf, scene } from './gateway.js'
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+
+t.test('content', async t => {
+  t.test('a body of unknown length arrives whole, by chunks', async t => {
+    const { client } = await scene(
+      t,
+      answering('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
+    )
+    const answer = await client.send(GET).message()
+    t.equal(answer.body, 'abc')
+    t.same(valuesOf(answer, 'transfer-encoding'), ['chunked'])
+  })
+
+  t.test('an answer that ends with the connection arrives whole', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.0 200 OK\r\n\r\nuntil the end').end()
+    })
+    t.equal((await client.send(GET).message()).body, 'until the end')
+  })
+
+  t.test('a chunked DELETE arrives as one request with its body', async t => {
+    const { client, upstream } = await scene(t, answering(OK))
+    client.send('DELETE /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
+    client.send('1c\r\nGET /hidden HTTP/1.1\r\nHost: a\r\n0\r\n\r\n')
+    await sleep(50)
+    const sent = upstream.connections[0]
+    t.notMatch(sent?.unread, /hidden/)
+  })
+
+  t.test('bytes of a body are not changed', async t => {
+    const all = String.fromCharCode(...Array.from({ length: 256 }, (_, byte) => byte))
+    const { client, upstream } = await scene(t)
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 256\r\n\r\n${all}`)
+    const peer = await upstream.connection(0)
+    t.equal((await peer.message()).body, all)
+    peer.send(`HTTP/1.1 200 OK\r\nContent-Length: 256\r\n\r\n${all}`)
+    t.equal((await client.message()).body, all)
+  })
+
+  t.test('HEAD keeps the length and has no body', async t => {
+    const { client } = await scene(t, answering('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'))
+    const answer = await client.send('HEAD / HTTP/1.1\r\nHost: a\r\n\r\n').message({ bodyless: true })
+    t.same(valuesOf(answer, 'content-length'), ['9'])
+    client.send(GET)
+    t.match((await client.head()).line, / 200 /, 'the connection is still in step')
+  })
+
+  t.test('204 has neither body nor length', async t => {
+    const { client } = await scene(t, answering('HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n'))
+    const answer = await client.send(GET).message()
+    t.match(answer.line, / 204 /)
+    t.same(valuesOf(answer, 'content-length'), [])
+    t.same(valuesOf(answer, 'transfer-encoding'), [])
+  })
+
+  t.test('304 keeps the length it describes and has no body', async t => {
+    const { client, gateway } = await scene(
+      t,
+      answering('HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: "x"\r\n\r\n'),
+    )
+    const answer = await client.send(GET).message({ bodyless: true })
+    t.match(answer.line, / 304 /)
+    t.same(valuesOf(answer, 'etag'), ['"x"'])
+    client.send(GET)
+    t.match((await client.head()).line, / 304 /)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('the head does not wait for the body', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send(
+        'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Name: caf\xe9\r\nTransfer-Encoding: chunked\r\n\r\n',
+      )
+    })
+    const head = await client.send(GET).head()
+    t.match(head.line, / 200 /)
+    t.same(valuesOf({ ...head, body: '' }, 'x-name'), ['caf\xe9'])
+  })
+
+  t.test('an HTTP/1.0 client never gets chunks', async t => {
+    const { client } = await scene(
+      t,
+      answering('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
+    )
+    const answer = await client.send('GET / HTTP/1.0\r\nHost: a\r\n\r\n').message({ tillClose: true })
+    t.equal(answer.body, 'abc')
+    t.same(valuesOf(answer, 'transfer-encoding'), [])
+  })
+})
+
+t.test('interim answers', async t => {
+  t.test('an unasked 100 does not break the answer, even in pieces', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 100 Con')
+      await sleep(20)
+      peer.send(
+        `tinue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${OK}`,
+      )
+    })
+    t.match(await client.send(GET).message(), { line: 'HTTP/1.1 200 OK', body: 'ok' })
+  })
+
+  t.test('a body that looks like a 100 is passed on', async t => {
+    const body = 'HTTP/1.1 100 Continue\r\n\r\n'
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`)
+      await sleep(20)
+      peer.send(body)
+    })
+    t.equal((await client.send(GET).message()).body, body)
+  })
+
+  t.test('Expect is answered here and not passed on', async t => {
+    const { client, upstream } = await scene(t)
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n')
+    t.match((await client.head()).line, / 100 /)
+    client.send('hi')
+    const peer = await upstream.connection(0)
+    const request = await peer.message()
+    t.same(valuesOf(request, 'expect'), [])
+    t.equal(request.body, 'hi')
+  })
+})
+
+t.test('a client that leaves', async t => {
+  t.test('before the answer: the upstream request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('during the answer: the upstream request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart')
+    await client.head()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('with its slot held: the answer is read to its end', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi')
+    const peer = await upstream.connection(0)
+    await peer.message()
+    client.reset()
+    await sleep(50)
+    t.notOk(peer.ended, 'the upstream goes on')
+    t.equal(gateway.ended, 0)
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
+    await sleep(50)
+    t.equal(gateway.ended, 0)
+    peer.send('rt')
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('with its slot held, but half of the body sent: the upstream request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhi')
+    const peer = await upstream.connection(0)
+    await peer.head()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('with its slot held and a silent upstream: given up at the idle limit', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true, idleMs: 200 })
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
+    await client.head()
+    client.reset()
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.ok(await waitUntil('the upstream to be cut', () => peer.ended || peer.closed))
+  })
+})
+
+t.test('an upstream that fails', async t => {
+  t.test('cut within a length: the client sees a cut', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf').end()
+    })
+    const answer = await client.send(GET).message({ tillClose: true })
+    t.same(valuesOf(answer, 'content-length'), ['10'])
+    t.equal(answer.body, 'half')
+  })
+
+  t.test('cut within chunks: the last chunk is never sent', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n').end()
+    })
+    const answer = await client.send(GET).message({ tillClose: true })
+    t.match(answer.body, /half/)
+    t.notMatch(answer.body, /0\r\n\r\n/)
+  })
+
+  t.test(
+    'cut before an HTTP/1.0 client: the connection is reset, because its end would mean success',
+    async t => {
+      const { client } = await scene(t, async peer => {
+        await peer.message()
+        peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+        await sleep(50)
+        peer.reset()
+      })
+      client.send('GET / HTTP/1.0\r\nHost: a\r\n\r\n')
+      await waitUntil('the close', () => client.closed)
+      t.equal(client.error, 'ECONNRESET')
+    },
+  )
+
+  t.test('a broken chunk together with the head: no complete answer, and the gateway lives', async t => {
+    const { client, gateway } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')
+    })
+    t.notMatch(await client.send(GET).rest(), /0\r\n\r\n$/)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('nobody listens: upstream-unreachable', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    await upstream.stop()
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+    t.equal(gateway.ended, 1)
+  })
+
+  t.test('closed without a byte: upstream-unreachable', async t => {
+    const { client, gateway } = await scene(t, async peer => {
+      await peer.message()
+      peer.end()
+    })
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+  })
+
+  for (const [what, bytes] of [
+    ['not HTTP', 'hello there\r\n\r\n'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
+    [
+      'length and chunks',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['an unknown coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
+    [
+      'an unasked switch of protocols',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+    ],
+    ['a head without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
+  ] as const) {
+    t.test(`an answer that is ${what}: upstream-invalid`, async t => {
+      const { client, gateway } = await scene(t, async peer => {
+        await peer.message()
+        peer.send(bytes)
+      })
+      t.match((await client.send(GET).message()).line, / 502 /)
+      t.same(gateway.failures, ['upstream-invalid'])
+      t.equal(gateway.ended, 1)
+    })
+  }
+
+  t.test('silent: upstream-timeout, and the request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })
+    t.match((await client.send(GET).message()).line, / 504 /)
+    t.same(gateway.failures, ['upstream-timeout'])
+    const peer = await upstream.connection(0)
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+  })
+
+  t.test('extra bytes after an answer never become the next one', async t => {
+    const { client } = await scene(t, answering(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`))
+    t.equal((await client.send(GET).message()).body, 'ok')
+    await sleep(30)
+    t.equal((await client.send(GET).message()).body, 'ok')
+  })
+})
+
+t.test('a second attempt', async t => {
+  const dying =
+    (first: string) =>
+    async (peer: import('../../helpers/raw.js').RawPeer): Promise<void> => {
+      const request = await peer.message()
+      peer.send(request.line.includes('/first') ? first : OK)
+      await peer.head()
+      peer.reset()
+    }
+
+  for (const method of ['GET', 'HEAD']) {
+    t.test(`${method} on a connection that died idle is sent again on a new one`, async t => {
+      const { client, upstream } = await scene(t, dying(OK))
+      await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
+      client.send(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`)
+      t.match((await client.message({ bodyless: method === 'HEAD' })).line, / 200 /)
+      t.equal(upstream.connections.length, 2)
+    })
+  }
+
+  for (const [what, request] of [
+    ['a POST', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n'],
+    ['a GET with a body', 'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx'],
+    ['a DELETE', 'DELETE / HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ] as const) {
+    t.test(`${what} is never sent twice`, async t => {
+      const { client, upstream } = await scene(t, dying(OK))
+      await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
+      t.match((await client.send(request).message()).line, / 502 /)
+      t.equal(upstream.connections.length, 1)
+    })
+  }
+
+  t.test('a GET is not sent again on a connection that was new', async t => {
+    const { client, upstream } = await scene(t, async peer => {
+      await peer.message()
+      peer.reset()
+    })
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.equal(upstream.connections.length, 1)
+  })
+
+  t.test('a GET is not sent again once an answer has begun', async t => {
+    const { client, upstream } = await scene(t, async peer => {
+      await peer.message()
+      peer.send(OK)
+      await peer.message()
+      peer.send('HTTP/1.1 2')
+      await sleep(30)
+      peer.reset()
+    })
+    await client.send(GET).message()
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.equal(upstream.connections.length, 1)
+  })
+})
+
+t.test('flow', async t => {
+  t.test('an answer that comes before the upload ends is delivered, and the connection closed', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.head()
+      peer.send('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')
+    })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart')
+    const answer = await client.message()
+    t.match(answer, { line: 'HTTP/1.1 413 Content Too Large', body: 'no' })
+    t.same(valuesOf(answer, 'connection'), ['close'])
+  })
+
+  t.test('a slow client holds the upstream back instead of filling memory', async t => {
+    let sent = 0
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${64 * 1024 * 1024}\r\n\r\n`)
+      const block = Buffer.alloc(64 * 1024)
+      const fill = (): void => {
+        while (sent < 64 * 1024 * 1024) {
+          sent += block.length
+          if (!peer.socket.write(block)) break
+        }
+      }
+      peer.socket.on('drain', fill)
+      fill()
+    })
+    client.send(GET)
+    await client.head()
+    client.socket.pause()
+    await sleep(300)
+    const before = sent
+    await sleep(100)
+    t.equal(sent, before, 'the upstream has stopped')
+    t.ok(sent < 32 * 1024 * 1024, `${sent} bytes under way`)
+    let received = 0
+    client.socket.removeAllListeners('data').on('data', bytes => {
+      received += bytes.length
+    })
+    client.socket.resume()
+    await waitUntil('the rest', () => received > 60 * 1024 * 1024)
+  })
+
+  t.test('parallel requests do not wait for one another', async t => {
+    const { upstream, gateway } = await scene(t)
+    const clients = await Promise.all(Array.from({ length: 40 }, () => clientOf(t, gateway)))
+    for (const client of clients) client.send(GET)
+    await waitUntil('40 connections', () => upstream.connections.length === 40)
+    for (const peer of upstream.connections) peer.send(OK)
+    const answers = await Promise.all(clients.map(client => client.message()))
+    t.ok(answers.every(({ body }) => body === 'ok'))
+  })
+})
