@@ -1,0 +1,96 @@
+/** One configuration, compiled: what the pipeline asks of it per request. Pure; serves `serve` and `check` alike. */
+import { createHash } from 'node:crypto'
+import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../config/load.js'
+import type { Problem } from '../config/problem.js'
+import { identifyBy } from './identify/identify.js'
+import { compilePolicy, type Fault } from './match/compile.js'
+import { PatternError, parsePattern } from './match/pattern.js'
+import { PathTrie } from './match/trie.js'
+import type { Snapshot, Upstream } from './pipeline.js'
+import type { Identifier, Tools } from './plugin.js'
+import { identifyPlugins } from './plugins.js'
+import type { Log } from './types.js'
+
+/** A snapshot whose routes still name their upstreams. */
+export interface Compiled {
+  readonly revision: string
+  /** Joins the compiled configuration with the upstreams, by name. */
+  snapshot(upstreams: ReadonlyMap<string, Upstream>): Snapshot
+}
+
+/** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
+export function compile(config: Config, log: Log): { compiled: Compiled } | { problems: Problem[] } {
+  const revision = revisionOf(config)
+  const { policy, faults } = compilePolicy({
+    revision,
+    projectsFile: config.projectsFile,
+    projects: config.projects,
+    projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
+      ...document,
+      file,
+      onStoreError: document.onStoreError ?? config.gateway.store.onError,
+    })),
+    endpointRules: config.policies
+      .filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
+      .map(({ file, kind, document }) => ({
+        file,
+        kind,
+        rules: document.rules.map(rule => ({
+          ...rule,
+          onStoreError: rule.onStoreError ?? config.gateway.store.onError,
+        })),
+      })),
+    sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
+  })
+  const { routes, faults: routeFaults } = compileRoutes(config)
+  const problems = [...faults, ...routeFaults].map(({ file, path, message }) =>
+    problemAt(config, file, path, message),
+  )
+  if (problems.length > 0) return { problems }
+  const identify = identifyBy(
+    identifiersOf(config, { log, projects: config.projects }),
+    config.gateway.unknownProject,
+  )
+  return {
+    compiled: {
+      revision,
+      snapshot: upstreams => ({
+        revision,
+        identify,
+        route: facts => upstreams.get(routes.find(facts.method, facts.path)?.value ?? ''),
+        match: (facts, project) => policy.match(facts, project),
+      }),
+    },
+  }
+}
+
+/** Changes when anything that decides about a request changes. */
+function revisionOf({ gateway, projects, policies }: Config): string {
+  const text = JSON.stringify([gateway, projects, policies.map(({ file, document }) => [file, document])])
+  return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+}
+
+function compileRoutes({ gateway, gatewayFile }: Config): { routes: PathTrie<string>; faults: Fault[] } {
+  const routes = new PathTrie<string>()
+  const faults: Fault[] = []
+  for (const [i, { path, upstream }] of gateway.routes.entries()) {
+    const fault = (message: string) =>
+      faults.push({ file: gatewayFile, path: ['routes', i, 'path'], message })
+    try {
+      const tie = routes.add(parsePattern(path), upstream)
+      if (tie !== undefined) fault(`The path "${path}" ties with "${tie.route}", which is routed already.`)
+    } catch (error) {
+      if (!(error instanceof PatternError)) throw error
+      fault(error.message)
+    }
+  }
+  return { routes, faults }
+}
+
+function identifiersOf({ gateway }: Config, tools: Tools): Identifier[] {
+  return gateway.identify.map(({ plugin: name, ...config }) => {
+    const plugin = identifyPlugins.find(one => one.name === name)
+    if (plugin === undefined) throw new Error(`no identify plugin is called "${name}"`)
+    return plugin.create(config, tools)
+  })
+}
