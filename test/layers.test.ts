@@ -38,11 +38,17 @@ const PLACES: Record<string, Row> = {
   'gateway/pipeline.ts': { value: [...WORDS, ...PATH_OF_A_REQUEST], types: ROOMS },
   'gateway/passage.ts': { value: WORDS, types: [...ROOMS, ...PATH_OF_A_REQUEST] },
 
-  // Only these know the rooms, and only the command line knows the services.
+  // Only these know the rooms, and only the command line starts the services.
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
-  'gateway/build.ts': { value: [...WORDS, ...ROOMS, ...PATH_OF_A_REQUEST, 'gateway/plugins.ts', 'config'] },
+  'gateway/snapshot.ts': {
+    value: [...WORDS, ...ROOMS, 'gateway/plugins.ts', 'config'],
+    types: PATH_OF_A_REQUEST,
+  },
+  'gateway/build.ts': {
+    value: [...WORDS, ...ROOMS, ...PATH_OF_A_REQUEST, 'gateway/plugins.ts', 'gateway/snapshot.ts', 'config'],
+  },
   'gateway/cli.ts': {
-    value: [...WORDS, 'gateway/build.ts', 'gateway/plugins.ts', 'config'],
+    value: [...WORDS, 'gateway/build.ts', 'gateway/plugins.ts', 'gateway/snapshot.ts', 'config'],
     dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
 
