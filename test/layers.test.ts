@@ -19,11 +19,13 @@ const SCHEMA = ['config/schema.ts', 'config/types.ts']
 const ROOMS = ['listen', 'identify', 'match', 'decide', 'forward', 'observe', 'admin'].map(
   room => `gateway/${room}`,
 )
+const JOINERS = ['gateway/plugins.ts', 'gateway/snapshot.ts', 'gateway/build.ts']
 const PATH_OF_A_REQUEST = ['gateway/pipeline.ts', 'gateway/passage.ts']
 
 const PLACES: Record<string, Row> = {
   'gateway/types.ts': {},
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
+  'gateway/secret.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
 
   'gateway/listen': { value: WORDS },
@@ -41,14 +43,12 @@ const PLACES: Record<string, Row> = {
   // Only these know the rooms, and only the command line starts the services.
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   'gateway/snapshot.ts': {
-    value: [...WORDS, ...ROOMS, 'gateway/plugins.ts', 'config'],
+    value: [...WORDS, ...ROOMS, ...JOINERS, 'config'],
     types: PATH_OF_A_REQUEST,
   },
-  'gateway/build.ts': {
-    value: [...WORDS, ...ROOMS, ...PATH_OF_A_REQUEST, 'gateway/plugins.ts', 'gateway/snapshot.ts', 'config'],
-  },
+  'gateway/build.ts': { value: [...WORDS, ...ROOMS, ...JOINERS, ...PATH_OF_A_REQUEST, 'config'] },
   'gateway/cli.ts': {
-    value: [...WORDS, 'gateway/build.ts', 'gateway/plugins.ts', 'gateway/snapshot.ts', 'config'],
+    value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'config'],
     dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
 
@@ -71,7 +71,7 @@ const HOMES: Record<string, readonly string[]> = {
   fastify: ['gateway/admin/server.ts'],
   '@fastify/busboy': ['services/identity/form/multipart.ts'],
   libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
-  mongodb: ['services/directory/store/mongodb.ts', 'services/identity/store/mongodb.ts'],
+  mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
   // The language schemas are written in: spoken wherever a shape is declared.
   typebox: ['config', 'gateway/plugin.ts', 'gateway/identify', 'gateway/decide'],
 }
