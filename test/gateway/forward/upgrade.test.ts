@@ -1,0 +1,162 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
+import { valuesOf } from '../../helpers/raw.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { clientOf, scene, startGateway } from './gateway.js'
+
+const HANDSHAKE =
+  'GET /chat?x HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n'
+const ACCEPTED =
+  'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Up: caf\xe9\r\n\r\n'
+
+async function echoServer(t: Test): Promise<{ server: WebSocketServer; url: string }> {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  await once(server, 'listening')
+  server.on('connection', socket => {
+    socket.on('message', (data, binary) => socket.send(data, { binary }))
+  })
+  t.teardown(() => {
+    for (const socket of server.clients) socket.terminate()
+    server.close()
+  })
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+t.test('messages pass both ways, and a close passes too', async t => {
+  const { server, url } = await echoServer(t)
+  const gateway = await startGateway(t, { url })
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/chat`)
+  await once(socket, 'open')
+  for (const text of ['hello', 'x'.repeat(200_000)]) {
+    socket.send(text)
+    const [data] = await once(socket, 'message')
+    t.equal(String(data), text)
+  }
+  socket.close(4001, 'done')
+  const [code] = await once(socket, 'close')
+  t.equal(code, 4001)
+  await waitUntil('both sides to end', () => server.clients.size === 0 && gateway.ended === 1)
+})
+
+t.test('the handshake carries the same fields as any request, and early bytes are kept', async t => {
+  const { client, upstream } = await scene(t, undefined, { answerFields: ['RateLimit', '"a";r=1'] })
+  client.send(
+    `${HANDSHAKE}X-Sluice-Project: evil\r\nX-Forwarded-For: 9.9.9.9\r\nCookie: a\r\ncookie: b\r\n\r\nearly`,
+  )
+  const peer = await upstream.connection(0)
+  const request = await peer.message()
+  t.equal(request.line, 'GET /chat?x HTTP/1.1')
+  t.same(valuesOf(request, 'host'), ['a'])
+  t.match(valuesOf(request, 'connection'), [/^upgrade$/i])
+  t.match(valuesOf(request, 'upgrade'), [/^websocket$/i])
+  t.same(valuesOf(request, 'x-sluice-project'), ['acme'])
+  t.same(valuesOf(request, 'x-forwarded-for'), ['127.0.0.1'])
+  t.same(valuesOf(request, 'via'), ['1.1 sluice'])
+  peer.send(ACCEPTED)
+  t.equal(await peer.bytes(5), 'early')
+
+  const answer = await client.message()
+  t.equal(answer.line, 'HTTP/1.1 101 Switching Protocols')
+  t.same(valuesOf(answer, 'x-up'), ['caf\xe9'])
+  t.same(valuesOf(answer, 'ratelimit'), ['"a";r=1'])
+  peer.send('later')
+  t.equal(await client.bytes(5), 'later')
+})
+
+t.test('a refusal passes with its body, and the connection ends', async t => {
+  const { client, upstream, gateway } = await scene(t)
+  client.send(`${HANDSHAKE}\r\n`)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  peer.send('HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n2\r\nno\r\n0\r\n\r\n')
+  const answer = await client.message({ tillClose: true })
+  t.match(answer, { line: 'HTTP/1.1 403 Forbidden', body: 'no' })
+  t.same(valuesOf(answer, 'transfer-encoding'), [])
+  t.same(valuesOf(answer, 'connection'), ['close'])
+  t.same(gateway.failures, [])
+  await waitUntil('the end to be told', () => gateway.ended === 1)
+})
+
+t.test('nobody listens: upstream-unreachable', async t => {
+  const { client, upstream, gateway } = await scene(t)
+  await upstream.stop()
+  t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 502 /)
+  t.same(gateway.failures, ['upstream-unreachable'])
+  await waitUntil('the end to be told', () => gateway.ended === 1)
+})
+
+t.test('silent: upstream-timeout', async t => {
+  const { client, gateway } = await scene(t, undefined, { headMs: 100 })
+  t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 504 /)
+  t.same(gateway.failures, ['upstream-timeout'])
+  await waitUntil('the end to be told', () => gateway.ended === 1)
+})
+
+t.test('not HTTP: upstream-invalid', async t => {
+  const { client, gateway } = await scene(t, async peer => {
+    await peer.message()
+    peer.send('hello\r\n\r\n')
+  })
+  t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 502 /)
+  t.same(gateway.failures, ['upstream-invalid'])
+})
+
+t.test('a side that vanishes takes the other with it', async t => {
+  for (const who of ['client', 'upstream'] as const) {
+    t.test(who, async t => {
+      const { client, upstream, gateway } = await scene(t)
+      client.send(`${HANDSHAKE}\r\n`)
+      const peer = await upstream.connection(0)
+      await peer.message()
+      peer.send(ACCEPTED)
+      await client.message()
+      const [gone, left] = who === 'client' ? [client, peer] : [peer, client]
+      gone.reset()
+      await waitUntil('the other side to be closed', () => left.ended || left.closed)
+      await waitUntil('the end to be told', () => gateway.ended === 1)
+    })
+  }
+})
+
+t.test('a client that leaves during the handshake cancels it', async t => {
+  const { client, upstream, gateway } = await scene(t)
+  client.send(`${HANDSHAKE}\r\n`)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  client.reset()
+  await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+  await waitUntil('the end to be told', () => gateway.ended === 1)
+  t.same(gateway.failures, [])
+})
+
+t.test('only websocket by GET without a body is upgraded', async t => {
+  for (const [what, request] of [
+    [
+      'h2c',
+      'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n',
+    ],
+    ['POST', HANDSHAKE.replace('GET', 'POST').concat('\r\n')],
+    ['a body', HANDSHAKE.concat('Content-Length: 2\r\n\r\nhi')],
+    ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n')],
+  ] as const) {
+    t.test(what, async t => {
+      const { client, upstream, gateway } = await scene(t)
+      t.match((await client.send(request).message()).line, / 400 /)
+      t.same(gateway.failures, ['bad-upgrade'])
+      t.equal(upstream.connections.length, 0)
+    })
+  }
+})
+
+t.test('a drain waits for no tunnel beyond its deadline', async t => {
+  const { url } = await echoServer(t)
+  const gateway = await startGateway(t, { url })
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/`)
+  await once(socket, 'open')
+  const closed = once(socket, 'close')
+  await gateway.drain(100)
+  await closed
+  await t.rejects(clientOf(t, gateway), { code: 'ECONNREFUSED' })
+})

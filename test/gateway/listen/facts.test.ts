@@ -1,0 +1,204 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { GatewayError } from '../../../gateway/errors.js'
+import { clientAddress, networkOf, TrustedProxies } from '../../../gateway/listen/client.js'
+import { normalizePath } from '../../../gateway/listen/path.js'
+import { parseTarget } from '../../../gateway/listen/target.js'
+
+const badTarget = { code: 'bad-target' }
+
+t.test('a path has one spelling', async t => {
+  for (const [raw, normal] of [
+    ['/', '/'],
+    ['/a/b', '/a/b'],
+    ['/a/b/', '/a/b/'],
+    ['//a///b', '/a/b'],
+    ['/./a/.', '/a/'],
+    ['/x/../a', '/a'],
+    ['/a/..', '/'],
+    ['/../../a', '/a'],
+    ['/a//../b', '/b'],
+    ['/x/%2e%2E/a', '/a'],
+    ['/%2e/a', '/a'],
+    ['/%61dmin', '/admin'],
+    ['/%7euser', '/~user'],
+    ['/a%20b%c3%a9', '/a%20b%C3%A9'],
+    ['/%252e%252e/a', '/%252e%252e/a'],
+    ['/a;v=1,2', '/a;v=1,2'],
+    ['/.well-known/x', '/.well-known/x'],
+    ['/a.b/..c/...', '/a.b/..c/...'],
+    ['/{id}', '/%7Bid%7D'],
+    ['/%7Bid%7D', '/%7Bid%7D'],
+    ['/A', '/A'],
+  ] as const) {
+    t.equal(normalizePath(raw), normal, raw)
+  }
+})
+
+t.test('a path that could be read two ways is refused', async t => {
+  for (const raw of [
+    '',
+    'a',
+    '/a%2Fb',
+    '/a%2fb',
+    '/a%5cb',
+    '/a\\b',
+    '/%00',
+    '/a%',
+    '/a%2',
+    '/a%zz',
+    '/a%%32',
+    '/a#b',
+    '/a b',
+    '/a\tb',
+    '/\x00',
+    '/\x7f',
+    '/\xe9',
+    '/%ff',
+    '/%c0%af',
+    '/%ed%a0%80',
+    '/%c3',
+    '/%c3x%a9',
+  ]) {
+    t.throws(() => normalizePath(raw), badTarget, JSON.stringify(raw))
+  }
+})
+
+t.test('normal form is stable, and no spelling of a path escapes it', async () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      '/',
+      '//',
+      '.',
+      '..',
+      '%2e',
+      '%2E',
+      '%',
+      '%41',
+      '%c3%a9',
+      '%25',
+      '%2525',
+      ';',
+      '{',
+      '~',
+      'a',
+      'B',
+      '1',
+      '-',
+    ),
+    fc.string({ maxLength: 3 }),
+  )
+  const path = fc.array(piece, { maxLength: 12 }).map(pieces => `/${pieces.join('')}`)
+  fc.assert(
+    fc.property(path, raw => {
+      let normal: string
+      try {
+        normal = normalizePath(raw)
+      } catch (error) {
+        return error instanceof GatewayError && error.code === 'bad-target'
+      }
+      return (
+        normalizePath(normal) === normal &&
+        /^\/(?:[\w~!$&'()*+,;=:@./-]|%[0-9A-F]{2})*$/.test(normal) &&
+        !/\/\/|\/\.{1,2}(?:\/|$)/.test(normal)
+      )
+    }),
+    { numRuns: 2000 },
+  )
+  const segment = fc.stringMatching(/^[a-z0-9~_-]{1,6}$/)
+  fc.assert(
+    fc.property(
+      fc.array(segment, { minLength: 1, maxLength: 4 }),
+      fc.infiniteStream(fc.nat(5)),
+      (segments, dice) => {
+        const plain = `/${segments.join('/')}`
+        const spelt = [...plain].map(character => {
+          const die = dice.next().value as number
+          if (character === '/') return ['/', '//', '/./', '/x/../', '/%2e/', '/y/%2E%2e/'][die]
+          const code = character.charCodeAt(0).toString(16)
+          return die === 0 ? `%${code}` : die === 1 ? `%${code.toUpperCase()}` : character
+        })
+        return normalizePath(spelt.join('')) === plain
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
+
+t.test('a long hostile path costs little', async t => {
+  const started = performance.now()
+  for (const unit of ['/', '/a', '/../', '%41', 'a.', '.', '/.', '%c3%a9', '{', '/a/..']) {
+    const raw = `/${unit.repeat(16_000 / unit.length)}`
+    try {
+      normalizePath(raw)
+      normalizePath(`${raw}%`)
+    } catch {}
+  }
+  t.ok(performance.now() - started < 500)
+})
+
+t.test('request targets', async t => {
+  t.same(parseTarget('GET', '/a/../b?c=/../d'), { path: '/b', query: '?c=/../d', authority: undefined })
+  t.same(parseTarget('GET', 'http://shop:81/a?b'), { path: '/a', query: '?b', authority: 'shop:81' })
+  t.same(parseTarget('GET', 'HTTPS://shop'), { path: '/', query: '', authority: 'shop' })
+  t.same(parseTarget('GET', 'http://shop?b'), { path: '/', query: '?b', authority: 'shop' })
+  t.same(parseTarget('OPTIONS', '*'), { path: '*', query: '', authority: undefined })
+  for (const [method, url] of [
+    ['GET', '*'],
+    ['GET', 'shop:443'],
+    ['GET', 'ftp://shop/'],
+    ['GET', 'http:///a'],
+    ['GET', '/a?b#c'],
+    ['GET', '/a?b c'],
+    ['GET', ''],
+  ] as const) {
+    t.throws(() => parseTarget(method, url), badTarget, url)
+  }
+})
+
+t.test('client address', async t => {
+  const trusted = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
+  for (const [what, peer, hops, address, isTrusted] of [
+    ['an unknown peer is the client, whatever it says', '8.8.8.8', '1.1.1.1', '8.8.8.8', false],
+    ['a trusted peer without hops is the client', '10.0.0.1', undefined, '10.0.0.1', true],
+    [
+      'the first unknown hop from the right is the client',
+      '10.0.0.1',
+      '6.6.6.6, 1.1.1.1, 10.0.0.2',
+      '1.1.1.1',
+      true,
+    ],
+    ['a single address can be trusted', '192.0.2.7', '1.1.1.1', '1.1.1.1', true],
+    ['trusted hops all the way: the leftmost', '10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3', true],
+    ['garbage ends the walk at the last good hop', '10.0.0.1', '1.1.1.1, junk, 10.0.0.2', '10.0.0.2', true],
+    ['numbers in other bases are garbage', '10.0.0.1', '0x7f.1', '10.0.0.1', true],
+    ['an empty hop is garbage', '10.0.0.1', '1.1.1.1,', '10.0.0.1', true],
+    ['a port is no part of an address', '10.0.0.1', '1.1.1.1:4711', '1.1.1.1', true],
+    ['brackets are no part of an address', 'fd00::1', '[2001:DB8::1]:4711', '2001:db8::1', true],
+    ['mapped IPv4 peer', '::ffff:8.8.8.8', undefined, '8.8.8.8', false],
+    ['mapped IPv4 peer that is trusted', '::ffff:10.0.0.1', '1.1.1.1', '1.1.1.1', true],
+    ['mapped IPv4 hop in hex', '10.0.0.1', '0:0:0:0:0:FFFF:0101:0101', '1.1.1.1', true],
+    ['IPv6 in its short form', '10.0.0.1', '2001:0DB8:0:0:0:0:0:1', '2001:db8::1', true],
+  ] as const) {
+    t.same(clientAddress(peer, hops, trusted), { address, trusted: isTrusted }, what)
+  }
+  t.equal(clientAddress('::ffff:9.9.9.9', '1.1.1.1', new TrustedProxies([])).address, '9.9.9.9')
+  t.equal(networkOf('1.2.3.4'), '1.2.3.4')
+  t.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+  for (const cidr of ['10.0.0.0/33', 'fd00::/129', '10.0.0.0/', 'x', '10.0.0/8', '10.0.0.0/8/8', '']) {
+    t.throws(() => new TrustedProxies([cidr]), {
+      message: `trustedProxies: '${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`,
+    })
+  }
+})
+
+t.test('no X-Forwarded-For, however made, crashes or moves a client behind an unknown peer', async () => {
+  const trusted = new TrustedProxies(['10.0.0.0/8'])
+  fc.assert(
+    fc.property(fc.string(), hops => {
+      const { address } = clientAddress('10.0.0.1', hops, trusted)
+      networkOf(address)
+      return clientAddress('8.8.8.8', hops, trusted).address === '8.8.8.8'
+    }),
+  )
+})
