@@ -73,51 +73,14 @@ export function agreedTypes(fragments: readonly Fragment[], resolve: Resolve): T
   return widest && new Set(known.flatMap(types => [...types]))
 }
 
-/** Allowed values by enum and const, with titles from branches such as `{const, title}`; undefined when any value will do. */
-export function choicesOf(
-  schema: JsonValue | undefined,
-  resolve: Resolve,
-): Map<string, { value: JsonValue; label: string }> | undefined {
-  if (!isJsonObject(schema)) return undefined
-  const values = own(schema, 'enum')
-  const fixed = own(schema, 'const')
-  const title = own(schema, 'title')
-  const listed = fixed !== undefined ? [fixed] : Array.isArray(values) ? values : undefined
-  let choices =
-    listed &&
-    new Map(
-      listed.map(value => {
-        const label = fixed !== undefined && typeof title === 'string' ? title : textOf(value)
-        return [JSON.stringify(value), { value, label }]
-      }),
-    )
-  const narrow = (other: typeof choices) => {
-    const before = choices
-    choices = other && before ? new Map([...other].filter(([key]) => before.has(key))) : (before ?? other)
-  }
-  for (const part of [referenced(schema, resolve), ...list(schema, 'allOf')]) narrow(choicesOf(part, resolve))
-  for (const key of ['anyOf', 'oneOf']) {
-    const branches = list(schema, key).map(part => choicesOf(part, resolve))
-    if (branches.length > 0 && branches.every(branch => branch !== undefined)) {
-      narrow(new Map(branches.flatMap(branch => [...branch])))
-    }
-  }
-  return choices
-}
-
-/** The text a form sends for an allowed value. */
-export function textOf(value: JsonValue): string {
-  if (typeof value === 'string') return value
-  return value === null ? '' : JSON.stringify(value)
-}
-
 /** A list keyword's schemas, or none. */
 export function list(schema: JsonObject, key: string): JsonValue[] {
   const value = own(schema, key)
   return Array.isArray(value) ? value : []
 }
 
-function referenced(schema: JsonObject, resolve: Resolve): JsonValue | undefined {
+/** The schema a fragment's `$ref` leads to. */
+export function referenced(schema: JsonObject, resolve: Resolve): JsonValue | undefined {
   const reference = own(schema, '$ref')
   return typeof reference === 'string' ? resolve(reference) : undefined
 }

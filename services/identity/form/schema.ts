@@ -3,11 +3,12 @@
  * (design section 10, rule 2). Fragments that meet at one path, through $ref, allOf, anyOf, oneOf and if/then/else,
  * become one field; the same set of fragments is always the same field, which keeps recursive schemas finite.
  */
-import type { Choice, Display, Field, Scalar } from './field.js'
+import { agreedChoices } from './choices.js'
+import { displayOf } from './display.js'
+import type { Field, Scalar } from './field.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 import {
   agreedTypes,
-  choicesOf,
   type Fragment,
   KindConflict,
   type Role,
@@ -20,6 +21,8 @@ import { compileValidator, type Validate } from './validate.js'
 
 /** A schema ready for use: the table from its root, and the validator of `{traits}`. */
 export interface CompiledSchema {
+  /** The document's `$id`, else `default`. */
+  readonly id: string
   /** The document; its only child in the table is `traits`. */
   readonly root: Field
   readonly validate: Validate
@@ -43,7 +46,8 @@ export function compileSchema(schema: unknown): CompiledSchema {
     throw new SchemaError('the schema must be an object with an object property "traits"')
   }
   const root: Field = { ...whole, kind: 'object', children: new Map([['traits', traits]]), open: false }
-  return { root, validate, identifiers: findIdentifiers(traits) }
+  const id = own(document.root, '$id')
+  return { id: typeof id === 'string' ? id : 'default', root, validate, identifiers: findIdentifiers(traits) }
 }
 
 class TableBuilder {
@@ -151,7 +155,7 @@ class TableBuilder {
   }
 
   #fillScalar(field: Draft, fragments: readonly Fragment[], parts: readonly Fragment[]): void {
-    field.choices = agreedChoices(fragments, this.#document)
+    field.choices = agreedChoices(fragments, this.#document.resolve)
     const blank = field.choices?.some(({ value }) => value === null)
     if (blank) field.nullable = true
     const typed = parts.some(({ schema }) => Object.hasOwn(schema, 'type'))
@@ -197,52 +201,6 @@ function refuseAmbiguousNames(children: ReadonlyMap<string, unknown>, path: stri
       }
     }
   }
-}
-
-function agreedChoices(fragments: readonly Fragment[], document: SchemaDocument): Choice[] | undefined {
-  const found = fragments.map(({ schema, role }) => ({ role, choices: choicesOf(schema, document.resolve) }))
-  const always = found.filter(({ role, choices }) => role === 'always' && choices)
-  if (always.length > 0) {
-    const [first, ...rest] = always.map(({ choices }) => choices)
-    return [...(first ?? [])]
-      .filter(([key]) => rest.every(other => other?.has(key)))
-      .map(([, choice]) => choice)
-  }
-  // Branches fix the values only when nothing outside them allows more; the test of an `if` fixes nothing.
-  const branches = found.filter(({ role }) => role !== 'test')
-  if (found.some(({ role }) => role === 'always') || branches.some(({ choices }) => !choices))
-    return undefined
-  const union = new Map(branches.flatMap(({ choices }) => [...(choices ?? [])]))
-  return union.size > 0 ? [...union.values()] : undefined
-}
-
-const DISPLAY: Record<keyof Display, 'string' | 'number' | 'any'> = {
-  title: 'string',
-  description: 'string',
-  default: 'any',
-  format: 'string',
-  pattern: 'string',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  minLength: 'number',
-  maxLength: 'number',
-  minItems: 'number',
-  maxItems: 'number',
-}
-
-/** First statement wins: a fragment's own words come before those it refers to. */
-function displayOf(parts: readonly Fragment[]): Display {
-  const display: Record<string, JsonValue> = {}
-  for (const { schema } of parts.filter(({ role }) => role === 'always')) {
-    for (const [key, type] of Object.entries(DISPLAY)) {
-      const value = own(schema, key)
-      if (value === undefined || Object.hasOwn(display, key)) continue
-      if (type === 'any' || typeof value === type) display[key] = value
-    }
-  }
-  return display as Display
 }
 
 function findIdentifiers(traits: Field): string[][] {

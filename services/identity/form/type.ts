@@ -1,7 +1,8 @@
 /** From one field's texts to its typed value (design section 10, rules 4 to 7). */
+
+import { textOf } from './choices.js'
 import type { Field, Scalar } from './field.js'
 import type { JsonValue } from './json.js'
-import { textOf } from './kinds.js'
 import { typeMessage } from './messages.js'
 
 /** A typed value, nothing (blank), or what is wrong. */

@@ -1,0 +1,125 @@
+/** The service over HTTP: fastify carries, the handlers know nothing of it. */
+import fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
+import { MAX_BODY_BYTES } from './form/entry.js'
+import { type Answer, type Handler, HttpError, type Methods, type Routes, refusal } from './http.js'
+import { takenError } from './routes/registration.js'
+import { IdentifierTaken, StoreUnavailable } from './store/contract.js'
+
+/** Where the service writes what an operator should know. */
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const DEFAULT_PROJECT = 'default'
+
+/** Builds the server; it does not listen yet. */
+export function buildApp(routes: Routes, log: Log): FastifyInstance {
+  const app = fastify({
+    bodyLimit: MAX_BODY_BYTES,
+    logger: false,
+    // Connections come from the gateway, which keeps them open on purpose; closing must not wait for them.
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 200, ignoreTrailingSlash: true },
+    frameworkErrors: (error, request, reply) => {
+      void send(reply, answerTo(error, request, log))
+    },
+  })
+  // Bodies are decoded by our own rules, whatever their media type says.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.setErrorHandler((error: FastifyError, request, reply) => send(reply, answerTo(error, request, log)))
+  app.setNotFoundHandler((_request, reply) =>
+    send(reply, problem(new HttpError(404, 'not_found', 'There is nothing at this address.'))),
+  )
+  for (const [url, methods] of routes) addRoute(app, url, methods)
+  return app
+}
+
+function addRoute(app: FastifyInstance, url: string, methods: Methods): void {
+  for (const method of METHODS) {
+    const handler = methods[method]
+    if (handler) app.route({ method, url, handler: (request, reply) => run(handler, request, reply) })
+  }
+  const others = [...METHODS, 'OPTIONS' as const].filter(method => method === 'OPTIONS' || !methods[method])
+  const allow = METHODS.filter(method => methods[method]).flatMap(method =>
+    method === 'GET' ? ['GET', 'HEAD'] : [method],
+  )
+  const message = `Only ${allow.join(', ')} can be used here.`
+  app.route({
+    method: others,
+    url,
+    handler: (_request, reply) =>
+      send(reply, {
+        ...problem(new HttpError(405, 'method_not_allowed', message)),
+        headers: { allow: allow.join(', ') },
+      }),
+  })
+}
+
+async function run(handler: Handler, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const header = (name: string) => {
+    const value = request.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+  if ((header('content-encoding') ?? 'identity') !== 'identity') {
+    throw new HttpError(415, 'unsupported_media_type', 'Send the body without a content encoding.')
+  }
+  const answer = await handler({
+    query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
+    header,
+    body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
+    project: header('x-sluice-project') || DEFAULT_PROJECT,
+    params: request.params as Record<string, string>,
+  })
+  return send(reply, answer)
+}
+
+/** Personal data: nothing on the way may keep an answer, and what it is depends on Accept. */
+function send(reply: FastifyReply, { status, headers, body }: Answer): FastifyReply {
+  reply
+    .status(status)
+    .headers({ 'cache-control': 'no-store', vary: 'accept', 'x-content-type-options': 'nosniff' })
+  if (headers) reply.headers(headers)
+  if (body === undefined) return reply.send()
+  if (headers?.['content-type']) return reply.send(body)
+  return reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+}
+
+function problem(error: HttpError): Answer {
+  return refusal(error.status, [{ path: '', code: error.code, message: error.message }])
+}
+
+/** What was thrown, as an answer. Only the unexpected is logged, without anything a client sent. */
+function answerTo(error: unknown, request: FastifyRequest, log: Log): Answer {
+  if (error instanceof HttpError) return problem(error)
+  if (error instanceof IdentifierTaken) return refusal(409, [takenError(error)])
+  const id = request.headers['x-sluice-request-id']
+  if (error instanceof StoreUnavailable) {
+    log.error({ id, err: error.message }, 'identity store unavailable')
+    return problem(
+      new HttpError(503, 'store_unavailable', 'Identities cannot be reached now. Try again soon.'),
+    )
+  }
+  const { statusCode, code } = error as Partial<FastifyError>
+  if (statusCode === 413) return problem(new HttpError(413, 'too_large', 'The body is larger than 1 MiB.'))
+  if (statusCode === 415) {
+    return problem(new HttpError(415, 'unsupported_media_type', 'Send a body with its Content-Type.'))
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return problem(new HttpError(statusCode, 'malformed', 'The request is malformed.'))
+  }
+  log.error(
+    { id, code, err: error instanceof Error ? error.stack : String(error) },
+    'identity request failed',
+  )
+  return problem(new HttpError(500, 'internal', 'Something went wrong here.'))
+}

@@ -1,0 +1,33 @@
+/** Gathers what a rendered input shows. */
+import type { Display } from './field.js'
+import { type JsonValue, own } from './json.js'
+import type { Fragment } from './kinds.js'
+
+const DISPLAY: Record<keyof Display, 'string' | 'number' | 'any'> = {
+  title: 'string',
+  description: 'string',
+  default: 'any',
+  format: 'string',
+  pattern: 'string',
+  minimum: 'number',
+  maximum: 'number',
+  exclusiveMinimum: 'number',
+  exclusiveMaximum: 'number',
+  minLength: 'number',
+  maxLength: 'number',
+  minItems: 'number',
+  maxItems: 'number',
+}
+
+/** What the fragments of one path say for people. First statement wins: a fragment's own words come before those it refers to. */
+export function displayOf(parts: readonly Fragment[]): Display {
+  const display: Record<string, JsonValue> = {}
+  for (const { schema } of parts.filter(({ role }) => role === 'always')) {
+    for (const [key, type] of Object.entries(DISPLAY)) {
+      const value = own(schema, key)
+      if (value === undefined || Object.hasOwn(display, key)) continue
+      if (type === 'any' || typeof value === type) display[key] = value
+    }
+  }
+  return display as Display
+}

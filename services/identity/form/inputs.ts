@@ -1,0 +1,151 @@
+/** One input for one leaf of the schema (design section 10, rule 15). */
+import { textOf } from './choices.js'
+import type { Field } from './field.js'
+
+/** What every node says of its place. */
+export interface Described {
+  /** The name the field is submitted under: its dot path. */
+  readonly name: string
+  readonly label: string
+  readonly description?: string
+  readonly messages: readonly string[]
+}
+
+export type InputType =
+  | 'text'
+  | 'email'
+  | 'url'
+  | 'tel'
+  | 'date'
+  | 'number'
+  | 'checkbox'
+  | 'select'
+  | 'textarea'
+
+export interface Input extends Described {
+  readonly type: 'input'
+  readonly input: InputType
+  readonly required: boolean
+  /** The text shown; for a checkbox `true` when it is ticked, else `false`. */
+  readonly value: string
+  /** For a select: what can be chosen. */
+  readonly options?: readonly { readonly value: string; readonly label: string }[]
+  /** HTML attributes that hint at the schema's bounds. */
+  readonly attributes: Readonly<Record<string, string>>
+}
+
+/** date-time is not here: a browser's local date and time has no zone. */
+const BY_FORMAT: Readonly<Record<string, InputType>> = {
+  email: 'email',
+  uri: 'url',
+  tel: 'tel',
+  date: 'date',
+}
+const COMPLETED: Readonly<Record<string, string>> = { email: 'email', url: 'url', tel: 'tel' }
+const READABLE: Partial<Record<InputType, RegExp>> = {
+  number: /^-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?$/,
+  date: /^\d{4}-\d{2}-\d{2}$/,
+}
+const LONG_TEXT = 250
+
+/** The input of a leaf. `mayStayBlank` keeps a boolean from being a checkbox, which always sends a value. */
+export function inputNode(
+  field: Field,
+  described: Described,
+  texts: readonly string[],
+  required: boolean,
+  mayStayBlank: boolean,
+): Input {
+  const onlyBoolean = field.scalars.size === 1 && field.scalars.has('boolean')
+  if (onlyBoolean && !mayStayBlank) return checkbox(field, described, texts, required)
+  const value = texts.find(text => text !== '') ?? ''
+  const blankAllowed = field.nullable || (field.choices?.some(choice => choice.value === '') ?? false)
+  const common = { ...described, type: 'input' as const, required: required && !blankAllowed, value }
+  if (onlyBoolean) {
+    const words = [
+      { value: 'true', label: 'Yes' },
+      { value: 'false', label: 'No' },
+    ]
+    return { ...common, input: 'select', options: [BLANK, ...words], attributes: {} }
+  }
+  if (field.choices) {
+    const offered = field.choices.map(choice => ({ value: textOf(choice.value), label: choice.label || '–' }))
+    const blank = offered.some(option => option.value === '') ? [] : [BLANK]
+    return { ...common, input: 'select', options: [...blank, ...offered], attributes: {} }
+  }
+  const wanted = textInput(field, value)
+  // A browser empties an input whose text is not of its type; what was typed has to stay for correction.
+  const input = READABLE[wanted]?.test(value) === false && value !== '' ? 'text' : wanted
+  return { ...common, input, attributes: input === 'number' ? numberBounds(field) : textBounds(field, input) }
+}
+
+const BLANK = { value: '', label: '' }
+
+/** Ticking is only required where nothing but `true` is accepted. */
+function checkbox(field: Field, described: Described, texts: readonly string[], required: boolean): Input {
+  const ticked = texts.some(text => text === 'true' || text === 'on')
+  const onlyTrue = field.choices?.every(({ value }) => value === true) ?? false
+  return {
+    ...described,
+    type: 'input',
+    input: 'checkbox',
+    required: required && onlyTrue,
+    value: String(ticked),
+    attributes: {},
+  }
+}
+
+function textInput(field: Field, value: string): InputType {
+  if (field.kind === 'object') return 'textarea'
+  const { scalars, display } = field
+  if (scalars.size > 0 && [...scalars].every(scalar => scalar === 'number' || scalar === 'integer'))
+    return 'number'
+  if (scalars.size > 1) return 'text'
+  const byFormat = BY_FORMAT[display.format ?? '']
+  if (byFormat) return byFormat
+  return (display.maxLength ?? 0) > LONG_TEXT || /[\r\n]/.test(value) ? 'textarea' : 'text'
+}
+
+function numberBounds(field: Field): Record<string, string> {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = field.display
+  const whole = !field.scalars.has('number')
+  // A browser counts its steps from `min`, so for whole numbers both ends must be whole.
+  const low = whole
+    ? Math.max(
+        ...[minimum, exclusiveMinimum === undefined ? undefined : Math.floor(exclusiveMinimum) + 1].map(
+          ceiling,
+        ),
+      )
+    : (minimum ?? exclusiveMinimum ?? Number.NEGATIVE_INFINITY)
+  const high = whole
+    ? Math.min(
+        ...[maximum, exclusiveMaximum === undefined ? undefined : Math.ceil(exclusiveMaximum) - 1].map(floor),
+      )
+    : (maximum ?? exclusiveMaximum ?? Number.POSITIVE_INFINITY)
+  return {
+    step: whole ? '1' : 'any',
+    ...(Number.isFinite(low) ? { min: String(low) } : {}),
+    ...(Number.isFinite(high) ? { max: String(high) } : {}),
+  }
+}
+
+function ceiling(bound: number | undefined): number {
+  return bound === undefined ? Number.NEGATIVE_INFINITY : Math.ceil(bound)
+}
+
+function floor(bound: number | undefined): number {
+  return bound === undefined ? Number.POSITIVE_INFINITY : Math.floor(bound)
+}
+
+function textBounds(field: Field, input: InputType): Record<string, string> {
+  const { minLength, maxLength, pattern } = field.display
+  const completed = COMPLETED[input]
+  return {
+    ...(completed === undefined ? {} : { autocomplete: completed }),
+    ...(minLength === undefined ? {} : { minlength: String(minLength) }),
+    // HTML counts UTF-16 units, the schema code points: one character may be two units.
+    ...(maxLength === undefined ? {} : { maxlength: String(maxLength * 2) }),
+    // HTML's pattern covers the whole text, the schema's is searched for.
+    ...(pattern === undefined || input === 'textarea' ? {} : { pattern: `[^]*(?:${pattern})[^]*` }),
+  }
+}

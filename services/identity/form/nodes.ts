@@ -1,0 +1,108 @@
+/**
+ * The form as a tree of nodes, from the same table the parser looks names up in. HTML is rendered from it, and it
+ * is what a client gets that renders for itself.
+ */
+import type { FieldError } from './errors.js'
+import { type Field, itemField } from './field.js'
+import { type Described, type Input, inputNode } from './inputs.js'
+import type { CompiledSchema } from './schema.js'
+import { isFreeObject, type Sent, traitsField } from './sent.js'
+
+/** An object's fields, or an array's rows; blank rows are left out when the form is read. */
+export interface Group extends Described {
+  readonly type: 'group' | 'list'
+  readonly nodes: readonly Node[]
+}
+export type Node = Group | Input
+
+/** Fewest rows a list of plain values shows; one blank row always follows the last filled one. */
+const MIN_ROWS = 3
+
+/** Where a field stands. */
+interface Place {
+  readonly name: string
+  readonly label: string
+  readonly sent: Sent | undefined
+  readonly required: boolean
+  /** True inside a row that nobody has filled in yet. */
+  readonly unused: boolean
+  /** True inside an unused turn of a recursive schema, of which one is offered. */
+  readonly repeated: boolean
+  readonly around: ReadonlySet<Field>
+}
+
+/** The nodes of `traits`, filled with what was sent and marked with `errors`. */
+export function buildNodes(
+  schema: CompiledSchema,
+  sent: Sent,
+  errors: readonly FieldError[],
+): readonly Node[] {
+  const messages = new Map<string, string[]>()
+  for (const { path, message } of errors) messages.set(path, [...(messages.get(path) ?? []), message])
+
+  function children(field: Field, place: Place): Node[] {
+    return [...field.children].flatMap(([key, child]) =>
+      node(child, {
+        ...place,
+        name: `${place.name}.${key}`,
+        label: child.display.title ?? words(key),
+        sent: place.sent?.inner.get(key),
+        required: place.required && field.required.has(key),
+        around: new Set(place.around).add(field),
+      }),
+    )
+  }
+
+  function rows(field: Field, place: Place): Node[] {
+    const filled = place.sent?.inner.size ?? 0
+    const fewest = field.display.minItems ?? 0
+    const plain = itemField(field, filled)?.kind === 'scalar' ? MIN_ROWS : 1
+    const most = Math.min(field.display.maxItems ?? Infinity, field.items ? Infinity : field.tuple.length)
+    const count = Math.max(filled, Math.min(Math.max(filled + 1, plain, field.tuple.length, fewest), most))
+    return Array.from({ length: count }, (_, row) => {
+      const item = itemField(field, row)
+      if (!item) return []
+      return node(item, {
+        ...place,
+        name: `${place.name}.${row}`,
+        label: item.display.title ?? `${place.label} ${row + 1}`,
+        sent: place.sent?.inner.get(row),
+        required: place.required && row < fewest,
+        unused: place.unused || row >= filled,
+        around: new Set(place.around).add(field),
+      })
+    }).flat()
+  }
+
+  /** One node, or none where a recursive schema would go on without end. */
+  function node(field: Field, at: Place): Node[] {
+    const again = at.around.has(field) && !at.sent
+    if (again && at.repeated) return []
+    const place = again ? { ...at, unused: true, repeated: true } : at
+    const described: Described = {
+      name: place.name,
+      label: place.label,
+      ...(field.display.description === undefined ? {} : { description: field.display.description }),
+      messages: messages.get(place.name) ?? [],
+    }
+    if (field.kind === 'array') return [{ type: 'list', ...described, nodes: rows(field, place) }]
+    if (field.kind === 'object' && !isFreeObject(field)) {
+      return [{ type: 'group', ...described, nodes: children(field, place) }]
+    }
+    // A checkbox cannot stay blank, so an unused row asks in another way.
+    const optional = field.nullable || place.unused
+    return [inputNode(field, described, place.sent?.texts ?? [], place.required, optional)]
+  }
+
+  const state = { required: true, unused: false, repeated: false, around: new Set<Field>() }
+  return children(traitsField(schema.root), { name: 'traits', label: '', sent, ...state })
+}
+
+/** A property's name as words, for a schema without titles. */
+function words(name: string): string {
+  const spaced = name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replace(/[_-]+/g, ' ')
+    .trim()
+  return spaced.charAt(0).toUpperCase() + spaced.slice(1)
+}

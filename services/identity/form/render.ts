@@ -1,0 +1,125 @@
+/** The form as accessible HTML that works without scripts (WCAG 2.2: 1.3.1, 3.3.1 to 3.3.3). */
+import type { FieldError } from './errors.js'
+import { attributes, type Html, html } from './html.js'
+import type { Input } from './inputs.js'
+import type { Group, Node } from './nodes.js'
+
+/** A form that posts to `action`; with errors, a summary that leads to each field stands first. */
+export function renderForm(action: string, nodes: readonly Node[], errors: readonly FieldError[]): Html {
+  return html`${errors.length > 0 ? summary(nodes, errors) : undefined}
+<form method="post"${attributes({ action })}>
+${nodes.map(renderNode)}
+<p><button type="submit">Register</button></p>
+</form>`
+}
+
+function summary(nodes: readonly Node[], errors: readonly FieldError[]): Html {
+  const fields = flattened(nodes)
+  const known = new Set(fields.map(({ name }) => name))
+  const items = [
+    ...errors.filter(({ path }) => !known.has(path)).map(({ message }) => html`<li>${message}</li>\n`),
+    ...fields.flatMap(({ name, label, messages }) =>
+      messages.map(
+        message => html`<li><a${attributes({ href: `#${idOf(name)}` })}>${label}</a>: ${message}</li>\n`,
+      ),
+    ),
+  ]
+  const count = errors.length === 1 ? 'One answer needs' : `${errors.length} answers need`
+  return html`<div class="summary" role="alert" tabindex="-1"><h2>${count} your attention</h2>
+<ul>
+${items}</ul></div>`
+}
+
+function flattened(nodes: readonly Node[]): Node[] {
+  return nodes.flatMap(node => (node.type === 'input' ? [node] : [node, ...flattened(node.nodes)]))
+}
+
+function renderNode(node: Node): Html {
+  if (node.type !== 'input') return renderGroup(node)
+  return node.input === 'checkbox' ? renderCheckbox(node) : renderField(node)
+}
+
+function renderGroup(group: Group): Html {
+  const id = idOf(group.name)
+  return html`<fieldset${attributes({ id, tabindex: '-1', 'aria-describedby': describedBy(group) })}>
+<legend>${group.label}</legend>
+${notes(group)}${group.nodes.map(renderNode)}
+</fieldset>\n`
+}
+
+function renderField(node: Input): Html {
+  const id = idOf(node.name)
+  const shared = {
+    id,
+    name: node.name,
+    required: node.required ? '' : undefined,
+    'aria-invalid': node.messages.length > 0 ? 'true' : undefined,
+    'aria-describedby': describedBy(node),
+    ...node.attributes,
+  }
+  return html`<div class="field"><label${attributes({ for: id })}>${node.label}${
+    node.required ? html` <span class="required">(required)</span>` : undefined
+  }</label>
+${notes(node)}${control(node, shared)}</div>\n`
+}
+
+function control(node: Input, shared: Record<string, string | undefined>): Html {
+  if (node.input === 'select') {
+    const options = (node.options ?? []).map(
+      ({ value, label }) =>
+        html`<option${attributes({ value, selected: value === node.value ? '' : undefined })}>${label}</option>`,
+    )
+    return html`<select${attributes(shared)}>${options}</select>`
+  }
+  // The first line break of a textarea is dropped by the browser.
+  if (node.input === 'textarea')
+    return html`<textarea${attributes(shared)} rows="4">\n${node.value}</textarea>`
+  return html`<input${attributes({ type: node.input, ...shared, value: node.value })}>`
+}
+
+/** The hidden twin says "false" when the box is left alone. */
+function renderCheckbox(node: Input): Html {
+  const id = idOf(node.name)
+  const box = {
+    type: 'checkbox',
+    id,
+    name: node.name,
+    value: 'true',
+    checked: node.value === 'true' ? '' : undefined,
+    required: node.required ? '' : undefined,
+    'aria-invalid': node.messages.length > 0 ? 'true' : undefined,
+    'aria-describedby': describedBy(node),
+  }
+  return html`<div class="field check"><input${attributes({ type: 'hidden', name: node.name, value: 'false' })}>
+<input${attributes(box)}> <label${attributes({ for: id })}>${node.label}${
+    node.required ? html` <span class="required">(required)</span>` : undefined
+  }</label>
+${notes(node)}</div>\n`
+}
+
+function notes(node: Node): Html {
+  const id = idOf(node.name)
+  return html`${
+    node.description === undefined
+      ? undefined
+      : html`<p class="hint"${attributes({ id: `${id}-hint` })}>${node.description}</p>\n`
+  }${
+    node.messages.length === 0
+      ? undefined
+      : html`<p class="error"${attributes({ id: `${id}-error` })}>${node.messages.join(' ')}</p>\n`
+  }`
+}
+
+function describedBy(node: Node): string | undefined {
+  const id = idOf(node.name)
+  const ids = [
+    ...(node.description === undefined ? [] : [`${id}-hint`]),
+    ...(node.messages.length === 0 ? [] : [`${id}-error`]),
+  ]
+  return ids.length === 0 ? undefined : ids.join(' ')
+}
+
+/** An element id for a field name: ids may hold no blank, and links need no escaping this way. */
+function idOf(name: string): string {
+  return name.replace(/[^A-Za-z0-9.-]/g, character => `_${character.charCodeAt(0).toString(16)}`)
+}

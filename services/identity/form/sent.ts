@@ -1,0 +1,110 @@
+/** What a form shows as already filled in: a tree along the path table, whichever source it comes from. */
+import { textOf } from './choices.js'
+import type { Entry } from './entry.js'
+import { type Field, findPath, itemField } from './field.js'
+import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
+
+/** The texts under one name, and what was sent below it. Array rows are numbered without gaps. */
+export interface Sent {
+  readonly texts: string[]
+  readonly inner: Map<string | number, Sent>
+}
+
+/** From stored traits. */
+export function sentTraits(root: Field, traits: JsonObject): Sent {
+  return fromValue(traitsField(root), traits)
+}
+
+/** From the schema's defaults, for a form that is shown for the first time. */
+export function sentDefaults(root: Field): Sent {
+  const visit = (field: Field, open: ReadonlySet<Field>): Sent => {
+    if (field.display.default !== undefined) return fromValue(field, field.display.default)
+    const sent = nothing()
+    if (open.has(field)) return sent
+    const inside = new Set(open).add(field)
+    for (const [name, child] of field.children) keep(sent, name, visit(child, inside))
+    return sent
+  }
+  return visit(traitsField(root), new Set())
+}
+
+/** From a submission, for a form that is shown again with its errors. */
+export function sentEntries(root: Field, entries: readonly Entry[]): Sent {
+  const document = nothing()
+  for (const entry of entries) {
+    const steps = 'text' in entry ? findPath(root, entry.name) : undefined
+    if (!steps) continue
+    let at = document
+    for (const { key } of steps) {
+      const next = at.inner.get(key) ?? nothing()
+      at.inner.set(key, next)
+      at = next
+    }
+    if ('text' in entry) at.texts.push(entry.text)
+  }
+  return withoutGaps(traitsField(root), document.inner.get('traits') ?? nothing())
+}
+
+/** The root field of the traits. */
+export function traitsField(root: Field): Field {
+  return root.children.get('traits') as Field
+}
+
+/** True for an object that is written as one JSON text because the schema names no properties of it. */
+export function isFreeObject(field: Field): boolean {
+  return field.kind === 'object' && field.children.size === 0
+}
+
+function nothing(): Sent {
+  return { texts: [], inner: new Map() }
+}
+
+function keep(sent: Sent, key: string | number, inner: Sent): void {
+  if (!isBlank(inner)) sent.inner.set(key, inner)
+}
+
+function isBlank(sent: Sent): boolean {
+  return sent.texts.every(text => text === '') && [...sent.inner.values()].every(isBlank)
+}
+
+function fromValue(field: Field, value: JsonValue): Sent {
+  const sent = nothing()
+  if (isFreeObject(field) && isJsonObject(value)) sent.texts.push(JSON.stringify(value))
+  else if (isJsonObject(value)) {
+    for (const [name, child] of field.children) {
+      const inner = own(value, name)
+      if (inner !== undefined) keep(sent, name, fromValue(child, inner))
+    }
+  } else if (Array.isArray(value)) {
+    for (const item of value) {
+      const inner = itemField(field, sent.inner.size)
+      if (inner) keep(sent, sent.inner.size, fromValue(inner, item))
+    }
+  } else sent.texts.push(scalarText(value))
+  return sent
+}
+
+/** The parser closes gaps between rows, so errors name rows as they are numbered here. */
+function withoutGaps(field: Field, sent: Sent): Sent {
+  const closed = { texts: field.kind === 'array' ? [] : sent.texts, inner: new Map<string | number, Sent>() }
+  if (field.kind === 'array') {
+    const positions = [...sent.inner].sort(([a], [b]) => Number(a) - Number(b))
+    const repeats = sent.texts.map(text => ({ texts: [text], inner: new Map() }))
+    for (const row of [...repeats, ...positions.map(([, inner]) => inner)]) {
+      const item = itemField(field, closed.inner.size)
+      if (item) keep(closed, closed.inner.size, withoutGaps(item, row))
+    }
+    return closed
+  }
+  for (const [name, child] of field.children) {
+    const inner = sent.inner.get(name)
+    if (inner) keep(closed, name, withoutGaps(child, inner))
+  }
+  return closed
+}
+
+/** Whole numbers beyond 2^53 are only accepted with an exponent. */
+function scalarText(value: JsonValue): string {
+  const large = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
+  return large ? value.toExponential() : textOf(value)
+}

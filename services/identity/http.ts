@@ -1,0 +1,85 @@
+/** What a handler gets and gives, apart from any web framework; and the one shape of a refusal. */
+import type { FieldError } from './form/errors.js'
+import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
+
+export interface Request {
+  readonly query: URLSearchParams
+  /** A header field's value by lower-case name. */
+  readonly header: (name: string) => string | undefined
+  readonly body: Buffer
+  /** Identities are kept apart by project. */
+  readonly project: string
+  /** Values of the path's parameters. */
+  readonly params: Readonly<Record<string, string>>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** A JSON value, or a page's text when `content-type` is set. */
+  readonly body?: unknown
+}
+
+export type Handler = (request: Request) => Promise<Answer>
+/** Handlers by method. */
+export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Handler>>>
+/** The service's routes: paths with `:name` parameters. */
+export type Routes = ReadonlyMap<string, Methods>
+
+/** Thrown by a handler to answer with an error of the document as a whole. */
+export class HttpError extends Error {
+  readonly status: number
+  readonly code: string
+  constructor(status: number, code: string, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+/** Every refusal has this body: `{errors: [{path, code, message}]}`. */
+export function refusal(status: number, errors: readonly FieldError[]): Answer {
+  return { status, body: { errors } }
+}
+
+/** The status that fits what is wrong with a submission. */
+export function statusOf(errors: readonly FieldError[]): number {
+  if (errors.some(({ code }) => code === 'unsupported_media_type')) return 415
+  if (errors.some(({ code }) => code === 'too_large')) return 413
+  return errors.some(({ code }) => code === 'taken') ? 409 : 400
+}
+
+/** The request's body as a JSON object. Throws HttpError. */
+export function jsonBody(request: Request): Record<string, JsonValue> {
+  const mediaType = request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (mediaType !== 'application/json') {
+    throw new HttpError(415, 'unsupported_media_type', 'Send application/json.')
+  }
+  let value: JsonValue
+  try {
+    value = parseJson(request.body.toString('utf8'))
+  } catch (error) {
+    if (!(error instanceof JsonTextError)) throw error
+    throw new HttpError(400, error.code, `The body ${error.message}.`)
+  }
+  if (!isJsonObject(value)) throw new HttpError(400, 'malformed', 'The body has to be a JSON object.')
+  return value
+}
+
+/** True when the client names `mediaType` itself (not by a wildcard) and likes no less than `other`. */
+export function prefers(accept: string | undefined, mediaType: string, other: string): boolean {
+  const wanted = quality(accept, mediaType)
+  return wanted > 0 && wanted >= quality(accept, other)
+}
+
+/** RFC 9110 section 12.5.1, for ranges without wildcards. */
+function quality(accept: string | undefined, mediaType: string): number {
+  for (const range of (accept ?? '').toLowerCase().split(',')) {
+    const [type, ...parameters] = range.split(';').map(part => part.trim())
+    if (type !== mediaType) continue
+    const weight = parameters.find(parameter => parameter.startsWith('q='))
+    const value = weight === undefined ? 1 : Number(weight.slice(2))
+    return Number.isNaN(value) ? 0 : value
+  }
+  return 0
+}

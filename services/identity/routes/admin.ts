@@ -1,0 +1,98 @@
+/** Identities for administrators and programs: JSON in, JSON out. */
+import { own } from '../form/json.js'
+import { type Answer, HttpError, jsonBody, type Request, type Routes, refusal, statusOf } from '../http.js'
+import type { Identities, Written } from '../identities.js'
+import { pageToken, readPageToken } from '../ids.js'
+
+const PATH = '/admin/identities'
+const PAGE_SIZE = 50
+const MAX_PAGE_SIZE = 500
+
+export function adminRoutes(identities: Identities): Routes {
+  async function list(request: Request): Promise<Answer> {
+    const size = pageSize(request.query.get('page_size'))
+    const token = request.query.get('page_token')
+    const after = token ? readPageToken(token) : undefined
+    if (token && after === undefined) {
+      throw new HttpError(400, 'page_token', 'page_token has to be the next_page_token of an earlier page.')
+    }
+    const page = await identities.list(request.project, after, size)
+    const last = page.identities.at(-1)
+    const next = page.more && last ? pageToken(last.id) : null
+    return {
+      status: 200,
+      ...(next === null
+        ? {}
+        : { headers: { link: `<${PATH}?page_size=${size}&page_token=${next}>; rel="next"` } }),
+      body: { identities: page.identities, next_page_token: next },
+    }
+  }
+
+  async function create(request: Request): Promise<Answer> {
+    const written = await identities.create(request.project, traitsOf(request))
+    const answer = shown(written, 201)
+    return 'identity' in written
+      ? { ...answer, headers: { location: `${PATH}/${written.identity.id}` } }
+      : answer
+  }
+
+  async function get(request: Request): Promise<Answer> {
+    const identity = await identities.find(request.project, idOf(request))
+    if (!identity) throw notFound()
+    return { status: 200, body: identity }
+  }
+
+  async function put(request: Request): Promise<Answer> {
+    return shown(await identities.replace(request.project, idOf(request), traitsOf(request)), 200)
+  }
+
+  async function patch(request: Request): Promise<Answer> {
+    return shown(await identities.merge(request.project, idOf(request), traitsOf(request)), 200)
+  }
+
+  async function remove(request: Request): Promise<Answer> {
+    if (!(await identities.remove(request.project, idOf(request)))) throw notFound()
+    return { status: 204 }
+  }
+
+  /** The body's `traits`; a `schema_id` beside it must be the one schema there is. */
+  function traitsOf(request: Request) {
+    const body = jsonBody(request)
+    const schemaId = own(body, 'schema_id')
+    if (schemaId !== undefined && schemaId !== identities.schema.id) {
+      throw new HttpError(400, 'schema_id', `schema_id has to be "${identities.schema.id}" or left out.`)
+    }
+    const traits = own(body, 'traits')
+    if (traits === undefined) throw new HttpError(400, 'required', 'The body has to have "traits".')
+    return traits
+  }
+
+  return new Map([
+    [PATH, { GET: list, POST: create }],
+    [`${PATH}/:id`, { GET: get, PUT: put, PATCH: patch, DELETE: remove }],
+  ])
+}
+
+function shown(written: Written, status: number): Answer {
+  if (!written) throw notFound()
+  return 'errors' in written
+    ? refusal(statusOf(written.errors), written.errors)
+    : { status, body: written.identity }
+}
+
+function idOf(request: Request): string {
+  return request.params.id ?? ''
+}
+
+function notFound(): HttpError {
+  return new HttpError(404, 'not_found', 'There is no such identity.')
+}
+
+function pageSize(text: string | null): number {
+  if (text === null) return PAGE_SIZE
+  const size = /^\d{1,6}$/.test(text) ? Number(text) : 0
+  if (size < 1 || size > MAX_PAGE_SIZE) {
+    throw new HttpError(400, 'page_size', `page_size has to be a whole number from 1 to ${MAX_PAGE_SIZE}.`)
+  }
+  return size
+}

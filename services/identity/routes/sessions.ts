@@ -1,0 +1,19 @@
+/** Sessions belong to a real identity provider; this service says so. */
+import { HttpError, type Routes } from '../http.js'
+
+export function sessionRoutes(): Routes {
+  return new Map([
+    [
+      '/sessions/whoami',
+      {
+        GET: async () => {
+          throw new HttpError(
+            401,
+            'no_session',
+            'There are no sessions here; put an identity provider in as an upstream.',
+          )
+        },
+      },
+    ],
+  ])
+}

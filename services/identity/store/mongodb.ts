@@ -1,0 +1,186 @@
+/**
+ * Identities in MongoDB or a server that speaks its protocol. One document holds an identity whole, its unique keys
+ * included, so that every write is atomic without a transaction.
+ */
+import { createHash } from 'node:crypto'
+import { type Collection, MongoClient, MongoError, MongoServerError } from 'mongodb'
+import {
+  type Identifiers,
+  IdentifierTaken,
+  type IdentityStore,
+  type StoredIdentity,
+  StoreUnavailable,
+  type UniqueKeys,
+} from './contract.js'
+
+const DUPLICATE_KEY = 11000
+const WAIT_MS = 5000
+const DEFAULT_DATABASE = 'sluice'
+const UNIQUE_PREFIX = 'unique_'
+
+interface IdentityDocument {
+  _id: string
+  project: string
+  schema_id: string
+  traits: string
+  created_at: string
+  updated_at: string
+  version: number
+  /** `unique_<trait>`: one field, with one unique index, for each identifier trait. */
+  [unique: `unique_${string}`]: string
+}
+
+/** Connects and keeps the indexes. The database is the one the URL names, else `sluice`. Throws StoreUnavailable. */
+export async function openMongoStore(url: string, identifiers: Identifiers): Promise<IdentityStore> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: WAIT_MS, appName: 'sluice-identity' })
+  const named = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^?]+)/.exec(url)?.[1]
+  const collection = client.db(named ?? DEFAULT_DATABASE).collection<IdentityDocument>('identities')
+  const store = new MongoStore(client, collection, identifiers)
+  try {
+    await store.prepare()
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return store
+}
+
+class MongoStore implements IdentityStore {
+  readonly #client: MongoClient
+  readonly #identities: Collection<IdentityDocument>
+  readonly #identifiers: Identifiers
+  readonly #fields: ReadonlyMap<string, `unique_${string}`>
+
+  constructor(client: MongoClient, identities: Collection<IdentityDocument>, identifiers: Identifiers) {
+    this.#client = client
+    this.#identities = identities
+    this.#identifiers = identifiers
+    this.#fields = new Map(identifiers.traits.map(trait => [trait, uniqueField(trait)]))
+  }
+
+  /** Brings indexes and unique keys in line with the schema's identifier traits. */
+  async prepare(): Promise<void> {
+    await reached(async () => {
+      await this.#identities.createIndex({ project: 1, _id: 1 })
+      const wanted = new Set<string>(this.#fields.values())
+      for (const { name } of await this.#identities.indexes()) {
+        if (name?.startsWith(UNIQUE_PREFIX) && !wanted.has(name)) await this.#identities.dropIndex(name)
+      }
+      for (const [trait, field] of this.#fields) {
+        await this.#fillIn(trait, field)
+        await this.#identities
+          .createIndex({ [field]: 1 }, { unique: true, name: field })
+          .catch(error => this.#rethrow(error))
+      }
+    })
+  }
+
+  /** Gives identities written before `trait` was an identifier their unique key. */
+  async #fillIn(trait: string, field: `unique_${string}`): Promise<void> {
+    for await (const document of this.#identities.find({ [field]: { $exists: false } })) {
+      const key =
+        this.#identifiers.keysOf(document.project, document.traits).get(trait) ?? noKey(document._id)
+      await this.#identities.updateOne(
+        { _id: document._id, version: document.version },
+        { $set: { [field]: key } },
+      )
+    }
+  }
+
+  async create(identity: StoredIdentity, keys: UniqueKeys): Promise<void> {
+    await reached(() =>
+      this.#identities.insertOne(this.#document(identity, keys)).catch(error => this.#rethrow(error)),
+    )
+  }
+
+  async find(project: string, id: string): Promise<StoredIdentity | undefined> {
+    const document = await reached(() => this.#identities.findOne({ _id: id, project }))
+    return document ? stored(document) : undefined
+  }
+
+  async list(project: string, after: string | undefined, limit: number): Promise<StoredIdentity[]> {
+    const documents = await reached(() =>
+      this.#identities
+        .find({ project, ...(after === undefined ? {} : { _id: { $gt: after } }) })
+        .sort({ project: 1, _id: 1 })
+        .limit(limit)
+        .toArray(),
+    )
+    return documents.map(document => stored(document))
+  }
+
+  async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
+    const { id, project, version } = identity
+    const { matchedCount } = await reached(() =>
+      this.#identities
+        .replaceOne({ _id: id, project, version: version - 1 }, this.#document(identity, keys))
+        .catch(error => this.#rethrow(error)),
+    )
+    return matchedCount > 0
+  }
+
+  async remove(project: string, id: string): Promise<boolean> {
+    const { deletedCount } = await reached(() => this.#identities.deleteOne({ _id: id, project }))
+    return deletedCount > 0
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close()
+  }
+
+  #document(identity: StoredIdentity, keys: UniqueKeys): IdentityDocument {
+    const unique = [...this.#fields].map(([trait, field]) => [field, keys.get(trait) ?? noKey(identity.id)])
+    return {
+      _id: identity.id,
+      project: identity.project,
+      schema_id: identity.schemaId,
+      traits: identity.traits,
+      created_at: identity.createdAt,
+      updated_at: identity.updatedAt,
+      version: identity.version,
+      ...Object.fromEntries(unique),
+    }
+  }
+
+  #rethrow(error: unknown): never {
+    if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) {
+      const taken = [...this.#fields].find(([, field]) => error.message.includes(field))
+      throw new IdentifierTaken(taken?.[0] ?? this.#identifiers.traits.join(' or '))
+    }
+    throw error
+  }
+}
+
+/** A trait's path may hold characters a field name may not. */
+function uniqueField(trait: string): `unique_${string}` {
+  return `unique_${createHash('sha256').update(trait).digest('hex').slice(0, 16)}`
+}
+
+/** Stands for "no value" so that the index needs no option that only some servers have. */
+function noKey(id: string): string {
+  return `none:${id}`
+}
+
+function stored(document: IdentityDocument): StoredIdentity {
+  return {
+    id: document._id,
+    project: document.project,
+    schemaId: document.schema_id,
+    traits: document.traits,
+    createdAt: document.created_at,
+    updatedAt: document.updated_at,
+    version: document.version,
+  }
+}
+
+/** Runs `work`; a server that cannot be reached or does not answer becomes StoreUnavailable. */
+async function reached<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof MongoError && !(error instanceof MongoServerError)) {
+      throw new StoreUnavailable('the identity store (MONGODB_URL) cannot be reached', { cause: error })
+    }
+    throw error
+  }
+}

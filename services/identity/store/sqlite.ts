@@ -1,0 +1,171 @@
+/** Identities in one SQLite file, for a start without any server. */
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'libsql'
+import {
+  type Identifiers,
+  IdentifierTaken,
+  type IdentityStore,
+  type StoredIdentity,
+  type UniqueKeys,
+} from './contract.js'
+
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS identities (
+    id TEXT PRIMARY KEY, project TEXT NOT NULL, schema_id TEXT NOT NULL, traits TEXT NOT NULL,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, version INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS identities_by_project ON identities (project, id);
+  CREATE TABLE IF NOT EXISTS unique_keys (
+    unique_key TEXT PRIMARY KEY, trait TEXT NOT NULL, identity_id TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS unique_keys_by_identity ON unique_keys (identity_id);
+  CREATE TABLE IF NOT EXISTS identifier_traits (trait TEXT PRIMARY KEY) WITHOUT ROWID;
+`
+
+interface Row {
+  id: string
+  project: string
+  schema_id: string
+  traits: string
+  created_at: string
+  updated_at: string
+  version: number
+}
+
+/** Opens or creates the file, readable by its owner only. Throws when two identities share a new identifier. */
+export async function openSqliteStore(file: string, identifiers: Identifiers): Promise<IdentityStore> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  closeSync(openSync(file, 'a', 0o600))
+  const store = new SqliteStore(new Database(file))
+  try {
+    store.keepIdentifiers(identifiers)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return store
+}
+
+class SqliteStore implements IdentityStore {
+  readonly #db: Database.Database
+
+  constructor(db: Database.Database) {
+    this.#db = db
+    db.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000;')
+    db.exec(TABLES)
+  }
+
+  /** Brings the unique keys in line with the schema's identifier traits, which may have changed since the last start. */
+  keepIdentifiers(identifiers: Identifiers): void {
+    const wanted = [...identifiers.traits].sort()
+    this.#atomically(() => {
+      const kept = this.#db.prepare('SELECT trait FROM identifier_traits ORDER BY trait').all() as {
+        trait: string
+      }[]
+      if (kept.map(({ trait }) => trait).join('\n') === wanted.join('\n')) return
+      this.#db.exec('DELETE FROM unique_keys; DELETE FROM identifier_traits;')
+      for (const trait of wanted) this.#db.prepare('INSERT INTO identifier_traits VALUES (?)').run(trait)
+      for (const row of this.#db.prepare('SELECT id, project, traits FROM identities').iterate()) {
+        const { id, project, traits } = row as Row
+        this.#claim(id, identifiers.keysOf(project, traits))
+      }
+    })
+  }
+
+  async create(identity: StoredIdentity, keys: UniqueKeys): Promise<void> {
+    this.#atomically(() => {
+      this.#claim(identity.id, keys)
+      this.#db
+        .prepare('INSERT INTO identities VALUES (?, ?, ?, ?, ?, ?, ?)')
+        .run(
+          identity.id,
+          identity.project,
+          identity.schemaId,
+          identity.traits,
+          identity.createdAt,
+          identity.updatedAt,
+          identity.version,
+        )
+    })
+  }
+
+  async find(project: string, id: string): Promise<StoredIdentity | undefined> {
+    const row = this.#db.prepare('SELECT * FROM identities WHERE id = ? AND project = ?').get(id, project)
+    return row === undefined ? undefined : stored(row as Row)
+  }
+
+  async list(project: string, after: string | undefined, limit: number): Promise<StoredIdentity[]> {
+    const rows = this.#db
+      .prepare('SELECT * FROM identities WHERE project = ? AND id > ? ORDER BY id LIMIT ?')
+      .all(project, after ?? '', limit)
+    return rows.map(row => stored(row as Row))
+  }
+
+  async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
+    return this.#atomically(() => {
+      const { changes } = this.#db
+        .prepare(
+          `UPDATE identities SET schema_id = ?, traits = ?, updated_at = ?, version = ?
+           WHERE id = ? AND project = ? AND version = ?`,
+        )
+        .run(
+          identity.schemaId,
+          identity.traits,
+          identity.updatedAt,
+          identity.version,
+          identity.id,
+          identity.project,
+          identity.version - 1,
+        )
+      if (changes === 0) return false
+      this.#unclaim(identity.id)
+      this.#claim(identity.id, keys)
+      return true
+    })
+  }
+
+  async remove(project: string, id: string): Promise<boolean> {
+    return this.#atomically(() => {
+      const { changes } = this.#db
+        .prepare('DELETE FROM identities WHERE id = ? AND project = ?')
+        .run(id, project)
+      if (changes > 0) this.#unclaim(id)
+      return changes > 0
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#db.close()
+  }
+
+  #claim(id: string, keys: UniqueKeys): void {
+    for (const [trait, key] of keys) {
+      const { changes } = this.#db
+        .prepare('INSERT INTO unique_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+        .run(key, trait, id)
+      if (changes === 0) throw new IdentifierTaken(trait)
+    }
+  }
+
+  #unclaim(id: string): void {
+    this.#db.prepare('DELETE FROM unique_keys WHERE identity_id = ?').run(id)
+  }
+
+  /** One transaction that takes the write lock at once, so that two processes cannot block each other half-way. */
+  #atomically<Result>(work: () => Result): Result {
+    return this.#db.transaction(work).immediate()
+  }
+}
+
+function stored(row: Row): StoredIdentity {
+  return {
+    id: row.id,
+    project: row.project,
+    schemaId: row.schema_id,
+    traits: row.traits,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    version: row.version,
+  }
+}
