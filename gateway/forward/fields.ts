@@ -7,9 +7,9 @@ export type Families = 'both' | 'ietf' | 'x' | 'none'
 export const RATE_LIMIT_FIELDS: readonly string[] = [
   'RateLimit-Policy',
   'RateLimit',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
 ]
 
 const EXPOSED = [...RATE_LIMIT_FIELDS, 'Retry-After'].join(', ')
@@ -32,10 +32,10 @@ export function rateLimitFields(verdict: Verdict, families: Families): string[] 
   }
   if (families !== 'ietf') {
     const current = known ? tightest(shown) : (shown[0] as Reading)
-    fields.push('X-RateLimit-Limit', `${current.quota}${shown.map(windowItem).join('')}`)
+    fields.push('x-ratelimit-limit', `${current.quota}${shown.map(windowItem).join('')}`)
     if (known) {
-      fields.push('X-RateLimit-Remaining', String(current.left))
-      fields.push('X-RateLimit-Reset', String(seconds(current.resetMs)))
+      fields.push('x-ratelimit-remaining', String(current.left))
+      fields.push('x-ratelimit-reset', String(seconds(current.resetMs)))
     }
   }
   return fields
@@ -88,4 +88,10 @@ function tightest(shown: readonly Reading[]): Reading {
     if (a.left !== b.left) return (b.left as number) < (a.left as number) ? b : a
     return (b.windowMs ?? 0) > (a.windowMs ?? 0) ? b : a
   })
+}
+
+/** Lets a page of another origin read our own refusals: echoes its Origin, never with credentials. */
+export function corsFields(origin: string | undefined, cors: 'echo' | 'none'): string[] {
+  if (origin === undefined || cors === 'none') return []
+  return ['Access-Control-Allow-Origin', origin, 'Vary', 'Origin']
 }

@@ -1,0 +1,23 @@
+/** The secret that keys the hashes which stand for e-mail addresses and counter keys (design section 12). */
+import { createHmac, randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Derived from `ENCRYPTION_KEY`, so that several gateways on one Redis agree; else kept in the data folder, where the
+ * first start makes it.
+ */
+export function hashSecret(env: NodeJS.ProcessEnv): Buffer {
+  const given = env.ENCRYPTION_KEY
+  if (given) return createHmac('sha256', given).update('sluice counter keys').digest()
+  const folder = env.DATA_DIR || 'data'
+  const file = join(folder, 'gateway.key')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  try {
+    // `wx` fails when the file is there: of two first starts, one makes it and both read it.
+    writeFileSync(file, randomBytes(32).toString('base64'), { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  return Buffer.from(readFileSync(file, 'utf8'), 'base64')
+}

@@ -1,0 +1,138 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
+import { counterKey } from '../../../gateway/decide/key.js'
+import type { Facts, KeyPart, Project, Rule } from '../../../gateway/types.js'
+
+const secret = Buffer.from('secret')
+
+function facts(given: { path?: string; query?: string; headers?: Record<string, string> } = {}): Facts {
+  return {
+    id: 'request',
+    method: 'POST',
+    path: given.path ?? '/admin/identities/7',
+    query: given.query ?? '',
+    host: 'acme.localhost',
+    client: '192.0.2.1',
+    network: '192.0.2.1',
+    trusted: false,
+    authenticated: true,
+    header: name => given.headers?.[name],
+  }
+}
+
+function key(
+  parts: KeyPart[],
+  request: Facts,
+  rule: Partial<Rule> = {},
+  project = 'acme',
+  emailOrFlow?: string,
+) {
+  const source = { file: 'f', line: 1 }
+  const whole: Rule = {
+    id: 'r',
+    kind: 'k',
+    mode: 'enforce',
+    key: parts,
+    missing: 'skip',
+    onStoreError: 'local',
+    config: {},
+    source,
+    ...rule,
+  }
+  const caller: Project = { id: project, plan: 'growth', environment: 'production' }
+  return counterKey(whole, {
+    facts: request,
+    project: caller,
+    route: 'POST /admin/identities/{id}',
+    emailOrFlow,
+  })
+}
+
+t.test('a key is the project’s hash tag, the mode’s space, the rule’s id and the parts', async t => {
+  t.equal(key(['project'], facts()), 'sluice:{acme}:e:r')
+  t.equal(key(['project', 'full-path'], facts()), 'sluice:{acme}:e:r:19:/admin/identities/7')
+  t.equal(key(['project', 'path'], facts()), 'sluice:{acme}:e:r:22:/admin/identities/{id}')
+  t.equal(key(['client-ip', 'method', 'auth'], facts()), 'sluice:{r}:e:r:9:192.0.2.1:4:POST:13:authenticated')
+})
+
+t.test('report-only rules count in a space of their own', async t => {
+  t.not(key(['project'], facts()), key(['project'], facts(), { mode: 'report-only' }))
+})
+
+t.test('a trailing slash does not make another resource', async t => {
+  t.equal(key(['full-path'], facts({ path: '/admin/identities/7/' })), key(['full-path'], facts()))
+})
+
+t.test('an absent part, or an empty one, is skipped or shared as the rule says', async t => {
+  const parts: KeyPart[] = ['project', 'header:x-device']
+  t.equal(key(parts, facts()), undefined)
+  t.equal(key(parts, facts({ headers: { 'x-device': '' } })), undefined)
+  t.equal(key(parts, facts(), { missing: 'shared' }), key(parts, facts(), { missing: 'shared' }))
+  t.not(
+    key(parts, facts(), { missing: 'shared' }),
+    key(parts, facts({ headers: { 'x-device': '-' } }), { missing: 'shared' }),
+  )
+})
+
+t.test('no two requests that differ in a part share a key, and keys are bounded', async t => {
+  const text = fc.oneof(
+    fc.string({ minLength: 1 }),
+    fc.string({ minLength: 300, maxLength: 10_000 }),
+    fc.constantFrom(':', '{', '}', '1:a', 'a:1', '\n'),
+  )
+  fc.assert(
+    fc.property(fc.tuple(text, text), fc.tuple(text, text), ([a1, a2], [b1, b2]) => {
+      const parts: KeyPart[] = ['project', 'header:a', 'header:b']
+      const one = key(parts, facts({ headers: { a: a1, b: a2 } })) as string
+      const other = key(parts, facts({ headers: { a: b1, b: b2 } })) as string
+      return (one === other) === (a1 === b1 && a2 === b2) && one.length <= 300
+    }),
+  )
+  t.not(
+    key(['project', 'full-path'], facts({ path: '/c' }), { id: 'b' }, 'a:b'),
+    key(['project', 'full-path'], facts({ path: '/c' }), { id: 'b' }, 'a'),
+  )
+})
+
+t.test(
+  'the recovery key is the e-mail in lower case, else the flow id, from form, JSON or query',
+  async t => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' }
+    const json = { 'content-type': 'application/json' }
+    const of = (headers: Record<string, string>, body: string, query = '') =>
+      emailOrFlow(facts({ headers, query }), Buffer.from(body), secret)
+    const ann = of(form, 'method=link&email=Ann%40Example.org')
+    t.ok(ann)
+    t.equal(of(json, '{"email":" ann@example.org "}'), ann)
+    t.equal(of(form, 'email=ann@example.org', '?flow=f1'), ann, 'the e-mail counts before the flow')
+    const flow = of(form, '', '?flow=f1')
+    t.ok(flow)
+    t.not(flow, ann)
+    t.equal(of(json, '{"flow":"f1"}'), flow)
+    t.equal(of(form, 'flow=f1'), flow)
+    for (const body of [
+      '',
+      '{',
+      '[]',
+      'null',
+      '"x"',
+      '{"email":5}',
+      '{"email":""}',
+      '{"__proto__":{"email":"a"}}',
+    ]) {
+      t.equal(of(json, body), undefined, body)
+    }
+    t.equal(of({ 'content-type': 'text/plain' }, 'email=ann@example.org'), undefined)
+    t.equal(emailOrFlow(facts({ headers: form }), undefined, secret), undefined)
+  },
+)
+
+t.test('an e-mail never stands in a key', async t => {
+  const hash = emailOrFlow(
+    facts({ headers: { 'content-type': 'application/json' } }),
+    Buffer.from('{"email":"ann@example.org"}'),
+    secret,
+  )
+  t.notMatch(key(['project', 'path', 'email-or-flow'], facts(), {}, 'acme', hash), /ann|example/)
+})

@@ -1,0 +1,162 @@
+/** A counter store whose Redis is refused, silent or slow: requests go on as each rule says, and come back by themselves. */
+import t, { type Test } from 'tap'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import type { OnStoreError } from '../../../gateway/types.js'
+import { redisCommand, startRedis } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const DEADLINE_MS = 25
+
+async function bench(t: Test, instances = 1) {
+  if (redisCommand(t) === undefined) return undefined
+  const redis = await startRedis()
+  const changes: boolean[] = []
+  let failures = 0
+  const remote = new RedisStore({ url: redis.url, log: quiet })
+  const store = new ResilientStore({
+    remote,
+    local: new MemoryStore(() => performance.now(), 'local'),
+    deadlineMs: DEADLINE_MS,
+    instances,
+    onFailure: () => {
+      failures += 1
+    },
+    onChange: away => changes.push(away),
+  })
+  t.teardown(async () => {
+    await store.close()
+    await redis.stop()
+  })
+  await waitUntil('Redis answers', () => remote.ping().then(() => true))
+  const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, 'holder')
+  return { redis, store, ask, changes, failures: () => failures }
+}
+
+function minute(key: string, quota: number, onStoreError: OnStoreError = 'local', group = 0): Ask {
+  const windows = [{ name: 'sustained', quota, ms: 60_000 }]
+  return { key, demand: { kind: 'windows', windows }, group, onStoreError }
+}
+
+t.test('a silent Redis costs a request no more than the deadline, and soon nothing', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'redis')
+  here.redis.pause()
+  const waits: number[] = []
+  for (let i = 0; i < 10; i++) {
+    const startedAt = performance.now()
+    t.match(await here.ask(minute('{a}', 10)), [{ granted: true, store: 'local' }])
+    waits.push(performance.now() - startedAt)
+  }
+  t.ok(Math.max(...waits) < 10 * DEADLINE_MS, `longest wait ${Math.max(...waits).toFixed(1)} ms`)
+  t.ok(Math.min(...waits.slice(3)) < DEADLINE_MS / 2, 'the open breaker does not wait')
+  t.strictSame(here.changes, [true], 'one change of state is reported')
+
+  here.redis.resume()
+  await waitUntil('Redis counts again', async () => (await here.ask(minute('{b}', 10)))[0]?.store === 'redis')
+  t.strictSame(here.changes, [true, false])
+  const [back] = await here.ask(minute('{c}', 10))
+  t.match(back, { store: 'redis', counts: [{ used: 1 }] }, 'nothing was queued or sent late')
+})
+
+t.test(
+  'a Redis that refuses connections and restarts empty is used again without a restart of ours',
+  async t => {
+    const here = await bench(t)
+    if (here === undefined) return
+    await here.redis.kill()
+    const startedAt = performance.now()
+    for (let i = 0; i < 5; i++) t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'local')
+    t.ok(performance.now() - startedAt < 3 * DEADLINE_MS + 50)
+    await here.redis.restart()
+    await waitUntil(
+      'Redis counts again',
+      async () => (await here.ask(minute('{a}', 10)))[0]?.store === 'redis',
+    )
+  },
+)
+
+t.test(
+  'while Redis is away: local counts this instance’s share, open admits uncounted, closed refuses',
+  async t => {
+    const here = await bench(t, 2)
+    if (here === undefined) return
+    await here.redis.kill()
+    const local = []
+    for (let i = 0; i < 7; i++) local.push((await here.ask(minute('{l}', 10)))[0]?.granted)
+    t.strictSame(
+      local,
+      [true, true, true, true, true, false, false],
+      'half of the quota for one of two instances',
+    )
+    t.match(await here.ask(minute('{o}', 1, 'open'), minute('{l2}', 10)), [
+      { granted: true, store: 'none', counts: [{ used: undefined, left: undefined }] },
+      { granted: true, store: 'local' },
+    ])
+    t.match(await here.ask(minute('{c}', 1, 'closed'), minute('{l3}', 10)), [
+      { granted: false, unavailable: true },
+      { granted: false, unavailable: false },
+    ])
+    t.match(
+      (await here.ask(minute('{l3}', 10)))[0]?.counts,
+      [{ used: 1 }],
+      'a refused group consumed nothing',
+    )
+  },
+)
+
+t.test('a report-only rule that is closed changes nothing for the enforced ones', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  await here.redis.kill()
+  t.match(await here.ask(minute('{e}', 10), minute('{r}', 10, 'closed', 1)), [
+    { granted: true, unavailable: false },
+    { granted: false, unavailable: true },
+  ])
+})
+
+t.test(
+  'a slot of a request that waits longer than the deadline is given back when Redis answers late',
+  async t => {
+    const here = await bench(t)
+    if (here === undefined) return
+    const slot: Ask = {
+      key: '{s}',
+      demand: { kind: 'slots', max: 1, ttlMs: 15_000 },
+      group: 0,
+      onStoreError: 'open',
+    }
+    here.redis.pause()
+    t.match(await here.ask(slot), [{ granted: true, store: 'none' }])
+    here.redis.resume()
+    await waitUntil('the slot is free again', async () => {
+      const [answer] = await here.ask(slot)
+      answer?.release?.()
+      return answer?.store === 'redis' && answer.granted
+    })
+  },
+)
+
+t.test('slots are renewed while held, and a dead holder’s slot comes back within its TTL', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const slot: Ask = {
+    key: '{s}',
+    demand: { kind: 'slots', max: 1, ttlMs: 1500 },
+    group: 0,
+    onStoreError: 'closed',
+  }
+  const holder = new RedisStore({ url: here.redis.url, log: quiet })
+  await waitUntil('Redis answers', () => holder.ping().then(() => true))
+  t.match(await holder.take([slot], 'first'), [{ granted: true }])
+  await new Promise(resolve => setTimeout(resolve, 2500))
+  t.match(await here.ask(slot), [{ granted: false }], 'held past its TTL because it was renewed')
+  await holder.close()
+  const diedAt = performance.now()
+  await waitUntil('the slot comes back', async () => (await here.ask(slot))[0]?.granted)
+  t.ok(performance.now() - diedAt < 2 * 1500, 'when its TTL ends')
+})
