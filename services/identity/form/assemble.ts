@@ -21,7 +21,8 @@ export function assembleTraits(root: Field, entries: readonly Entry[], problems:
   for (const entry of entries) place(document, entry)
   const traits = document.inner.get('traits')
   const field = root.children.get('traits') as Field
-  return build(traits ?? newSlot(field), 'traits', true, problems) ?? {}
+  const value = build(traits ?? newSlot(field), 'traits', true, problems)
+  return value === undefined ? {} : value
 }
 
 function newSlot(field: Field): Slot {

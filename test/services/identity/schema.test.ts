@@ -1,0 +1,281 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { LinearPattern } from '../../../services/identity/form/pattern.js'
+import { compileSchema, SchemaError } from '../../../services/identity/index.js'
+import { submit, submitEntries, submitJson, traitsSchema } from './submit.js'
+
+const text = { type: 'string' }
+const integer = { type: 'integer' }
+
+t.test('a schema that cannot be used is refused when it loads, with what to change', t => {
+  const withTraits =
+    (properties: object, rest: object = {}) =>
+    () =>
+      traitsSchema(properties, rest)
+  const cases: [string, () => unknown, RegExp][] = [
+    ['not an object', () => compileSchema([]), /must be a JSON object/],
+    ['nothing', () => compileSchema(undefined), /JSON/],
+    [
+      'no traits',
+      () => compileSchema({ type: 'object', properties: { name: text } }),
+      /object property "traits"/,
+    ],
+    ['traits as text', () => compileSchema({ properties: { traits: text } }), /object property "traits"/],
+    [
+      'a later draft',
+      () => traitsSchema({}, {}, { $schema: 'https://json-schema.org/draft/2020-12/schema' }),
+      /draft-07/,
+    ],
+    ['broken draft-07', withTraits({ a: { type: 'strnig' } }), /not valid draft-07/],
+    [
+      'a remote $ref',
+      withTraits({ a: { $ref: 'https://evil.example/x.json' } }),
+      /"https:\/\/evil.example\/x.json" must start with "#"/,
+    ],
+    ['a file $ref', withTraits({ a: { $ref: 'other.json#/x' } }), /must start with "#"/],
+    [
+      'a remote $ref outside the form',
+      withTraits({ a: { not: { $ref: 'file:///etc/passwd' } } }),
+      /must start with "#"/,
+    ],
+    [
+      'an unresolved $ref',
+      withTraits({ a: { $ref: '#/definitions/nope' } }),
+      /"#\/definitions\/nope" leads nowhere/,
+    ],
+    ['an inherited name as $ref', withTraits({ a: { $ref: '#/constructor' } }), /leads nowhere/],
+    [
+      'a circle of $ref',
+      () =>
+        traitsSchema(
+          { a: { $ref: '#/definitions/a' } },
+          {},
+          { definitions: { a: { $ref: '#/definitions/b' }, b: { allOf: [{ $ref: '#/definitions/a' }] } } },
+        ),
+      /comes back to itself/,
+    ],
+    [
+      'two types at one path, allOf',
+      withTraits({}, { allOf: [{ properties: { a: text } }, { properties: { a: integer } }] }),
+      /traits\.a is declared with different types \(string; integer\)/,
+    ],
+    [
+      'two types at one path, oneOf',
+      withTraits({}, { oneOf: [{ properties: { a: text } }, { properties: { a: integer } }] }),
+      /traits\.a is declared with different types/,
+    ],
+    [
+      'an object and a text at one path',
+      withTraits({ a: text }, { anyOf: [{ properties: { a: { type: 'object' } } }] }),
+      /traits\.a is declared with different types/,
+    ],
+    [
+      'an object mixed with a text',
+      withTraits({ a: { type: ['object', 'string'] } }),
+      /traits\.a mixes an object/,
+    ],
+    [
+      'a list and a tuple',
+      withTraits(
+        {},
+        { allOf: [{ properties: { a: { items: [text] } } }, { properties: { a: { items: text } } }] },
+      ),
+      /both as a list and as a tuple/,
+    ],
+    [
+      'a back reference',
+      withTraits({ a: { ...text, pattern: '(a)\\1' } }),
+      /properties\/a: the pattern uses a back reference/,
+    ],
+    ['look-ahead', withTraits({ a: { ...text, pattern: '^(?=a)' } }), /look-ahead/],
+    ['a broken pattern', withTraits({ a: { ...text, pattern: '(' } }), /is not a regular expression/],
+    ['a huge pattern', withTraits({ a: { ...text, pattern: '((a{900}){900}){900}' } }), /repeats too much/],
+    [
+      'an unsafe name pattern',
+      withTraits({ a: { patternProperties: { '(a)\\1': text } } }),
+      /back reference/,
+    ],
+    [
+      'ambiguous names',
+      withTraits({ 'a.b': text, a: { properties: { b: text } } }),
+      /"a\.b" and "a" make field names ambiguous/,
+    ],
+    ['an empty name', withTraits({ '': text }), /needs a name/],
+    [
+      '__proto__',
+      () =>
+        compileSchema(JSON.parse('{"properties":{"traits":{"properties":{"__proto__":{"type":"string"}}}}}')),
+      /"__proto__"; rename/,
+    ],
+    [
+      'more than 1 MiB',
+      withTraits({ a: { ...text, description: 'x'.repeat(1024 * 1024) } }),
+      /larger than 1 MiB/,
+    ],
+    [
+      'an identifier in a list',
+      withTraits({ a: { type: 'array', items: { ...text, 'x-identifier': true } } }),
+      /traits|inside an array/,
+    ],
+    [
+      'an identifier that is a number',
+      withTraits({ a: { ...integer, 'x-identifier': true } }),
+      /must stand on a string/,
+    ],
+  ]
+  for (const [title, load, message] of cases) {
+    t.throws(load, { constructor: SchemaError, message }, title)
+  }
+  t.end()
+})
+
+t.test('fields are found through references, branches and conditions', async t => {
+  const schema = traitsSchema(
+    { home: { $ref: '#/definitions/ad~1dress' }, work: { $ref: '#place' }, kind: { enum: ['p', 'c'] } },
+    {
+      allOf: [{ properties: { all: integer } }],
+      anyOf: [{ properties: { any: integer } }, { properties: { other: integer } }],
+      oneOf: [{ properties: { one: integer } }],
+      ...JSON.parse(
+        '{"if":{"properties":{"kind":{"const":"p"}}},"then":{"properties":{"met":{"type":"integer"}}},"else":{"properties":{"unmet":{"type":"integer"}}}}',
+      ),
+    },
+    { definitions: { 'ad/dress': { $id: '#place', type: 'object', properties: { zip: integer } } } },
+  )
+  const names = ['home.zip', 'work.zip', 'all', 'any', 'other', 'one', 'met', 'unmet']
+  t.same(
+    await submitEntries(
+      schema,
+      names.map(name => [`traits.${name}`, '7'] as const),
+    ),
+    {
+      home: { zip: 7 },
+      work: { zip: 7 },
+      all: 7,
+      any: 7,
+      other: 7,
+      one: 7,
+      met: 7,
+      unmet: 7,
+    },
+  )
+  t.same(await submit(schema, 'traits.kind=x'), ['traits.kind enum'])
+})
+
+t.test('branches may narrow a type but an integer stays a number where both are named', async t => {
+  const schema = traitsSchema(
+    {
+      n: { type: 'number' },
+      u: { type: ['string', 'integer'] },
+      nil: { anyOf: [integer, { type: 'null' }] },
+    },
+    { allOf: [{ properties: { n: integer, u: text } }] },
+  )
+  t.same(await submit(schema, 'traits.n=5&traits.u=5&traits.nil='), { n: 5, u: '5', nil: null })
+  t.same(await submit(schema, 'traits.n=5.5'), ['traits.n type'])
+})
+
+t.test('a recursive schema is finite, and its paths may be as deep as a name may be long', async t => {
+  const schema = traitsSchema(
+    { tree: { $ref: '#/definitions/node' } },
+    {},
+    {
+      definitions: {
+        node: {
+          type: 'object',
+          properties: {
+            n: integer,
+            next: { $ref: '#/definitions/node' },
+            all: { type: 'array', items: { $ref: '#/definitions/node' } },
+          },
+        },
+      },
+    },
+  )
+  const deep = `traits.tree.${'next.all.3.'.repeat(5)}n`
+  t.match(await submitEntries(schema, [[deep, '1']]), { tree: { next: { all: [{ next: { all: Array } }] } } })
+  t.same(await submitEntries(schema, [[`traits.tree.${'next.'.repeat(62)}n`, '1']]), {}, 'beyond 64 segments')
+})
+
+t.test('property names may hold dots', async t => {
+  const schema = traitsSchema({
+    'a.b': { properties: { 'c.d': integer } },
+    c: { properties: { 'a.b': text } },
+  })
+  t.same(await submit(schema, 'traits.a.b.c.d=1&traits.c.a.b=x'), { 'a.b': { 'c.d': 1 }, c: { 'a.b': 'x' } })
+})
+
+t.test('a compiled schema does not change with the object it came from', async t => {
+  const properties: Record<string, object> = { a: { type: 'string' } }
+  const schema = traitsSchema(properties)
+  properties.a = integer
+  t.same(await submit(schema, 'traits.a=5'), { a: '5' })
+})
+
+t.test('patterns answer as the native engine does', t => {
+  const sources = [
+    '^a+$',
+    'a|b',
+    '^(?:ab|cd)*$',
+    '^[^@\\s]+@[^@]+$',
+    '\\d{2,3}',
+    '^\\p{L}+$',
+    '^.{2}$',
+    'x*',
+    '^$',
+    '^(a?){3}$',
+    '[a-c]{0,2}d',
+    '\\u{1F600}',
+    '(?<word>b+)c',
+    '^a$|^b',
+    '\\.',
+    '[\\]a]',
+    '^(ab?)+?$',
+    'a{2,}',
+    '$',
+    '(^a|b$)',
+  ]
+  const texts = fc.oneof(
+    fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'd', '1', '@', ' ', '.', ']', 'ü', '😀') }),
+    fc.string(),
+  )
+  for (const source of sources) {
+    const pattern = new LinearPattern(source)
+    const native = new RegExp(source, 'u')
+    fc.assert(
+      fc.property(texts, text => pattern.test(text) === native.test(text)),
+      { numRuns: 200 },
+    )
+    t.pass(source)
+  }
+  t.end()
+})
+
+t.test('no pattern and no format takes long on a hostile text', async t => {
+  const schema = traitsSchema({
+    nested: { ...text, pattern: '^(a+)+$' },
+    overlap: { ...text, pattern: '^(a|a)*b$' },
+    search: { ...text, pattern: '\\s+$' },
+    counted: { ...text, pattern: 'a{500}c' },
+    email: { ...text, format: 'email' },
+    uri: { ...text, format: 'uri' },
+    tel: { ...text, format: 'tel' },
+    date: { ...text, format: 'date-time' },
+  })
+  const long = 'a'.repeat(100_000)
+  const values = {
+    nested: `${long}!`,
+    overlap: long,
+    search: `${' '.repeat(100_000)}x`,
+    counted: `${long}b`,
+    email: `${long}@${long}.`,
+    uri: `a://${long} `,
+    tel: '1 '.repeat(50_000),
+    date: `${'2'.repeat(100_000)}`,
+  }
+  const start = performance.now()
+  const errors = await submitJson(schema, { traits: values })
+  const took = performance.now() - start
+  t.equal((errors as string[]).length, 8)
+  t.ok(took < 2000, `${Math.round(took)} ms for 900 kB`)
+})
