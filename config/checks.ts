@@ -157,20 +157,21 @@ function checkClaims(read: Readable, { file, document }: ProjectLimitsPolicy): F
 function checkDoubleQuotas(read: Readable, limits: readonly ProjectLimitsPolicy[]): FileFault[] {
   const owners = new Map<string, { readonly file: string; readonly path: Path }>()
   const faults: FileFault[] = []
-  for (const { file, document } of limits) {
-    for (const [i, row] of document.limits.entries()) {
-      for (const bucket of Object.keys(row.quotas)) {
-        const path = ['limits', i, 'quotas', bucket]
-        for (const column of columnsOf(row.for)) {
-          const owner = owners.get(`${bucket} ${column}`)
-          if (owner === undefined) owners.set(`${bucket} ${column}`, { file, path })
-          // Within one file the two rows are told of already.
-          else if (owner.file !== file) {
-            const where = placeText(read.locate(owner.file, owner.path))
-            const message = `Bucket "${bucket}" already has a quota for (${column}) at ${where}.`
-            faults.push({ file, path, atKey: true, message })
-          }
-        }
+  const rows = limits.flatMap(({ file, document }) => document.limits.map((row, i) => ({ file, row, i })))
+  for (const { file, row, i } of rows) {
+    for (const bucket of Object.keys(row.quotas)) {
+      const path = ['limits', i, 'quotas', bucket]
+      const columns = [...columnsOf(row.for)]
+      // Two rows of one file are told of by their claims.
+      const taken = columns.find(column => (owners.get(`${bucket} ${column}`)?.file ?? file) !== file)
+      const owner = owners.get(`${bucket} ${taken}`)
+      if (owner !== undefined) {
+        const where = placeText(read.locate(owner.file, owner.path))
+        const message = `Bucket "${bucket}" already has a quota for (${taken}) at ${where}.`
+        faults.push({ file, path, atKey: true, message })
+      }
+      for (const column of columns) {
+        if (!owners.has(`${bucket} ${column}`)) owners.set(`${bucket} ${column}`, { file, path })
       }
     }
   }

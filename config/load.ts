@@ -1,7 +1,6 @@
 /** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import type { TSchema } from 'typebox'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
@@ -13,8 +12,9 @@ import {
   type ProjectEntry,
   projectsSchema,
 } from './schema.js'
+import { quoted } from './sentences.js'
 import type { Config, Policy } from './types.js'
-import { createValidator } from './validate.js'
+import { createValidator, type Validator } from './validate.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 export type { Config, Policy, ProjectLimitsPolicy, RulesPolicy } from './types.js'
@@ -40,29 +40,59 @@ function gatewayFileOf(path: string): string {
   }
 }
 
+interface Validators {
+  readonly gateway: Validator
+  readonly projects: Validator
+  /** By the kind of the policy file. */
+  readonly policies: ReadonlyMap<string, Validator>
+}
+
+/** Compiling schemas takes tens of milliseconds; a reload must not take them from the requests. */
+const compiled = new WeakMap<PluginSchemas, Validators>()
+
+function validatorsOf(plugins: PluginSchemas): Validators {
+  const present = compiled.get(plugins)
+  if (present !== undefined) return present
+  const policies = new Map([[PROJECT_LIMITS, createValidator(projectLimitsSchema)]])
+  for (const [kind, schema] of Object.entries(plugins.limit)) {
+    if (kind !== PROJECT_LIMITS) policies.set(kind, createValidator(ruleFileSchema(kind, schema)))
+  }
+  const gateway = createValidator(gatewaySchema(plugins))
+  const validators = { gateway, projects: createValidator(projectsSchema), policies }
+  compiled.set(plugins, validators)
+  return validators
+}
+
 class Loader {
-  readonly #options: LoadOptions
+  readonly #env: NodeJS.ProcessEnv
+  readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
   readonly #problems: Problem[] = []
   /** False once a file that may define buckets has problems of its own. */
   #bucketsKnown = true
 
   constructor(options: LoadOptions) {
-    this.#options = options
+    this.#env = options.env
+    this.#validators = validatorsOf(options.plugins)
   }
 
   load(gatewayFile: string): { config: Config } | { problems: Problem[] } {
     const written = this.#read(gatewayFile)
-    if (!this.#files.has(gatewayFile)) return { problems: this.#problems }
-    const gateway = this.#validate<Gateway>(gatewayFile, written, gatewaySchema(this.#options.plugins))
-    const projectsFile = besideOf(gatewayFile, written, 'projects', 'projects.yaml')
-    const list = this.#read(projectsFile)
+    const named = this.#files.get(gatewayFile)
+    if (named === undefined) return { problems: this.#problems }
+    const gateway = this.#validate<Gateway>(gatewayFile, written, this.#validators.gateway)
+
+    // While gateway.yaml is not even YAML, the other files are looked for under their usual names.
+    const isGuess = named.data === undefined
+    const projectsFile = besideOf(gatewayFile, named.data, 'projects', 'projects.yaml')
+    const list = isGuess && !existsSync(projectsFile) ? undefined : this.#read(projectsFile)
     const projects = this.#validate<{ projects: ProjectEntry[] }>(
       projectsFile,
       list,
-      projectsSchema,
+      this.#validators.projects,
     )?.projects
-    const policies = this.#policies(gatewayFile, besideOf(gatewayFile, written, 'policies', 'policies'))
+    const folder = besideOf(gatewayFile, named.data, 'policies', 'policies')
+    const policies = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
     const bucketsKnown = this.#bucketsKnown
@@ -76,12 +106,7 @@ class Loader {
 
   /** Every *.yaml of the folder that is valid by itself. */
   #policies(gatewayFile: string, folder: string): Policy[] {
-    const names = this.#list(gatewayFile, folder)
-    const schemas = new Map<string, TSchema>([[PROJECT_LIMITS, projectLimitsSchema]])
-    for (const [kind, schema] of Object.entries(this.#options.plugins.limit)) {
-      if (kind !== PROJECT_LIMITS) schemas.set(kind, ruleFileSchema(kind, schema))
-    }
-    return names.flatMap(name => this.#policy(join(folder, name), schemas) ?? [])
+    return this.#list(gatewayFile, folder).flatMap(name => this.#policy(join(folder, name)) ?? [])
   }
 
   #list(gatewayFile: string, folder: string): string[] {
@@ -104,16 +129,17 @@ class Loader {
     }
   }
 
-  #policy(file: string, schemas: ReadonlyMap<string, TSchema>): Policy | undefined {
+  #policy(file: string): Policy | undefined {
+    const { policies } = this.#validators
     const data = this.#read(file)
     const kind = (data as { kind?: unknown } | null | undefined)?.kind
-    const schema = typeof kind === 'string' ? schemas.get(kind) : undefined
-    if (data !== undefined && schema === undefined) {
-      this.#report(file, { path: ['kind'], message: unknownKind(kind, [...schemas.keys()]) })
+    const validator = typeof kind === 'string' ? policies.get(kind) : undefined
+    if (data !== undefined && validator === undefined) {
+      this.#report(file, { path: ['kind'], message: unknownKind(kind, [...policies.keys()]) })
     }
-    const document = schema && this.#validate<Policy['document']>(file, data, schema)
+    const document = validator && this.#validate<Policy['document']>(file, data, validator)
     if (document !== undefined) return { file, kind, document } as Policy
-    if (schema === undefined || kind === PROJECT_LIMITS) this.#bucketsKnown = false
+    if (validator === undefined || kind === PROJECT_LIMITS) this.#bucketsKnown = false
     return undefined
   }
 
@@ -124,18 +150,18 @@ class Loader {
       this.#report(file, { path: [], message: read.fault })
       return undefined
     }
-    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#options.env))
+    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#env))
     this.#files.set(file, parsed)
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })
     }
-    return parsed.data
+    return parsed.faults.length === 0 ? parsed.data : undefined
   }
 
-  #validate<Valid>(file: string, data: unknown, schema: TSchema): Valid | undefined {
+  #validate<Valid>(file: string, data: unknown, validator: Validator): Valid | undefined {
     if (data === undefined) return undefined
     const isSecret = (path: Path) => this.#files.get(file)?.isExpanded(path) ?? false
-    const faults = createValidator(schema)(data, isSecret)
+    const faults = validator(data, isSecret)
     for (const fault of faults) this.#report(file, fault)
     return faults.length === 0 ? (data as Valid) : undefined
   }
@@ -187,7 +213,9 @@ const REASONS: Readonly<Record<string, string>> = {
 function unknownKind(kind: unknown, kinds: readonly string[]): string {
   if (kind === undefined) return `The key "kind" is missing. Must be ${listed(kinds)}.`
   const meant = typeof kind === 'string' ? nearest(kind, kinds) : undefined
-  return `Unknown policy kind. Must be ${listed(kinds)}.${meant === undefined ? '' : ` Did you mean "${meant}"?`}`
+  const shown = typeof kind === 'string' ? ` "${quoted(kind)}"` : ''
+  const help = meant === undefined ? `Must be ${listed(kinds)}.` : `Did you mean "${meant}"?`
+  return `Unknown policy kind${shown}. ${help}`
 }
 
 function byPlace(a: Problem, b: Problem): number {

@@ -138,8 +138,10 @@ export function pluginConfig(rule: RuleEntry): Record<string, unknown> {
 export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
   const own = pluginSchema as { properties?: TProperties; required?: readonly string[] }
   const { missing, ...always } = commonProperties
-  const rule = Strict({ ...own.properties, ...always, missing })
-  const ownRequired = (own.required ?? []).filter(key => !Object.hasOwn(commonProperties, key))
+  const isOwn = (key: string) => !Object.hasOwn(commonProperties, key)
+  const ownProperties = Object.entries(own.properties ?? {}).filter(([key]) => isOwn(key))
+  const rule = Strict({ ...always, missing, ...Object.fromEntries(ownProperties) })
+  const ownRequired = (own.required ?? []).filter(isOwn)
   return Strict({
     version: Version(),
     kind: Type.Literal(kind, { description: 'What this file holds.' }),

@@ -70,16 +70,19 @@ const EmbeddedUpstream = Strict({
     description: 'Name of a service that runs inside this process: directory or identity.',
   }),
 })
-const UrlUpstream = Strict({
-  url: Type.String({
-    format: 'http-origin',
-    maxLength: 2048,
-    secret: true,
-    expected: 'an http:// or https:// address without path, query or credentials',
-    description: 'Address of the upstream, such as http://127.0.0.1:4433.',
-  }),
-  timeouts: Timeouts,
-})
+const UrlUpstream = Strict(
+  {
+    url: Type.String({
+      format: 'http-origin',
+      maxLength: 2048,
+      secret: true,
+      expected: 'an http:// or https:// address without path, query or credentials',
+      description: 'Address of the upstream, such as http://127.0.0.1:4433.',
+    }),
+    timeouts: Timeouts,
+  },
+  { whyRequired: 'An upstream needs either "url" or "embedded".' },
+)
 export type Upstream = Static<typeof EmbeddedUpstream> | Static<typeof UrlUpstream>
 
 const UpstreamEntry = Type.Unsafe<Upstream>({

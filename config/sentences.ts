@@ -107,15 +107,15 @@ function range({ minimum, maximum }: Described): string {
 
 function describe(data: unknown, secret: boolean): string {
   if (data === null || data === undefined) return 'empty'
-  if (Array.isArray(data)) return 'a list'
-  if (typeof data === 'object') return 'a map'
+  if (Array.isArray(data)) return data.length === 0 ? 'an empty list' : 'a list'
+  if (typeof data === 'object') return Object.keys(data).length === 0 ? 'an empty map' : 'a map'
   if (data === '') return 'an empty text'
   if (secret) return typeof data === 'string' ? 'another text' : `a ${typeof data}`
   return typeof data === 'string' ? `"${quoted(data)}"` : String(data)
 }
 
 /** Bounded, and free of control characters, since it goes to a terminal. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   const clean = text.replace(/\p{Cc}/gu, '?')
   return clean.length > MAX_QUOTED ? `${clean.slice(0, MAX_QUOTED)}…` : clean
 }

@@ -13,17 +13,19 @@ interface Shorthand {
 }
 
 /**
- * Returns a validator for one schema. It reports every fault at once, and changes `data`: defaults are filled in,
- * durations become milliseconds, a plugin's bare name becomes `{ plugin: name }`.
- * `isSecret` says which values a message must not quote.
+ * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, a plugin's
+ * bare name becomes `{ plugin: name }`. `isSecret` says which values a message must not quote.
  */
-export function createValidator(
-  schema: TSchema,
-): (data: unknown, isSecret: (path: Path) => boolean) => Fault[] {
+export type Validator = (data: unknown, isSecret: (path: Path) => boolean) => Fault[]
+
+/** Compiles one schema. */
+export function createValidator(schema: TSchema): Validator {
   const validate = createAjv().compile(schema)
   return (data, isSecret) => {
     if (validate(data)) return []
-    return (validate.errors ?? []).flatMap(error => faultOf(error, isSecret) ?? [])
+    const faults = (validate.errors ?? []).flatMap(error => faultOf(error, isSecret) ?? [])
+    // A value that breaks two keywords is told of once.
+    return [...new Map(faults.map(fault => [JSON.stringify(fault), fault])).values()]
   }
 }
 

@@ -21,7 +21,7 @@ export interface Position {
 export interface TextFault extends Fault, Position {}
 
 export interface YamlFile {
-  /** Plain data; undefined when the text is not one well-formed document. */
+  /** Plain data; undefined when the text is not one well-formed document. Not to be trusted beside faults. */
   readonly data: unknown
   readonly faults: readonly TextFault[]
   /** The place of the value at `path`, of its key when `atKey`, or of the nearest parent that is written down. */
@@ -44,7 +44,7 @@ export function parseYaml(text: string, expand: (scalar: string) => Expanded): Y
   const reader = new Reader(expand)
   const faults = reader.read(text)
   return {
-    data: faults.length === 0 ? reader.data : undefined,
+    data: reader.data,
     faults: faults.map(({ offset, ...fault }) => ({ ...fault, ...position(offset) })),
     locate: (path, atKey = false) => {
       const mark = reader.markOf(path)
@@ -68,6 +68,8 @@ class Reader {
   #aliases = 0
   #aliasedNodes = 0
   #insideAlias = false
+  /** The lists and maps around the current value. */
+  readonly #around = new Set<unknown>()
 
   constructor(expand: (scalar: string) => Expanded) {
     this.#expand = expand
@@ -87,8 +89,10 @@ class Reader {
     })
     const [document, second] = 'empty' in documents ? [] : documents
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
-    for (const error of [...document.errors, ...document.warnings].slice(0, MAX_SYNTAX_FAULTS)) {
-      this.#fault(error.pos[0], [], `Not well-formed YAML: ${sentence(error.message)}`)
+    for (const { pos, message } of [...document.errors, ...document.warnings]) {
+      // What follows at the same place, or after many others, only repeats the first.
+      if (this.#faults.length === MAX_SYNTAX_FAULTS || this.#faults.at(-1)?.offset === pos[0]) continue
+      this.#fault(pos[0], [], `Not well-formed YAML: ${sentence(message)}`)
     }
     if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2') {
       this.#fault(0, [], 'Only YAML 1.2 is read. Remove the %YAML directive.')
@@ -126,8 +130,14 @@ class Reader {
       return undefined
     }
     if (isAlias(node)) return this.#alias(node, path, keyOffset, offset)
-    if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#map(node.items, path)
-    if (isSeq<ParsedNode>(node)) return node.items.map((item, i) => this.#value(item, [...path, i], offset))
+    if (isMap<ParsedNode, ParsedNode | null>(node) || isSeq<ParsedNode>(node)) {
+      this.#around.add(node)
+      const data = isMap<ParsedNode, ParsedNode | null>(node)
+        ? this.#map(node.items, path)
+        : node.items.map((item, i) => this.#value(item, [...path, i], offset))
+      this.#around.delete(node)
+      return data
+    }
     const scalar = isScalar(node) ? node.value : null
     return typeof scalar === 'string' && scalar.includes('${')
       ? this.#reference(scalar, path, offset)
@@ -168,6 +178,9 @@ class Reader {
     if (target === undefined) {
       return this.#fault(offset, path, `No anchor &${node.source} stands before this alias.`)
     }
+    if (this.#around.has(target)) {
+      return this.#fault(offset, path, `The alias *${node.source} stands inside its own anchor.`)
+    }
     const outer = this.#insideAlias
     this.#insideAlias = true
     const value = this.#value(target as ParsedNode, path, keyOffset)
@@ -188,8 +201,17 @@ function offsetOfDeepNesting(text: string): number | undefined {
   let offset = 0
   let flow = 0
   let indicators = 0
+  let lineStart = true
+  const indents: number[] = []
   for (const token of new Lexer().lex(text)) {
-    switch (CST.tokenType(token)) {
+    const type = CST.tokenType(token)
+    if (lineStart) {
+      const indent = type === 'space' ? token.length : 0
+      while ((indents.at(-1) ?? -1) >= indent) indents.pop()
+      indents.push(indent)
+    }
+    lineStart = type === 'newline'
+    switch (type) {
       case 'flow-map-start':
       case 'flow-seq-start':
         flow += 1
@@ -210,7 +232,7 @@ function offsetOfDeepNesting(text: string): number | undefined {
       default:
         indicators = 0
     }
-    if (flow > MAX_DEPTH || indicators > MAX_DEPTH) return offset
+    if (Math.max(flow, indicators, indents.length) > MAX_DEPTH) return offset
     if (!ZERO_WIDTH.has(token)) offset += token.length
   }
   return undefined
