@@ -70,6 +70,7 @@ function childServer(kind: ServerKind, port: number): ChildServer {
   }
   process.once('exit', abandon)
 
+  const lastWords = () => (existsSync(log) ? readFileSync(log, 'utf8').slice(-2000) : 'its folder is gone')
   const running = () => child !== undefined && child.exitCode === null && child.signalCode === null
   const kill = async () => {
     if (!child || !running()) return
@@ -95,11 +96,11 @@ function childServer(kind: ServerKind, port: number): ChildServer {
       try {
         await waitUntil(`${kind.command} on port ${port}`, () => !running() || kind.answers(port))
       } catch (cause) {
-        throw new Error(`${kind.command} does not answer: ${readFileSync(log, 'utf8').slice(-2000)}`, {
+        throw new Error(`${kind.command} does not answer: ${lastWords()}`, {
           cause,
         })
       }
-      if (!running()) throw new Error(`${kind.command} ended: ${readFileSync(log, 'utf8').slice(-2000)}`)
+      if (!running()) throw new Error(`${kind.command} ended: ${lastWords()}`)
     },
     async stop() {
       process.off('exit', abandon)

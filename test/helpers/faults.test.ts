@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { faultProxy } from './faults.js'
 import { redisCommand, startRedis } from './redis.js'
-import { sleep } from './wait.js'
+import { sleep, waitUntil } from './wait.js'
 
 t.test('the fault proxy does what its fault says', async t => {
   const echo = createServer(
@@ -83,8 +83,7 @@ t.test('a Redis of the test can be paused, killed and restarted', async t => {
 
   await server.kill()
   await t.rejects(redis.get('key'))
-  const back = once(redis, 'ready')
   await server.restart()
-  await back
+  await waitUntil('the client is back', () => redis.status === 'ready')
   t.equal(await redis.get('key'), null)
 })
