@@ -26,6 +26,7 @@ interface StateSet {
 
 /** A compiled pattern with the `test` of a RegExp. Searches anywhere, as JSON Schema asks. */
 export class LinearPattern {
+  readonly #source: string
   readonly #states: State[] = []
   readonly #accept: number
   readonly #start: number
@@ -33,8 +34,14 @@ export class LinearPattern {
 
   /** Throws an Error with a sentence when the pattern is malformed, uses look-around or back references, or is too big. */
   constructor(source: string) {
+    this.#source = source
     this.#accept = this.#add({ next: [] })
     this.#start = this.#build(parsePattern(source), this.#accept)
+  }
+
+  /** As of a RegExp: validators tell patterns apart by it. */
+  toString(): string {
+    return `/${this.#source}/u`
   }
 
   test(text: string): boolean {

@@ -276,6 +276,6 @@ t.test('no pattern and no format takes long on a hostile text', async t => {
   const start = performance.now()
   const errors = await submitJson(schema, { traits: values })
   const took = performance.now() - start
-  t.equal((errors as string[]).length, 8)
+  t.equal((errors as string[]).length, 8, 'each is refused by its own rule')
   t.ok(took < 2000, `${Math.round(took)} ms for 900 kB`)
 })
