@@ -1,6 +1,6 @@
 /** Real servers as child processes: on a free loopback port, with a folder of their own, gone with the test. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -71,7 +71,7 @@ function childServer(kind: ServerKind, port: number): ChildServer {
   process.once('exit', abandon)
 
   const lastWords = () => (existsSync(log) ? readFileSync(log, 'utf8').slice(-2000) : 'its folder is gone')
-  const running = () => child !== undefined && child.exitCode === null && child.signalCode === null
+  const running = () => child?.pid !== undefined && child.exitCode === null && child.signalCode === null
   const kill = async () => {
     if (!child || !running()) return
     const ended = new Promise(resolve => child?.once('exit', resolve))
@@ -91,6 +91,7 @@ function childServer(kind: ServerKind, port: number): ChildServer {
         env: { ...process.env, ...kind.env?.(port, folder) },
         stdio: ['ignore', output, output],
       })
+      closeSync(output)
       child.once('error', () => undefined)
       child.unref()
       try {
