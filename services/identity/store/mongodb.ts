@@ -32,7 +32,8 @@ interface IdentityDocument {
 
 /** Connects and keeps the indexes. The database is the one the URL names, else `sluice`. Throws StoreUnavailable. */
 export async function openMongoStore(url: string, identifiers: Identifiers): Promise<IdentityStore> {
-  const client = new MongoClient(url, { serverSelectionTimeoutMS: WAIT_MS, appName: 'sluice-identity' })
+  const patience = /[?&]serverSelectionTimeoutMS=/i.test(url) ? {} : { serverSelectionTimeoutMS: WAIT_MS }
+  const client = new MongoClient(url, { ...patience, appName: 'sluice-identity' })
   const named = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^?]+)/.exec(url)?.[1]
   const collection = client.db(named ?? DEFAULT_DATABASE).collection<IdentityDocument>('identities')
   const store = new MongoStore(client, collection, identifiers)
@@ -49,6 +50,7 @@ class MongoStore implements IdentityStore {
   readonly #client: MongoClient
   readonly #identities: Collection<IdentityDocument>
   readonly #identifiers: Identifiers
+  readonly #turns = new Turns()
   readonly #fields: ReadonlyMap<string, `unique_${string}`>
 
   constructor(client: MongoClient, identities: Collection<IdentityDocument>, identifiers: Identifiers) {
@@ -111,10 +113,12 @@ class MongoStore implements IdentityStore {
 
   async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
     const { id, project, version } = identity
-    const { matchedCount } = await reached(() =>
-      this.#identities
-        .replaceOne({ _id: id, project, version: version - 1 }, this.#document(identity, keys))
-        .catch(error => this.#rethrow(error)),
+    const { matchedCount } = await this.#turns.take(id, () =>
+      reached(() =>
+        this.#identities
+          .replaceOne({ _id: id, project, version: version - 1 }, this.#document(identity, keys))
+          .catch(error => this.#rethrow(error)),
+      ),
     )
     return matchedCount > 0
   }
@@ -143,12 +147,20 @@ class MongoStore implements IdentityStore {
   }
 
   #rethrow(error: unknown): never {
-    if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) {
+    if (isDuplicate(error)) {
       const taken = [...this.#fields].find(([, field]) => error.message.includes(field))
       throw new IdentifierTaken(taken?.[0] ?? this.#identifiers.traits.join(' or '))
     }
     throw error
   }
+}
+
+/** FerretDB reports duplicates found while an index is made as an internal error. */
+function isDuplicate(error: unknown): error is MongoServerError {
+  return (
+    error instanceof MongoServerError &&
+    (error.code === DUPLICATE_KEY || /UNIQUE constraint/.test(error.message))
+  )
 }
 
 /** A trait's path may hold characters a field name may not. */
