@@ -12,6 +12,7 @@ import {
   StoreUnavailable,
   type UniqueKeys,
 } from './contract.js'
+import { Turns } from './turns.js'
 
 const DUPLICATE_KEY = 11000
 const WAIT_MS = 5000
