@@ -51,9 +51,11 @@ export class RawPeer {
     return this
   }
 
-  /** Reads one head up to its empty line. */
+  /** Reads one head up to its empty line; throws when the connection ends without one. */
   async head(): Promise<Omit<RawMessage, 'body'>> {
-    await waitUntil('a message head', () => this.unread.includes('\r\n\r\n') || this.ended, LIMIT_MS)
+    const arrived = (): boolean => this.unread.includes('\r\n\r\n')
+    await waitUntil('a message head', () => arrived() || this.ended || this.closed, LIMIT_MS)
+    if (!arrived()) throw new Error(`the connection ended after ${JSON.stringify(this.unread)}`)
     const [line = '', ...lines] = this.take(this.unread.indexOf('\r\n\r\n') + 4).split('\r\n')
     const fields = lines.filter(Boolean).map(text => {
       const colon = text.indexOf(':')

@@ -136,8 +136,7 @@ export async function clientOf(t: Test, gateway: Gateway): Promise<RawPeer> {
 export function answering(bytes: string): (peer: RawPeer) => Promise<void> {
   return async peer => {
     for (;;) {
-      const { line } = await peer.message()
-      if (line === '') return
+      await peer.message()
       peer.send(bytes)
     }
   }
