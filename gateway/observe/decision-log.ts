@@ -1,0 +1,66 @@
+/** Observer: writes decision records to the log, and stays small in a flood (design section 6). */
+import type { Observer } from '../plugin.js'
+import type { Finished, Log } from '../types.js'
+import { decisionRecords, passedUncounted } from './record.js'
+
+/** Which decisions are logged beside the refused ones: none, all, or a share of the allowed ones. */
+export type LoggedDecisions = 'refused' | 'all' | number
+
+const LINES_PER_SECOND = 100
+const SECOND = 1000
+
+/**
+ * `salt` keys the hashes of keys and paths. For each rule at most 100 lines a second are written, then one that says
+ * how many were dropped.
+ */
+export function decisionLog(decisions: LoggedDecisions, salt: Buffer, log: Log): Observer {
+  const share = decisions === 'refused' ? 0 : decisions === 'all' ? 1 : decisions
+  const budget = new LineBudget((rule, dropped) => {
+    log.warn({ rule, dropped, per_second: LINES_PER_SECOND }, 'decisions dropped')
+  })
+  return {
+    finished(event) {
+      const chosen = share > 0 && Math.random() < share
+      if (!chosen && isPlainlyAllowed(event)) return
+      for (const record of decisionRecords(event, { salt, sample: chosen ? share : undefined })) {
+        if (budget.spend(record.rule)) log.info(record, 'decision')
+      }
+    },
+    close: async () => budget.close(),
+  }
+}
+
+/** The usual case, told apart without building anything. */
+function isPlainlyAllowed({ verdict }: Finished): boolean {
+  if (verdict === undefined) return true
+  if (!verdict.allowed || verdict.outcomes.some(passedUncounted)) return false
+  return !verdict.reportOnly.some(({ result }) => result === 'limited')
+}
+
+/** Lines that may still be written this second, by rule. A second begins with the first line after a quiet time. */
+class LineBudget {
+  readonly #onDropped: (rule: string, dropped: number) => void
+  readonly #spent = new Map<string, number>()
+  #second: NodeJS.Timeout | undefined
+
+  constructor(onDropped: (rule: string, dropped: number) => void) {
+    this.#onDropped = onDropped
+  }
+
+  spend(rule: string): boolean {
+    this.#second ??= setTimeout(() => this.close(), SECOND).unref()
+    const spent = (this.#spent.get(rule) ?? 0) + 1
+    this.#spent.set(rule, spent)
+    return spent <= LINES_PER_SECOND
+  }
+
+  /** Ends the second: tells what was dropped in it. */
+  close(): void {
+    clearTimeout(this.#second)
+    this.#second = undefined
+    for (const [rule, spent] of this.#spent) {
+      if (spent > LINES_PER_SECOND) this.#onDropped(rule, spent - LINES_PER_SECOND)
+    }
+    this.#spent.clear()
+  }
+}

@@ -1,0 +1,24 @@
+/** Is this process fit to be sent requests? (design section 7, 'Life') */
+
+export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string }
+
+/** Starts unready; a process that can answer at all is alive, so liveness needs no state. */
+export class Health {
+  #isDraining = false
+  #readiness: Readiness = { ready: false, reason: 'starting: the listeners are not up yet' }
+
+  /** The configuration is loaded and the listeners are up. Has no effect on a process that is draining. */
+  ready(): void {
+    if (!this.#isDraining) this.#readiness = { ready: true }
+  }
+
+  /** No new requests, for good: the process is going to end. */
+  draining(): void {
+    this.#isDraining = true
+    this.#readiness = { ready: false, reason: 'draining: finishing the requests under way' }
+  }
+
+  get readiness(): Readiness {
+    return this.#readiness
+  }
+}

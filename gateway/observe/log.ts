@@ -1,0 +1,82 @@
+/** Logs: JSON lines on stdout, readable on a terminal, secrets cut out (design sections 8 and 12). The home of pino. */
+import { type DestinationStream, type Logger, pino } from 'pino'
+import type { Log } from '../types.js'
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export interface LogOptions {
+  readonly level: LogLevel
+  /** For people, instead of JSON. */
+  readonly pretty: boolean
+  /** Where the JSON lines go instead of stdout; for tests. */
+  readonly destination?: DestinationStream
+}
+
+/** A log whose lines all carry the fields it was made with. */
+export interface ChildLog extends Log {
+  child(fields: object): ChildLog
+}
+
+/** Lines kept while stdout does not take them; more are dropped, since a stalled reader must not stop requests. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+
+/** Fields that hold credentials, wherever they stand in the first three levels of a line. */
+const SECRET_FIELDS = [
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  'x-api-key',
+  'apiKey',
+  'apiSecret',
+  'secret',
+  'password',
+  'token',
+  'accessToken',
+  'refreshToken',
+  'access_token',
+  'refresh_token',
+  'webhook_secret',
+]
+
+/** True when `text` is a level that can be set, such as by LOG_LEVEL. */
+export function isLogLevel(text: string): text is LogLevel {
+  return (LOG_LEVELS as readonly string[]).includes(text)
+}
+
+export function createLog({ level, pretty, destination }: LogOptions): ChildLog {
+  const stream = destination ?? (pretty ? pino.transport({ target: 'pino-pretty' }) : stdout())
+  return wrap(
+    pino(
+      {
+        level,
+        base: null,
+        timestamp: pino.stdTimeFunctions.isoTime,
+        // A transport formats levels in its own thread and takes only numbers.
+        ...(pretty ? {} : { formatters: { level: label => ({ level: label }) } }),
+        redact: { paths: SECRET_FIELDS.flatMap(redactPaths), censor: '[redacted]' },
+      },
+      stream,
+    ),
+  )
+}
+
+function stdout(): DestinationStream {
+  return pino.destination({ fd: 1, sync: false, maxLength: MAX_BUFFERED_BYTES })
+}
+
+function redactPaths(field: string): string[] {
+  const key = `["${field}"]`
+  return [key, `*${key}`, `*.*${key}`]
+}
+
+function wrap(logger: Logger): ChildLog {
+  return {
+    debug: (fields, message) => logger.debug(fields, message),
+    info: (fields, message) => logger.info(fields, message),
+    warn: (fields, message) => logger.warn(fields, message),
+    error: (fields, message) => logger.error(fields, message),
+    child: fields => wrap(logger.child(fields)),
+  }
+}

@@ -1,0 +1,172 @@
+/** The series of design section 6, in the Prometheus text format. The home of prom-client. */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Observer } from '../plugin.js'
+import type { Finished, Outcome, Project } from '../types.js'
+import { CellCounter } from './cells.js'
+import { passedUncounted } from './record.js'
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
+/** Share of a window's quota from which an allowed request counts as near the limit. */
+const NEAR = 0.8
+
+const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const OVERHEADS = [
+  0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+]
+
+/**
+ * Labels come only from the policy and gateway files and from closed lists, never from a key, project or path.
+ * The hot path adds to plain numbers; prom-client sees them when somebody scrapes.
+ */
+export class Metrics {
+  readonly contentType: string
+  readonly #registry = new Registry()
+  readonly #requests: CellCounter
+  readonly #decisions: CellCounter
+  readonly #duration: Histogram
+  readonly #overhead: Histogram
+  readonly #inflight: Gauge<'rule'>
+  readonly #storeErrors: Counter<'op'>
+  readonly #fallback: Gauge
+  readonly #policy: Gauge<'rev'>
+  readonly #reloads: Counter<'result'>
+
+  constructor() {
+    const registers = [this.#registry]
+    this.contentType = this.#registry.contentType
+    this.#requests = cellCounter(
+      this.#registry,
+      'sluice_requests_total',
+      'Requests answered, by upstream, and by who sent the answer: upstream or gateway. Code 0: the client left first.',
+      ['upstream', 'method', 'code', 'source'],
+    )
+    this.#duration = new Histogram({
+      name: 'sluice_request_duration_seconds',
+      help: 'From the request head to the end of the answer.',
+      buckets: DURATIONS,
+      registers,
+    })
+    this.#overhead = new Histogram({
+      name: 'sluice_overhead_seconds',
+      help: 'Time spent on deciding about a request, counter store included.',
+      buckets: OVERHEADS,
+      registers,
+    })
+    this.#decisions = cellCounter(
+      this.#registry,
+      'sluice_decisions_total',
+      'What each rule said: allowed, near (allowed with 80 % of a window used), limited, would_limit (report-only), error.',
+      ['rule', 'plan', 'environment', 'mode', 'outcome'],
+    )
+    this.#inflight = new Gauge({
+      name: 'sluice_inflight',
+      help: 'Slots this process holds, by in-flight rule.',
+      labelNames: ['rule'],
+      registers,
+    })
+    this.#storeErrors = new Counter({
+      name: 'sluice_store_errors_total',
+      help: 'Calls to the counter store that failed or came too late.',
+      labelNames: ['op'],
+      registers,
+    })
+    this.#fallback = new Gauge({
+      name: 'sluice_store_fallback_active',
+      help: '1 while the counter store is away and each rule goes on as its onStoreError says.',
+      registers,
+    })
+    this.#policy = new Gauge({
+      name: 'sluice_policy_info',
+      help: '1 for the revision of the policy in force.',
+      labelNames: ['rev'],
+      registers,
+    })
+    this.#reloads = new Counter({
+      name: 'sluice_policy_reloads_total',
+      help: 'Attempts to load the policy, by result: loaded or refused.',
+      labelNames: ['result'],
+      registers,
+    })
+  }
+
+  /** Feeds the request and decision series. */
+  observer(): Observer {
+    return { finished: event => this.#finished(event) }
+  }
+
+  /** A policy came into force. */
+  policyLoaded(revision: string): void {
+    this.#policy.reset()
+    this.#policy.set({ rev: revision }, 1)
+    this.#reloads.inc({ result: 'loaded' })
+  }
+
+  /** A policy was not taken over; the old one stays in force. */
+  policyRefused(): void {
+    this.#reloads.inc({ result: 'refused' })
+  }
+
+  /** A call to the counter store failed; `op` is one of the few things it is asked for. */
+  storeError(op: string): void {
+    this.#storeErrors.inc({ op })
+  }
+
+  fallbackActive(active: boolean): void {
+    this.#fallback.set(active ? 1 : 0)
+  }
+
+  /** `delta` slots of an in-flight rule were taken, or given back when negative. */
+  inflight(rule: string, delta: number): void {
+    this.#inflight.inc({ rule }, delta)
+  }
+
+  /** The answer to a scrape. */
+  text(): Promise<string> {
+    return this.#registry.metrics()
+  }
+
+  #finished({ facts, project, upstream, verdict, status, source, durationMs, limiterUs }: Finished): void {
+    const method = METHODS.has(facts.method) ? facts.method : 'other'
+    this.#requests.inc(upstream, method, String(status), source)
+    this.#duration.observe(durationMs / 1000)
+    if (verdict === undefined) return
+    this.#overhead.observe(limiterUs / 1_000_000)
+    for (const outcome of verdict.outcomes) this.#decided(outcome, project)
+    for (const outcome of verdict.reportOnly) this.#decided(outcome, project)
+  }
+
+  #decided(outcome: Outcome, project: Project | undefined): void {
+    const { id, mode } = outcome.rule
+    this.#decisions.inc(id, project?.plan ?? '', project?.environment ?? '', mode, labelOf(outcome))
+  }
+}
+
+function labelOf(outcome: Outcome): string {
+  if (outcome.result === 'unavailable' || passedUncounted(outcome)) return 'error'
+  if (outcome.result === 'limited') return outcome.rule.mode === 'enforce' ? 'limited' : 'would_limit'
+  // Slots are left out: an in-flight rule that admits one request at a time would always be near its limit.
+  const isNear = outcome.readings.some(
+    ({ windowMs, used, quota }) => windowMs !== undefined && used !== undefined && used >= quota * NEAR,
+  )
+  return isNear ? 'near' : 'allowed'
+}
+
+function cellCounter(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: readonly string[],
+): CellCounter {
+  const cells = new CellCounter(labelNames)
+  new Counter({
+    name,
+    help,
+    labelNames: [...labelNames],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [labels, count] of cells) this.inc(labels, count)
+    },
+  })
+  return cells
+}
