@@ -81,6 +81,6 @@ function listFiles(folder) {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter(entry => entry.isFile())
-    .map(entry => join(entry.parentPath ?? entry.path, entry.name))
+    .map(entry => join(entry.parentPath, entry.name))
     .sort()
 }
