@@ -1,0 +1,62 @@
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { publicLookup, refusedHost } from './target.js'
+
+/** Sends one webhook body. Rejects with the reason when no answer came. */
+export interface Poster {
+  post(url: string, body: string, headers: Record<string, string>): Promise<number>
+  close(): void
+}
+
+const timeoutMs = 15_000
+const maxAnswerBytes = 64 * 1024
+
+/** Webhook calls over kept-alive connections; redirects are answers like any other, never followed. */
+export function createPoster(allowPrivate: boolean): Poster {
+  const guard = allowPrivate ? {} : { lookup: publicLookup }
+  const settings = { keepAlive: true, maxFreeSockets: 64, ...guard }
+  const agents = { 'http:': new http.Agent(settings), 'https:': new https.Agent(settings) }
+
+  return {
+    async post(address, body, headers) {
+      const url = new URL(address)
+      const refused = allowPrivate ? undefined : refusedHost(url)
+      if (refused) throw new Error(refused)
+      const secure = url.protocol === 'https:'
+      return new Promise((resolve, reject) => {
+        const request = (secure ? https : http).request(url, {
+          method: 'POST',
+          agent: agents[secure ? 'https:' : 'http:'],
+          headers: {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(body),
+            'user-agent': 'Sluice',
+            ...headers,
+          },
+          signal: AbortSignal.timeout(timeoutMs),
+        })
+        request.on('error', error =>
+          reject(
+            error.name === 'TimeoutError' || error.name === 'AbortError'
+              ? new Error(`no answer within ${timeoutMs} ms`)
+              : error,
+          ),
+        )
+        request.on('response', response => {
+          let received = 0
+          response.on('data', (chunk: Buffer) => {
+            received += chunk.length
+            if (received > maxAnswerBytes) response.destroy()
+          })
+          response.on('error', () => undefined)
+          // The status is the answer, also when its body is too long or cut.
+          response.on('close', () => resolve(response.statusCode ?? 0))
+        })
+        request.end(body)
+      })
+    },
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy()
+    },
+  }
+}

@@ -1,0 +1,28 @@
+import { createHmac } from 'node:crypto'
+
+/**
+ * The signatures of a webhook call: Standard Webhooks (`v1,<base64>` over `<id>.<seconds>.<body>`) and the header that
+ * receivers written for BoxyHQ check (`t=<ms>,s=<hex>` over `<ms>.<body>`). Both are HMAC-SHA256.
+ */
+export function signatureHeaders(
+  secret: string,
+  id: string,
+  body: string,
+  now: number,
+): Record<string, string> {
+  const seconds = Math.floor(now / 1000)
+  const standard = createHmac('sha256', standardKey(secret))
+    .update(`${id}.${seconds}.${body}`)
+    .digest('base64')
+  const boxyhq = createHmac('sha256', secret).update(`${now}.${body}`).digest('hex')
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': `v1,${standard}`,
+    'BoxyHQ-Signature': `t=${now},s=${boxyhq}`,
+  }
+}
+
+/** A secret `whsec_…` holds its key in base64; any other secret is the key as it stands. */
+const standardKey = (secret: string): Buffer =>
+  secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret)

@@ -1,0 +1,32 @@
+import { type LookupAddress, lookup } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/** True for an address of the public internet; private, loopback, link-local, mapped and translated ones are not. */
+export function isPublicAddress(address: string): boolean {
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast'
+}
+
+/** Why a webhook URL's literal address must not be called, or undefined. Names are judged when they are resolved. */
+export function refusedHost(url: URL): string | undefined {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  return isIP(host) !== 0 && !isPublicAddress(host) ? refusal(host) : undefined
+}
+
+const refusal = (host: string): string =>
+  `${host} is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it`
+
+/**
+ * Resolves a name for a connection and refuses it when any of its addresses is not public. The connection is made to the
+ * very addresses that were checked, so a second answer of the name server cannot slip in.
+ */
+export const publicLookup: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+    const [first] = addresses ?? []
+    if (error || !first) return callback(error ?? new Error(`${hostname} has no address`), '', 0)
+    const inside = addresses.find(({ address }) => !isPublicAddress(address))
+    if (inside) return callback(new Error(refusal(hostname)), '', 0)
+    if (options.all) return callback(null, addresses)
+    return callback(null, first.address, first.family)
+  })
+}

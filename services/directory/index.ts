@@ -1,0 +1,93 @@
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { encryptionKey, managementKey, openDataFolder } from './data-folder.js'
+import { startCourier } from './events/deliver.js'
+import { createPoster } from './events/post.js'
+import type { Log } from './log.js'
+import { createServer } from './routes/http.js'
+import { addManagement, answerErrors, managementPaths } from './routes/management.js'
+import { addScim, scimPath } from './routes/scim.js'
+import { createSecretBox, hashKey, type SecretBox } from './secrets.js'
+import { readSettings, type Settings } from './settings.js'
+import type { Store } from './store/contract.js'
+import { createChanger } from './sync/change.js'
+import { createGroupSync } from './sync/groups.js'
+import { createUserSync } from './sync/users.js'
+
+/** The running service. `notes` are lines the operator must see at this start. */
+export interface DirectoryService {
+  readonly url: string
+  readonly notes: string[]
+  close(): Promise<void>
+}
+
+/**
+ * Starts the embedded directory service (design section 11) on a free loopback port. It stands behind the gateway and knows
+ * nothing of limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
+ */
+export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Promise<DirectoryService> {
+  const { log } = options
+  const settings = readSettings(options.env)
+  openDataFolder(settings.dataDir)
+  const { keyHashes, notes } = managementKeys(settings)
+  const box = createSecretBox(settings.encryptionKey ?? encryptionKey(settings.dataDir))
+  const store = await openStore(settings)
+  try {
+    await tryKey(store, box)
+    const courier = startCourier({ store, box, poster: createPoster(settings.allowPrivateWebhooks), log })
+    const change = createChanger(store, courier.notify)
+    const { baseUrl } = settings
+
+    const server = createServer()
+    answerErrors(server, log)
+    for (const prefix of managementPaths) {
+      server.register(async scope => addManagement(scope, { store, box, keyHashes, baseUrl, log }), {
+        prefix,
+      })
+    }
+    const users = createUserSync(store, change)
+    const groups = createGroupSync(store, change, log)
+    server.register(async scope => addScim(scope, { store, box, users, groups, baseUrl, log }), {
+      prefix: scimPath,
+    })
+    await server.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = server.server.address() as AddressInfo
+    return {
+      url: `http://127.0.0.1:${port}`,
+      notes,
+      async close() {
+        await server.close()
+        await courier.close()
+        await store.close()
+      },
+    }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+function managementKeys({ apiKeys, dataDir }: Settings): { keyHashes: Buffer[]; notes: string[] } {
+  if (apiKeys) return { keyHashes: apiKeys.map(hashKey), notes: [] }
+  const { hash, made } = managementKey(dataDir)
+  return { keyHashes: [hash], notes: made ? [`Management API key (shown once): ${made}`] : [] }
+}
+
+/** Only the chosen database's driver is loaded. */
+async function openStore({ mongodbUrl, dataDir }: Settings): Promise<Store> {
+  if (mongodbUrl !== '') return (await import('./store/mongodb.js')).openMongodb(mongodbUrl)
+  return (await import('./store/sqlite.js')).openSqlite(join(dataDir, 'directory.db'))
+}
+
+/** A wrong encryption key is better found at start than by the first identity provider that calls. */
+async function tryKey(store: Store, box: SecretBox): Promise<void> {
+  const directory = await store.oldestDirectory()
+  if (!directory) return
+  try {
+    box.open(directory.scimSecret, directory.id, 'scim')
+  } catch {
+    throw new Error(
+      'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored',
+    )
+  }
+}

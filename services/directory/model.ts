@@ -1,0 +1,64 @@
+/** The words of the directory service: what is kept, and how it is addressed. Types only. */
+
+export type Json = null | boolean | number | string | Json[] | JsonObject
+export interface JsonObject {
+  [key: string]: Json
+}
+
+/** Provider types (design section 11); `google` is an alias of `external` and kept as it was sent. */
+export const directoryTypes = [
+  'azure-scim-v2',
+  'onelogin-scim-v2',
+  'okta-scim-v2',
+  'jumpcloud-scim-v2',
+  'generic-scim-v2',
+  'external',
+  'google',
+] as const
+export type DirectoryType = (typeof directoryTypes)[number]
+
+/** A connection to one identity provider. Secrets are sealed (see secrets.ts), never clear. */
+export interface Directory {
+  readonly id: string
+  readonly name: string
+  readonly tenant: string
+  readonly product: string
+  readonly type: DirectoryType
+  readonly logWebhookEvents: boolean
+  readonly deactivated: boolean
+  readonly scimSecret: string
+  readonly webhook: { readonly endpoint: string; readonly secret: string } | undefined
+  /** ISO 8601, UTC. */
+  readonly created: string
+}
+
+export type ResourceType = 'user' | 'group'
+
+/** A user or a group. A group's members are not in `raw`: each membership is a pair of its own. */
+export interface Resource {
+  readonly type: ResourceType
+  readonly id: string
+  readonly directoryId: string
+  readonly tenant: string
+  readonly product: string
+  /** ISO 8601, UTC. */
+  readonly created: string
+  readonly modified: string
+  /** What a group shows as `display` of this member. */
+  readonly label: string
+  /** The SCIM resource as received, without what the service sets itself (id, meta, members). */
+  readonly raw: JsonObject
+}
+
+export interface Member {
+  readonly userId: string
+  readonly label: string
+}
+
+/** Where a read looks: in one directory, or in all directories of a tenant's product. */
+export type Scope = { readonly directoryId: string } | { readonly tenant: string; readonly product: string }
+
+export interface Page {
+  readonly offset: number
+  readonly limit: number
+}

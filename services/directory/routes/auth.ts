@@ -1,0 +1,14 @@
+import { fits } from '../secrets.js'
+import type { Request } from './http.js'
+
+/** The credential of an `Authorization` header with one of these schemes, whatever their letter case. */
+export function credential(request: Request, schemes: readonly string[]): string | undefined {
+  const [, scheme, value] = /^(\S+) +(\S+)$/.exec(request.headers.authorization ?? '') ?? []
+  return scheme !== undefined && schemes.includes(scheme.toLowerCase()) ? value : undefined
+}
+
+/** Compares with every key, so the time taken does not tell which one was near. */
+export function isKeyOf(presented: string | undefined, hashes: readonly Buffer[]): boolean {
+  if (presented === undefined) return false
+  return hashes.map(hash => fits(presented, hash)).includes(true)
+}

@@ -1,0 +1,117 @@
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+
+export type Server = FastifyInstance
+export type Request = FastifyRequest
+export type Reply = FastifyReply
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type Handler = (request: Request, reply: Reply) => Promise<unknown>
+
+/** A refusal with an HTTP status; each area of the service words it in its own shape. */
+export class HttpError extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+const maxBodyBytes = 1024 * 1024
+const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+/** The server without routes: JSON bodies of at most 1 MiB, query parameters as text or, when repeated, lists. */
+export function createServer(): Server {
+  return Fastify({
+    bodyLimit: maxBodyBytes,
+    requestTimeout: 30_000,
+    frameworkErrors: refuseUrl,
+    forceCloseConnections: 'idle',
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 256, querystringParser: parseQuery },
+  })
+}
+
+/** An address that cannot even be routed belongs to no area, so it is answered here. */
+function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
+  reply.code(400).send({ data: null, error: { message: 'The address is not well formed.', code: 400 } })
+}
+
+/** Accepts these media types as JSON, and no others. Text that is no JSON is refused with 400. */
+export function acceptJson(server: Server, types: string[]): void {
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(body as Buffer)
+      done(null, text.trim() === '' ? undefined : JSON.parse(text))
+    } catch (error) {
+      const place = / at position \d+/.exec((error as Error).message)?.[0] ?? ''
+      done(new HttpError(400, `The body is not valid JSON${place}.`))
+    }
+  })
+  server.addContentTypeParser('*', (_request, _body, done) => {
+    done(new HttpError(415, `The Content-Type must be ${types.join(' or ')}.`))
+  })
+}
+
+/** Routes one path. Methods it does not know are answered 405 with `Allow`. */
+export function resource(server: Server, url: string, handlers: Partial<Record<Method, Handler>>): void {
+  for (const [method, handler] of Object.entries(handlers)) {
+    server.route({ method: method as Method, url, handler })
+  }
+  const others = methods.filter(method => !handlers[method])
+  const allow = Object.keys(handlers).flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  server.route({
+    method: [...others, ...(handlers.GET ? [] : ['HEAD']), 'OPTIONS'],
+    url,
+    handler: async (request, reply) => {
+      reply.header('allow', allow.join(', '))
+      throw new HttpError(405, `${request.method} is not possible here; possible: ${allow.join(', ')}.`)
+    },
+  })
+}
+
+/** The status and sentence of an error; faults of our own (500) tell nothing about themselves. */
+export function explain(error: unknown): { status: number; message: string } {
+  if (error instanceof HttpError) return { status: error.status, message: error.message }
+  const { statusCode = 500, code } = error as { statusCode?: number; code?: string }
+  const known = code === undefined ? undefined : sentences[code]
+  if (known) return { status: statusCode, message: known }
+  if (statusCode >= 400 && statusCode < 500) return { status: statusCode, message: (error as Error).message }
+  return { status: 500, message: 'The directory service failed; its log says more.' }
+}
+
+const sentences: Record<string, string> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: `The body is larger than ${maxBodyBytes} bytes.`,
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'A body needs a well-formed Content-Type.',
+}
+
+/** The path's parameter of that name. */
+export const param = (request: Request, name: string): string =>
+  (request.params as Record<string, string>)[name] ?? ''
+
+/** A query parameter; sent more than once, or with brackets, it has no single meaning and is refused. */
+export function query(request: Request, name: string): string | undefined {
+  const values = request.query as Record<string, string[]>
+  for (const [key, given] of Object.entries(values)) {
+    if (given.length > 1) throw new HttpError(400, `The query parameter ${key.slice(0, 100)} is given twice.`)
+    if (/[[\]]/.test(key)) throw new HttpError(400, 'Query parameters with brackets are not understood.')
+  }
+  return values[name]?.[0]
+}
+
+/** A query parameter that must be a whole number. */
+export function queryInteger(request: Request, name: string): number | undefined {
+  const text = query(request, name)
+  if (text === undefined || text === '') return undefined
+  const number = /^[+-]?\d{1,15}$/.test(text) ? Number(text) : undefined
+  if (number === undefined) throw new HttpError(400, `The query parameter ${name} must be a whole number.`)
+  return number
+}
+
+function parseQuery(text: string): Record<string, string[]> {
+  const values: Record<string, string[]> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(text)) {
+    values[name] ??= []
+    values[name].push(value)
+  }
+  return values
+}

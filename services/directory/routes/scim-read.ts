@@ -1,0 +1,129 @@
+import { setImmediate as breathe } from 'node:timers/promises'
+import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
+import { type Filter, parseFilter } from '../scim/filter.js'
+import { matches } from '../scim/match.js'
+import { narrow } from '../scim/terms.js'
+import type { Store } from '../store/contract.js'
+import { load } from '../sync/resources.js'
+import { query, queryInteger, type Request } from './http.js'
+
+export interface ScimType {
+  readonly type: ResourceType
+  /** In addresses. */
+  readonly path: 'Users' | 'Groups'
+  /** In `meta.resourceType`. */
+  readonly name: 'User' | 'Group'
+}
+
+/** Answers SCIM reads; `base` is the address of the resource type in this directory. */
+export interface ScimReader {
+  view(resource: Resource, base: string, request: Request): Promise<JsonObject>
+  one(directory: Directory, id: string, base: string, request: Request): Promise<JsonObject>
+  /** A ListResponse of RFC 7644, section 3.4.2. */
+  list(directory: Directory, base: string, request: Request): Promise<object>
+}
+
+const defaultCount = 100
+const maxCount = 200
+const scanPage = 500
+/** A page of groups ends early rather than carry more members than this. */
+const maxMembersPerPage = 20_000
+const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
+
+export function createScimReader(store: Store, { type, name }: ScimType): ScimReader {
+  /** `groups` is computed in SCIM, never what a client sent, so the copy kept in `raw` is not shown here. */
+  function plain({ id, raw, created, modified }: Resource, base: string): JsonObject {
+    const { groups: _groups, ...shown } = raw
+    const meta = { resourceType: name, created, lastModified: modified, location: `${base}/${id}` }
+    return { ...shown, id, meta }
+  }
+
+  async function withMembers(resource: Resource, base: string): Promise<JsonObject> {
+    const members = await store.members(resource.id, everybody)
+    const shown = members.map(({ userId, label }) => ({ value: userId, display: label }))
+    return { ...plain(resource, base), members: shown }
+  }
+
+  const wantsMembers = (request: Request): boolean =>
+    type === 'group' && !/(^|[,:\s])members([,.\s]|$)/i.test(query(request, 'excludedAttributes') ?? '')
+
+  const view: ScimReader['view'] = async (resource, base, request) =>
+    wantsMembers(request) ? withMembers(resource, base) : plain(resource, base)
+
+  /** Walks the candidates in pages, gives other requests their turn between pages, and keeps one window of the hits. */
+  async function search(directory: Directory, filter: Filter, base: string, start: number, count: number) {
+    const lookAtMembers = type === 'group' && mentions(filter, 'members')
+    const terms = narrow(filter)
+    const hits: Resource[] = []
+    let total = 0
+    let after: Resource | undefined
+    for (;;) {
+      const page = await store.scan({ directoryId: directory.id, type, terms, after, limit: scanPage })
+      for (const resource of page) {
+        const candidate = lookAtMembers ? await withMembers(resource, base) : plain(resource, base)
+        if (!matches(candidate, filter)) continue
+        total++
+        if (total >= start && hits.length < count) hits.push(resource)
+      }
+      after = page.at(-1)
+      if (page.length < scanPage) return { total, hits }
+      await breathe()
+    }
+  }
+
+  async function everything(directory: Directory, start: number, count: number) {
+    const total = await store.count(directory.id, type)
+    const page = { offset: start - 1, limit: count }
+    const hits = count === 0 ? [] : await store.resources({ directoryId: directory.id }, type, page)
+    return { total, hits }
+  }
+
+  /** At least one resource, and further ones while their members fit into a page. */
+  async function viewPage(hits: Resource[], base: string, request: Request): Promise<JsonObject[]> {
+    if (!wantsMembers(request)) return hits.map(hit => plain(hit, base))
+    const shown: JsonObject[] = []
+    let members = 0
+    for (const hit of hits) {
+      const group = await withMembers(hit, base)
+      members += Array.isArray(group.members) ? group.members.length : 0
+      if (shown.length > 0 && members > maxMembersPerPage) break
+      shown.push(group)
+    }
+    return shown
+  }
+
+  return {
+    view,
+    one: async (directory, id, base, request) => view(await load(store, directory, type, id), base, request),
+    async list(directory, base, request) {
+      const startIndex = Math.max(1, queryInteger(request, 'startIndex') ?? 1)
+      const count = Math.min(maxCount, Math.max(0, queryInteger(request, 'count') ?? defaultCount))
+      const filter = query(request, 'filter')
+      const { total, hits } =
+        filter === undefined || filter.trim() === ''
+          ? await everything(directory, startIndex, count)
+          : await search(directory, parseFilter(filter), base, startIndex, count)
+      const Resources = await viewPage(hits, base, request)
+      return {
+        schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+        totalResults: total,
+        startIndex,
+        itemsPerPage: Resources.length,
+        Resources,
+      }
+    },
+  }
+}
+
+/** True when a filter looks at the attribute. */
+function mentions(filter: Filter, name: string): boolean {
+  switch (filter.kind) {
+    case 'and':
+    case 'or':
+      return filter.filters.some(part => mentions(part, name))
+    case 'not':
+      return mentions(filter.filter, name)
+    default:
+      return filter.path[0]?.toLowerCase() === name
+  }
+}

@@ -1,0 +1,174 @@
+import { ScimError } from './error.js'
+import { checkName, isPassword } from './json.js'
+import { enterpriseUrn, groupUrn, userUrn } from './schema.js'
+
+export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le'
+export type Literal = string | number | boolean | null
+
+/** Names from the resource inwards; an extension's URN is the first name. */
+export type AttributePath = readonly string[]
+
+/** A filter of RFC 7644, section 3.4.2.2. */
+export type Filter =
+  | { readonly kind: 'and' | 'or'; readonly filters: readonly Filter[] }
+  | { readonly kind: 'not'; readonly filter: Filter }
+  | { readonly kind: 'present'; readonly path: AttributePath }
+  | {
+      readonly kind: 'compare'
+      readonly path: AttributePath
+      readonly operator: Operator
+      readonly literal: Literal
+    }
+  /** `emails[type eq "work"]`: one value of the attribute fits the whole inner filter. */
+  | { readonly kind: 'some'; readonly path: AttributePath; readonly filter: Filter }
+
+export const maxFilterBytes = 4096
+const maxDepth = 50
+const operators = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
+const textOperators = new Set(['co', 'sw', 'ew'])
+
+interface Token {
+  readonly kind: 'word' | 'string' | 'number' | 'mark'
+  readonly text: string
+  readonly at: number
+}
+
+const tokenPattern =
+  /\s*(?:(?<string>"(?:[^"\\]|\\.)*")|(?<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w:.$-]))|(?<word>[A-Za-z_$][\w:.$-]*)|(?<mark>[()[\]]))/y
+
+/** Reads a filter. Throws 400 invalidFilter, saying where it stopped understanding. */
+export function parseFilter(text: string): Filter {
+  if (Buffer.byteLength(text) > maxFilterBytes) {
+    throw refuse(`The filter is longer than ${maxFilterBytes} bytes.`)
+  }
+  const parser = createParser(tokenize(text), text.length)
+  const filter = parser.or(0)
+  parser.end()
+  return filter
+}
+
+/**
+ * The names of a path such as `name.givenName` or `urn:…:User:department`. A core schema's URN says nothing and is left
+ * out; `extensions` are further URNs that may stand alone.
+ */
+export function parseAttributePath(text: string, extensions: readonly string[] = []): AttributePath {
+  const known = [enterpriseUrn, ...extensions].find(urn => urn.toLowerCase() === text.toLowerCase())
+  if (known !== undefined) return [known]
+  const colon = text.lastIndexOf(':')
+  const urn = text.slice(0, Math.max(colon, 0))
+  const names = text.slice(colon + 1).split('.')
+  const isCore = [userUrn, groupUrn].some(core => core.toLowerCase() === urn.toLowerCase())
+  const path = urn === '' || isCore ? names : [urn, ...names]
+  for (const name of path) checkName(name)
+  if (path.some(name => name === ''))
+    throw new ScimError(400, `"${text}" is not an attribute.`, 'invalidPath')
+  return path
+}
+
+function tokenize(text: string): Token[] {
+  const tokens: Token[] = []
+  const end = text.trimEnd().length
+  tokenPattern.lastIndex = 0
+  while (tokenPattern.lastIndex < end) {
+    const at = tokenPattern.lastIndex
+    const groups = tokenPattern.exec(text)?.groups
+    const found = groups && Object.entries(groups).find(([, value]) => value !== undefined)
+    if (!found?.[1]) throw refuse(`The filter is not understood at character ${at + 1}.`)
+    tokens.push({ kind: found[0] as Token['kind'], text: found[1], at })
+  }
+  return tokens
+}
+
+/** Recursive descent; `depth` counts brackets and `not`, so no text can exhaust the stack. */
+function createParser(tokens: readonly Token[], length: number) {
+  let next = 0
+
+  const fail = (expected: string): never => {
+    throw refuse(`The filter needs ${expected} at character ${(tokens[next]?.at ?? length) + 1}.`)
+  }
+  const isWord = (word: string): boolean =>
+    tokens[next]?.kind === 'word' && tokens[next]?.text.toLowerCase() === word
+  const isMark = (mark: string): boolean => tokens[next]?.kind === 'mark' && tokens[next]?.text === mark
+  const skipMark = (mark: string): void => {
+    if (!isMark(mark)) fail(`"${mark}"`)
+    next++
+  }
+
+  function joined(kind: 'and' | 'or', part: (depth: number) => Filter, depth: number): Filter {
+    const first = part(depth)
+    const filters = [first]
+    while (isWord(kind)) {
+      next++
+      filters.push(part(depth))
+    }
+    return filters.length === 1 ? first : { kind, filters }
+  }
+  const or = (depth: number): Filter => joined('or', and, depth)
+  const and = (depth: number): Filter => joined('and', term, depth)
+
+  function grouped(open: string, close: string, depth: number): Filter {
+    if (depth >= maxDepth) throw refuse(`The filter is nested deeper than ${maxDepth}.`)
+    skipMark(open)
+    const filter = or(depth + 1)
+    skipMark(close)
+    return filter
+  }
+
+  function term(depth: number): Filter {
+    if (isMark('(')) return grouped('(', ')', depth)
+    if (isWord('not') && tokens[next + 1]?.text === '(') {
+      next++
+      return { kind: 'not', filter: grouped('(', ')', depth) }
+    }
+    const word = tokens[next]
+    if (word?.kind !== 'word') return fail('an attribute')
+    next++
+    const path = attribute(word.text)
+    if (isMark('[')) return { kind: 'some', path, filter: grouped('[', ']', depth) }
+    return comparison(path)
+  }
+
+  function comparison(path: AttributePath): Filter {
+    const operator = tokens[next]?.kind === 'word' ? tokens[next]?.text.toLowerCase() : undefined
+    if (operator === 'pr') {
+      next++
+      return { kind: 'present', path }
+    }
+    if (operator === undefined || !operators.has(operator)) return fail('an operator such as eq')
+    next++
+    const literal = value()
+    const orders = operator !== 'eq' && operator !== 'ne'
+    const fits =
+      typeof literal === 'string' || !orders || (typeof literal === 'number' && !textOperators.has(operator))
+    if (!fits) throw refuse(`The operator ${operator} cannot be used with ${literal}.`)
+    return { kind: 'compare', path, operator: operator as Operator, literal }
+  }
+
+  function value(): Literal {
+    const token = tokens[next]
+    if (!token || token.kind === 'mark') return fail('a value')
+    if (token.kind === 'word' && !/^(true|false|null)$/i.test(token.text)) return fail('a value in quotes')
+    next++
+    try {
+      return JSON.parse(token.kind === 'word' ? token.text.toLowerCase() : token.text) as Literal
+    } catch {
+      throw refuse(`The filter has a badly written value at character ${token.at + 1}.`)
+    }
+  }
+
+  function end(): void {
+    if (next < tokens.length) fail('"and", "or" or its end')
+  }
+  return { or, end }
+}
+
+function attribute(text: string): AttributePath {
+  if (isPassword(text)) throw refuse('password cannot be searched for.')
+  try {
+    return parseAttributePath(text)
+  } catch (error) {
+    throw refuse((error as Error).message)
+  }
+}
+
+const refuse = (detail: string): ScimError => new ScimError(400, detail, 'invalidFilter')

@@ -1,0 +1,51 @@
+import type { Json, JsonObject } from '../model.js'
+import { ScimError } from './error.js'
+
+const maxDepth = 32
+const forbiddenNames = new Set(['__proto__', 'constructor', 'prototype'])
+
+/** Refuses attribute names through which a write could reach an object's prototype. */
+export function checkName(name: string): void {
+  if (forbiddenNames.has(name.toLowerCase())) {
+    throw new ScimError(400, `The attribute name "${name}" is not allowed.`, 'invalidPath')
+  }
+}
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * A copy of parsed JSON that is safe to keep: no forbidden names, no password wherever it stands, no null (RFC 7643,
+ * section 2.5: null is the same as absent), bounded depth. `keepNull` is for PATCH values, where null means removal.
+ */
+export function clean(value: unknown, keepNull = false, depth = 0): Json {
+  if (depth > maxDepth)
+    throw new ScimError(400, `The body is nested deeper than ${maxDepth}.`, 'invalidSyntax')
+  if (Array.isArray(value)) {
+    return value.filter(item => item !== null).map(item => clean(item, keepNull, depth + 1))
+  }
+  if (!isObject(value)) return value as Json
+  const copy: JsonObject = {}
+  for (const [name, item] of Object.entries(value)) {
+    checkName(name)
+    if (isPassword(name) || (item === null && !keepNull)) continue
+    copy[name] = clean(item, keepNull, depth + 1)
+  }
+  return copy
+}
+
+/** True for `password`, alone or as the end of a dotted or URN name. */
+export const isPassword = (name: string): boolean => /(^|[.:])password$/i.test(name.trim())
+
+/** The own key of an object that equals `name` but for its letter case. */
+export function keyOf(object: JsonObject, name: string): string | undefined {
+  if (Object.hasOwn(object, name)) return name
+  const folded = name.toLowerCase()
+  return Object.keys(object).find(key => key.toLowerCase() === folded)
+}
+
+/** The value of an own key whatever its letter case. */
+export function attributeValue(object: JsonObject, name: string): Json | undefined {
+  const key = keyOf(object, name)
+  return key === undefined ? undefined : object[key]
+}

@@ -1,0 +1,85 @@
+import type { Json, JsonObject } from '../model.js'
+import type { AttributePath, Filter, Literal, Operator } from './filter.js'
+import { attributeValue, isObject } from './json.js'
+
+/** Names of attributes that RFC 7643 compares with their letter case; all others are compared without. */
+const exactNames = new Set(['id', 'externalid', '$ref', 'location', 'version', 'resourcetype', 'schemas'])
+const dateNames = new Set(['created', 'lastmodified'])
+
+/** True when the resource, or one value of a multi-valued attribute, fits the filter. */
+export function matches(resource: Json, filter: Filter): boolean {
+  switch (filter.kind) {
+    case 'and':
+      return filter.filters.every(part => matches(resource, part))
+    case 'or':
+      return filter.filters.some(part => matches(resource, part))
+    case 'not':
+      return !matches(resource, filter.filter)
+    case 'present':
+      return valuesAt(resource, filter.path).some(isPresent)
+    case 'some':
+      return valuesAt(resource, filter.path).some(value => matches(value, filter.filter))
+    case 'compare': {
+      const { path, operator, literal } = filter
+      const name = path.at(-1)?.toLowerCase() ?? ''
+      const values = valuesAt(resource, path).map(simple)
+      if (literal === null) return values.some(isPresent) === (operator === 'ne')
+      if (operator === 'ne') return !values.some(value => compare(value, 'eq', literal, name))
+      return values.some(value => compare(value, operator, literal, name))
+    }
+  }
+}
+
+/** All values a path leads to; a multi-valued attribute counts with each of its values. */
+function valuesAt(value: Json, path: AttributePath): Json[] {
+  if (Array.isArray(value)) return value.flatMap(item => valuesAt(item, path))
+  const [name, ...rest] = path
+  if (name === undefined) return [value]
+  if (!isObject(value)) return name.toLowerCase() === 'value' && rest.length === 0 ? [value] : []
+  const child = attributeValue(value, name)
+  return child === undefined ? [] : valuesAt(child, rest)
+}
+
+/** A complex value is compared by its `value` (RFC 7644, section 3.4.2.2). */
+const simple = (value: Json): Json =>
+  isObject(value) ? (attributeValue(value as JsonObject, 'value') ?? null) : value
+
+const isPresent = (value: Json): boolean =>
+  value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0)
+
+function compare(value: Json, operator: Operator, literal: Literal, name: string): boolean {
+  if (typeof value === 'number' && typeof literal === 'number') return ordered(value, operator, literal)
+  if (typeof literal === 'number' || value === null || typeof value === 'object') return false
+  if (dateNames.has(name) && !['co', 'sw', 'ew'].includes(operator)) {
+    return ordered(Date.parse(String(value)), operator, Date.parse(String(literal)))
+  }
+  const fold = (text: string): string => (exactNames.has(name) ? text : text.toLowerCase())
+  const [left, right] = [fold(String(value)), fold(String(literal))]
+  switch (operator) {
+    case 'co':
+      return left.includes(right)
+    case 'sw':
+      return left.startsWith(right)
+    case 'ew':
+      return left.endsWith(right)
+    default:
+      return ordered(left, operator, right)
+  }
+}
+
+function ordered<T extends string | number>(left: T, operator: Operator, right: T): boolean {
+  switch (operator) {
+    case 'eq':
+      return left === right
+    case 'gt':
+      return left > right
+    case 'ge':
+      return left >= right
+    case 'lt':
+      return left < right
+    case 'le':
+      return left <= right
+    default:
+      return false
+  }
+}

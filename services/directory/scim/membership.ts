@@ -1,0 +1,85 @@
+import type { Json } from '../model.js'
+import { ScimError } from './error.js'
+import type { Filter } from './filter.js'
+import { attributeValue, isObject } from './json.js'
+import type { PatchStep } from './patch-path.js'
+
+/** What a request wants of a group's members: first emptied if `reset`, then removals, then additions. */
+export interface MembershipPlan {
+  reset: boolean
+  readonly add: Set<string>
+  readonly remove: Set<string>
+}
+
+const maxMembers = 10_000
+
+export const isMembersStep = (step: PatchStep): boolean => step.path.names[0]?.toLowerCase() === 'members'
+
+/** The plan of a full member list, as in POST and PUT. */
+export function fullList(members: Json): MembershipPlan {
+  return limited({ reset: true, add: new Set(memberIds(members)), remove: new Set() })
+}
+
+/** Folds the steps on `members` into one plan, in their order. */
+export function planMembership(steps: readonly PatchStep[]): MembershipPlan {
+  const plan: MembershipPlan = { reset: false, add: new Set(), remove: new Set() }
+  for (const step of steps) fold(plan, step)
+  return limited(plan)
+}
+
+function fold(plan: MembershipPlan, { op, path, value }: PatchStep): void {
+  if (path.names.length > 1 || path.sub.length > 0) {
+    throw new ScimError(400, 'A member is added or removed as a whole.', 'invalidPath')
+  }
+  const named = path.filter ? idsOf(path.filter) : undefined
+  if (op === 'remove' && named === undefined && value === undefined) {
+    empty(plan)
+    return
+  }
+  if (op === 'replace' && named === undefined) empty(plan)
+  // A removal that names nobody (an empty list or null) removes nobody: it must not empty the group.
+  const leaving = op === 'remove' ? (named ?? memberIds(value ?? [])) : (named ?? [])
+  for (const id of leaving) {
+    plan.add.delete(id)
+    plan.remove.add(id)
+  }
+  for (const id of op === 'remove' ? [] : memberIds(value ?? [])) {
+    plan.remove.delete(id)
+    plan.add.add(id)
+  }
+}
+
+function empty(plan: MembershipPlan): void {
+  plan.reset = true
+  plan.add.clear()
+  plan.remove.clear()
+}
+
+/** Ids in `{"value": id}`, a list of these, or plain ids. */
+function memberIds(value: Json): string[] {
+  return (Array.isArray(value) ? value : [value]).map(item => {
+    const id = isObject(item) ? attributeValue(item, 'value') : item
+    if (typeof id !== 'string' || id === '') {
+      throw new ScimError(400, 'Each member needs a "value" with the id of a user.', 'invalidValue')
+    }
+    return id
+  })
+}
+
+/** The ids of `value eq "x" or value eq "y"`. */
+function idsOf(filter: Filter): string[] {
+  if (filter.kind === 'or') return filter.filters.flatMap(idsOf)
+  const isId =
+    filter.kind === 'compare' && filter.operator === 'eq' && filter.path.join().toLowerCase() === 'value'
+  if (!isId || typeof filter.literal !== 'string') {
+    throw new ScimError(400, 'Members are chosen by: value eq "<user id>".', 'invalidFilter')
+  }
+  return [filter.literal]
+}
+
+function limited(plan: MembershipPlan): MembershipPlan {
+  if (plan.add.size + plan.remove.size > maxMembers) {
+    throw new ScimError(400, `More than ${maxMembers} members in one request.`, 'invalidValue')
+  }
+  return plan
+}

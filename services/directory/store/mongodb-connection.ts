@@ -1,0 +1,135 @@
+import {
+  type Collection,
+  type Db,
+  MongoBulkWriteError,
+  MongoClient,
+  type OptionalUnlessRequiredId,
+} from 'mongodb'
+import type { Directory, ResourceType } from '../model.js'
+import type { QueuedEvent, Write } from './contract.js'
+
+/** A directory is also its journal: `version` and `commit` make one change at a time durable in one write. */
+export interface DirectoryDocument {
+  _id: string
+  tenant: string
+  product: string
+  created: string
+  body: Directory
+  version: number
+  sequence: number
+  /** The change that is committed but not yet spread over the collections. */
+  commit: { id: string; parts: number; body: string; at: number } | null
+  delivered: number
+  attempts: number
+  due: number
+  lease: { owner: string; until: number }
+}
+
+/**
+ * `version` is the directory's version that wrote the document last. A deleted document stays for an hour as a tombstone
+ * (`_id`, `version`, `deletedAt`), so that a stalled process that repeats an old change cannot bring it back.
+ */
+interface Versioned {
+  _id: string
+  version: number
+  deletedAt?: Date
+}
+export interface ResourceDocument extends Versioned {
+  directory: string
+  type: ResourceType
+  tenant: string
+  product: string
+  created: string
+  modified: string
+  label: string
+  terms: string[]
+  /** JSON text: SCIM attribute names hold dots and dollars, which are no safe document keys. */
+  raw: string
+}
+export interface MembershipDocument extends Versioned {
+  group: string
+  user: string
+}
+export interface EventDocument {
+  _id: string
+  directory: string
+  sequence: number
+  event: string
+  body: string
+}
+export interface PartDocument {
+  _id: string
+  commit: string
+  body: string
+}
+
+/** One item of a change's journal text. */
+export type JournalItem = Write | { kind: 'event'; event: QueuedEvent }
+
+export interface Collections {
+  directories: Collection<DirectoryDocument>
+  resources: Collection<ResourceDocument>
+  memberships: Collection<MembershipDocument>
+  outbox: Collection<EventDocument>
+  /** What of a change does not fit into the directory's document. */
+  parts: Collection<PartDocument>
+}
+
+/** Connects and makes the indexes; every query of the adapter is served by one of them or by `_id`. */
+export async function connectMongodb(
+  url: string,
+): Promise<{ client: MongoClient; collections: Collections }> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: 5000, ignoreUndefined: true })
+  try {
+    await client.connect()
+    const collections = named(client.db())
+    await createIndexes(collections)
+    return { client, collections }
+  } catch (error) {
+    await client.close()
+    throw new Error(`MONGODB_URL: the server cannot be used: ${(error as Error).message}`)
+  }
+}
+
+function named(db: Db): Collections {
+  return {
+    directories: db.collection('directory_connections'),
+    resources: db.collection('directory_resources'),
+    memberships: db.collection('directory_memberships'),
+    outbox: db.collection('directory_outbox'),
+    parts: db.collection('directory_commit_parts'),
+  }
+}
+
+async function createIndexes(collections: Collections): Promise<void> {
+  const { directories, resources, memberships, outbox, parts } = collections
+  await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
+  await directories.createIndex({ created: 1, _id: 1 })
+  await directories.createIndex({ 'commit.at': 1 }, { sparse: true })
+  await resources.createIndex({ directory: 1, type: 1, created: 1, _id: 1 })
+  await resources.createIndex({ tenant: 1, product: 1, type: 1, created: 1, _id: 1 })
+  await resources.createIndex({ directory: 1, type: 1, terms: 1 })
+  await resources.createIndex({ deletedAt: 1 })
+  await memberships.createIndex({ group: 1, user: 1 })
+  await memberships.createIndex({ user: 1, group: 1 })
+  await memberships.createIndex({ deletedAt: 1 })
+  await outbox.createIndex({ directory: 1, sequence: 1 })
+  await parts.createIndex({ commit: 1 })
+}
+
+/** Runs a bulk of inserts where documents that are there already are a repeat, not an error. */
+export async function insertNew<T extends { _id: string }>(
+  collection: Collection<T>,
+  documents: readonly T[],
+): Promise<void> {
+  if (documents.length === 0) return
+  try {
+    await collection.insertMany(documents as unknown as OptionalUnlessRequiredId<T>[], { ordered: false })
+  } catch (error) {
+    if (!(error instanceof MongoBulkWriteError)) throw error
+    const failures = [error.writeErrors].flat()
+    if (failures.some(failure => failure.code !== duplicateKey)) throw error
+  }
+}
+
+const duplicateKey = 11000

@@ -1,0 +1,34 @@
+/** The embedded database's tables. Every query of sqlite.ts is served by one of the keys or indexes here. */
+export const sqliteSchema = `
+CREATE TABLE IF NOT EXISTS directories (
+  id TEXT PRIMARY KEY, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
+  version INTEGER NOT NULL DEFAULT 0, sequence INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
+  lease_owner TEXT NOT NULL DEFAULT '', lease_until INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS directories_scope ON directories (tenant, product, created, id);
+CREATE INDEX IF NOT EXISTS directories_age ON directories (created, id);
+
+CREATE TABLE IF NOT EXISTS resources (
+  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, type TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL,
+  created TEXT NOT NULL, modified TEXT NOT NULL, label TEXT NOT NULL, raw TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS resources_directory ON resources (directory_id, type, created, id);
+CREATE INDEX IF NOT EXISTS resources_scope ON resources (tenant, product, type, created, id);
+
+CREATE TABLE IF NOT EXISTS terms (
+  directory_id TEXT NOT NULL, type TEXT NOT NULL, term TEXT NOT NULL, resource_id TEXT NOT NULL,
+  PRIMARY KEY (directory_id, type, term, resource_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS terms_resource ON terms (resource_id);
+
+CREATE TABLE IF NOT EXISTS memberships (
+  group_id TEXT NOT NULL, user_id TEXT NOT NULL, PRIMARY KEY (group_id, user_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
+
+CREATE TABLE IF NOT EXISTS outbox (
+  directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+  PRIMARY KEY (directory_id, sequence)
+) WITHOUT ROWID;
+`

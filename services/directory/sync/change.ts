@@ -1,0 +1,56 @@
+import { type Happening, toEvents } from '../events/event.js'
+import type { Directory } from '../model.js'
+import type { Store, Write } from '../store/contract.js'
+
+/** What a request comes to: writes and happenings are empty when nothing changes. */
+export interface Plan<Result> {
+  readonly result: Result
+  readonly writes: readonly Write[]
+  readonly happenings: readonly Happening[]
+}
+
+/** Reads what it needs and decides; may run more than once. `now` is ISO 8601. */
+export type Planner<Result> = (now: string) => Promise<Plan<Result>>
+
+/** Changes a directory: the only way resources are written. */
+export type Changer = <Result>(directory: Directory, planner: Planner<Result>) => Promise<Result>
+
+/** The directory changed so often meanwhile that no attempt got through. */
+export class TooBusy extends Error {}
+
+const maxAttempts = 20
+
+/**
+ * Every change is computed from a head and committed only if the directory is still at that head; otherwise it is computed
+ * again. Changes of one process take turns per directory, so attempts are lost to other processes only.
+ */
+export function createChanger(store: Store, committed: (directoryId: string) => void): Changer {
+  const turns = new Map<string, Promise<unknown>>()
+
+  async function change<Result>(directory: Directory, planner: Planner<Result>): Promise<Result> {
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const head = await store.head(directory.id)
+      if (!head) break
+      const now = new Date().toISOString()
+      const { result, writes, happenings } = await planner(now)
+      if (writes.length === 0) return result
+      const events = toEvents(directory, head, happenings, now)
+      if (await store.commit(directory.id, head, { writes, events })) {
+        if (events.length > 0) committed(directory.id)
+        return result
+      }
+    }
+    throw new TooBusy('The directory is changing too fast; try again.')
+  }
+
+  return (directory, planner) => {
+    const previous = turns.get(directory.id) ?? Promise.resolve()
+    const turn = previous.then(() => change(directory, planner))
+    const settled = turn.catch(() => undefined)
+    turns.set(directory.id, settled)
+    settled.then(() => {
+      if (turns.get(directory.id) === settled) turns.delete(directory.id)
+    })
+    return turn
+  }
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
+import { ScimError } from '../scim/error.js'
+import { termOf, termsOf } from '../scim/terms.js'
+import type { Store, Write } from '../store/contract.js'
+
+/** A new resource of a directory. */
+export function newResource(
+  directory: Directory,
+  type: ResourceType,
+  raw: JsonObject,
+  now: string,
+): Resource {
+  const { id: directoryId, tenant, product } = directory
+  const identity = { type, id: randomUUID(), directoryId, tenant, product }
+  return { ...identity, created: now, modified: now, label: labelOf(raw), raw }
+}
+
+export const changed = (resource: Resource, raw: JsonObject, now: string): Resource => ({
+  ...resource,
+  raw,
+  label: labelOf(raw),
+  modified: now,
+})
+
+export const save = (kind: 'create' | 'replace', resource: Resource): Write => ({
+  kind,
+  resource,
+  terms: termsOf(resource),
+})
+
+/** Loads a resource of this very directory. Throws 404. */
+export async function load(
+  store: Store,
+  directory: Directory,
+  type: ResourceType,
+  id: string,
+): Promise<Resource> {
+  const found = await store.resource({ directoryId: directory.id }, type, id)
+  if (!found) throw new ScimError(404, `There is no ${type} with this id.`)
+  return found
+}
+
+/** Throws 409 when another resource of the directory holds the name, in whatever letter case. */
+export async function requireUnique(
+  store: Store,
+  directory: Directory,
+  type: ResourceType,
+  attribute: 'userName' | 'displayName',
+  raw: JsonObject,
+  ownId?: string,
+): Promise<void> {
+  const terms = [termOf(attribute === 'userName' ? 'username' : 'displayname', String(raw[attribute]))]
+  const holders = await store.scan({ directoryId: directory.id, type, terms, limit: 2 })
+  if (holders.some(holder => holder.id !== ownId)) {
+    throw new ScimError(409, `Another ${type} has this ${attribute}.`, 'uniqueness')
+  }
+}
+
+const labelOf = ({ displayName, userName }: JsonObject): string => String(displayName ?? userName ?? '')
+
+/** The extension URNs a resource holds. */
+export const extensionsOf = (raw: JsonObject): string[] => Object.keys(raw).filter(key => key.includes(':'))
