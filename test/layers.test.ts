@@ -1,6 +1,6 @@
 /** Keeps design section 2: which part of the house may know which, and where each third-party package lives. */
 import { readdirSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+import { join, posix, relative, sep } from 'node:path'
 import t from 'tap'
 import { type Import, importsOf } from './helpers/imports.js'
 import { projectFile, root } from './helpers/root.js'
@@ -48,7 +48,7 @@ const PLACES: Record<string, Row> = {
   },
   'gateway/build.ts': { value: [...WORDS, ...ROOMS, ...JOINERS, ...PATH_OF_A_REQUEST, 'config'] },
   'gateway/cli.ts': {
-    value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'config'],
+    value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'gateway/observe/log.ts', 'config'],
     dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
 
@@ -57,18 +57,18 @@ const PLACES: Record<string, Row> = {
   'services/identity': {},
 }
 
-/** The home of each third-party package: one file per component. */
+/** The home of each third-party package: one file per component. Files beside it may name the package's types. */
 const HOMES: Record<string, readonly string[]> = {
   undici: ['gateway/forward/http.ts'],
   'http-proxy': ['gateway/forward/upgrade.ts'],
-  'ipaddr.js': ['gateway/listen/client.ts'],
+  'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   ioredis: ['gateway/decide/store/redis.ts'],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/metrics.ts'],
   yaml: ['config/yaml.ts'],
   ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],
-  fastify: ['gateway/admin/server.ts'],
+  fastify: ['gateway/admin/server.ts', 'services/directory/routes/http.ts', 'services/identity/app.ts'],
   '@fastify/busboy': ['services/identity/form/multipart.ts'],
   libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
   mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
@@ -88,7 +88,7 @@ function faults(path: string, text: string): string[] {
   if (!place) return [`${path} is in no place the table names`]
   if (!path.endsWith('.ts')) return []
   return importsOf(path, text)
-    .filter(asked => !(asked.own ? mayKnow(place, asked) : livesIn(path, asked.target)))
+    .filter(asked => !(asked.own ? mayKnow(place, asked) : mayUse(path, asked)))
     .map(asked => `${path} may not import ${asked.target} (${asked.manner})`)
 }
 
@@ -98,7 +98,12 @@ function mayKnow(place: string, { target, manner }: Import): boolean {
   return known.some(other => holds(other, target))
 }
 
-const livesIn = (path: string, name: string) => (HOMES[name] ?? []).some(home => holds(home, path))
+function mayUse(path: string, { target, manner }: Import): boolean {
+  const homes = HOMES[target] ?? []
+  return homes.some(
+    home => holds(home, path) || (manner === 'types' && posix.dirname(home) === posix.dirname(path)),
+  )
+}
 
 /** Every file of the house, as paths from the project's root. */
 function listHouse(): string[] {
@@ -161,6 +166,7 @@ t.test('a forbidden import is noticed, however it is written', async t => {
     ['services/directory/index.ts', "import { GatewayError } from '../../gateway/errors.js'"],
     ['services/directory/index.ts', "import { Redis } from 'ioredis'"],
     ['gateway/forward/reject.ts', "import { request } from 'undici'"],
+    ['gateway/decide/decide.ts', "import type { Redis } from 'ioredis'"],
     ['gateway/forward/http.ts', "import { left } from 'left-pad'"],
     ['gateway/observe/log.ts', "import pretty from 'pino-pretty'"],
   ] as const) {
