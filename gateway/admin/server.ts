@@ -1,6 +1,6 @@
 /** The admin port: health, metrics and state; loopback unless told otherwise (design section 6 and 12). The home of fastify. */
 import { STATUS_CODES } from 'node:http'
-import { fastify } from 'fastify'
+import { type FastifyError, type FastifyReply, fastify } from 'fastify'
 import type { Log } from '../types.js'
 
 export interface AdminOptions {
@@ -33,6 +33,8 @@ export async function startAdmin({ host, port, health, metrics, state, log }: Ad
     requestTimeout: PATIENCE_MS,
     connectionTimeout: PATIENCE_MS,
     forceCloseConnections: true,
+    // A path that cannot be decoded never reaches a route.
+    frameworkErrors: (error, _request, reply: FastifyReply) => refuse(reply, error),
   })
   app.addHook('onSend', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -42,10 +44,7 @@ export async function startAdmin({ host, port, health, metrics, state, log }: Ad
   app.get('/readyz', async (_request, reply) => {
     const { readiness } = health
     if (readiness.ready) return { status: 'ready' }
-    return reply
-      .code(503)
-      .type(PROBLEM)
-      .send(problem(503, `Not ready, ${readiness.reason}.`))
+    return send(reply, 503, `Not ready, ${readiness.reason}.`)
   })
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))
   app.get('/state', async () => state())
@@ -56,13 +55,11 @@ export async function startAdmin({ host, port, health, metrics, state, log }: Ad
     if (status === 405) reply.header('allow', 'GET, HEAD')
     const detail =
       status === 405 ? 'This resource is only read: use GET.' : `Known here: ${PATHS.join(', ')}.`
-    reply.code(status).type(PROBLEM).send(problem(status, detail))
+    send(reply, status, detail)
   })
-  app.setErrorHandler((error: { statusCode?: number; message: string }, _request, reply) => {
-    const status = error.statusCode ?? 500
-    if (status >= 500) log.error({ err: error }, 'admin request failed')
-    const detail = status >= 500 ? 'The log says why.' : error.message
-    reply.code(status).type(PROBLEM).send(problem(status, detail))
+  app.setErrorHandler((error: FastifyError, _request, reply) => {
+    if ((error.statusCode ?? 500) >= 500) log.error({ err: error }, 'admin request failed')
+    refuse(reply, error)
   })
 
   await app.listen({ host, port })
@@ -73,9 +70,14 @@ export async function startAdmin({ host, port, health, metrics, state, log }: Ad
 }
 
 const PATHS = ['/livez', '/readyz', '/metrics', '/state']
-const PROBLEM = 'application/problem+json'
+
+/** What went wrong inside stays in the log. */
+function refuse(reply: FastifyReply, { statusCode = 500, message }: FastifyError): void {
+  send(reply, statusCode, statusCode >= 500 ? 'The log says why.' : message)
+}
 
 /** Problem details (RFC 9457) of a status that says it all. */
-function problem(status: number, detail: string): object {
-  return { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail }
+function send(reply: FastifyReply, status: number, detail: string): FastifyReply {
+  const body = { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail }
+  return reply.code(status).type('application/problem+json').send(body)
 }

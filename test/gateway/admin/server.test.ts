@@ -1,0 +1,113 @@
+import { connect } from 'node:net'
+import t from 'tap'
+import { startAdmin } from '../../../gateway/admin/server.js'
+import { Health } from '../../../gateway/observe/health.js'
+import { Metrics } from '../../../gateway/observe/metrics.js'
+
+async function start(
+  test: Pick<typeof t, 'teardown'>,
+  changes: Partial<Parameters<typeof startAdmin>[0]> = {},
+) {
+  const health = new Health()
+  const errors: object[] = []
+  const log = {
+    debug: () => {},
+    info: () => {},
+    warn: () => {},
+    error: (fields: object) => void errors.push(fields),
+  }
+  const state = () => ({ revision: 'sha256:1', policies: [] })
+  const options = { host: '127.0.0.1', port: 0, health, metrics: new Metrics(), state, log, ...changes }
+  const admin = await startAdmin(options)
+  test.teardown(() => admin.close())
+  const get = async (path: string, init?: RequestInit) => {
+    const answer = await fetch(`http://${admin.host}:${admin.port}${path}`, init)
+    const text = await answer.text()
+    const type = answer.headers.get('content-type') ?? ''
+    return {
+      status: answer.status,
+      type,
+      headers: answer.headers,
+      text,
+      json: type.includes('json') ? JSON.parse(text) : undefined,
+    }
+  }
+  return { admin, health, get, errors }
+}
+
+t.test('a process is alive from the start, and ready from when it listens until it drains', async t => {
+  const { health, get } = await start(t)
+  t.equal((await get('/livez')).status, 200)
+  const starting = await get('/readyz')
+  t.equal(starting.status, 503)
+  t.match(starting.type, 'application/problem+json')
+  t.match(starting.json, { status: 503, title: 'Service Unavailable', detail: /Not ready, starting/ })
+  health.ready()
+  t.match(await get('/readyz'), { status: 200, json: { status: 'ready' } })
+  health.draining()
+  t.match(await get('/readyz'), { status: 503, json: { detail: /draining/ } })
+  t.equal((await get('/livez')).status, 200)
+  health.ready()
+  t.equal((await get('/readyz')).status, 503, 'a draining process is never ready again')
+})
+
+t.test('metrics are served in the Prometheus format, state as JSON, neither to be cached', async t => {
+  const { get } = await start(t)
+  const metrics = await get('/metrics')
+  t.match(metrics.type, /^text\/plain; version=0\.0\.4/)
+  t.match(metrics.text, '# TYPE sluice_requests_total counter')
+  t.match(await get('/state'), { status: 200, json: { revision: 'sha256:1' } })
+  t.equal(metrics.headers.get('cache-control'), 'no-store')
+  t.equal((await get('/metrics', { method: 'HEAD' })).status, 200)
+})
+
+t.test('what is not there, not allowed or too much is said as problem+json', async t => {
+  const { get } = await start(t)
+  for (const [path, init, status] of [
+    ['/nothing', {}, 404],
+    ['/', {}, 404],
+    ['/state?x=1', { method: 'POST', body: '{}' }, 405],
+    ['/livez', { method: 'DELETE' }, 405],
+    [
+      '/state',
+      { method: 'POST', body: 'x'.repeat(5000), headers: { 'content-type': 'application/json' } },
+      [405, 413],
+    ],
+    ['/%zz', {}, [400, 404]],
+  ] as const) {
+    const answer = await get(path, init)
+    t.ok([status].flat().includes(answer.status as never), `${path}: ${answer.status}`)
+    t.match(answer.type, 'application/problem+json', path)
+    t.match(answer.json, { type: 'about:blank', status: answer.status, title: String, detail: String })
+  }
+  t.equal((await get('/readyz', { method: 'PUT' })).headers.get('allow'), 'GET, HEAD')
+})
+
+t.test('a failure inside is answered without its details, which the log has', async t => {
+  const state = () => {
+    throw new Error('canary')
+  }
+  const { get, errors } = await start(t, { state })
+  const answer = await get('/state')
+  t.equal(answer.status, 500)
+  t.notMatch(answer.text, 'canary')
+  t.match(errors, [{ err: { message: 'canary' } }])
+})
+
+t.test('closing ends connections that are kept open', async t => {
+  const { admin, get } = await start(t)
+  const idle = connect(admin.port, admin.host)
+  t.teardown(() => idle.destroy())
+  await new Promise(resolve => idle.once('connect', resolve))
+  const ended = new Promise(resolve => idle.once('close', resolve))
+  await get('/livez')
+  const start_ = performance.now()
+  await admin.close()
+  await ended
+  t.ok(performance.now() - start_ < 2000)
+})
+
+t.test('a taken port is an error at the start', async t => {
+  const { admin } = await start(t)
+  await t.rejects(start(t, { port: admin.port }), { code: 'EADDRINUSE' })
+})

@@ -1,0 +1,85 @@
+/** Finished requests for observers to watch. */
+import type { Facts, Finished, Outcome, Reading, Rule, Verdict } from '../../../gateway/types.js'
+
+export function rule(changes: Partial<Rule> = {}): Rule {
+  return {
+    id: 'catch-all',
+    kind: 'project-limits',
+    mode: 'enforce',
+    key: ['project'],
+    missing: 'skip',
+    onStoreError: 'local',
+    config: {},
+    source: { file: 'config/policies/project-limits.yaml', line: 20 },
+    ...changes,
+  }
+}
+
+export function reading(changes: Partial<Reading> = {}): Reading {
+  return {
+    policy: 'catch-all.burst',
+    quota: 10,
+    windowMs: 1000,
+    used: 1,
+    left: 9,
+    resetMs: 250.4,
+    violated: false,
+    ...changes,
+  }
+}
+
+export function outcome(changes: Partial<Outcome> = {}): Outcome {
+  return {
+    rule: rule(),
+    route: '*',
+    key: 'sluice:{acme}:e:catch-all',
+    result: 'allowed',
+    store: 'memory',
+    readings: [reading()],
+    ...changes,
+  }
+}
+
+export function finished({
+  facts,
+  outcomes = [outcome()],
+  reportOnly = [],
+  ...changes
+}: Partial<Finished> & { outcomes?: Outcome[]; reportOnly?: Outcome[] } = {}): Finished {
+  const verdict: Verdict = {
+    allowed: outcomes.every(({ result }) => result === 'allowed'),
+    outcomes,
+    reportOnly,
+    holdsSlot: false,
+    release: () => {},
+  }
+  return {
+    facts: factsOf(facts),
+    project: { id: 'acme', plan: 'growth', environment: 'production' },
+    upstream: 'identity',
+    verdict,
+    revision: 'sha256:1234',
+    status: verdict.allowed ? 200 : 429,
+    source: verdict.allowed ? 'upstream' : 'gateway',
+    startedAt: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
+    durationMs: 12,
+    limiterUs: 40,
+    ...changes,
+  }
+}
+
+function factsOf(changes: Partial<Facts> = {}): Facts {
+  return {
+    id: 'request-1',
+    method: 'GET',
+    path: '/sessions/whoami',
+    query: '?token=canary-query',
+    host: 'acme.localhost',
+    client: '203.0.113.77',
+    network: '203.0.113.77',
+    trusted: false,
+    authenticated: false,
+    header: () => 'canary-header',
+    ...changes,
+  }
+}
