@@ -1,6 +1,6 @@
 /** The shapes of gateway.yaml and projects.yaml: one source of types, validation and editor help (design section 8). */
 import { type Static, type TSchema, Type } from 'typebox'
-import { Duration } from './duration.js'
+import { Duration, parseDuration } from './duration.js'
 import {
   ENVIRONMENTS,
   Name,
@@ -216,13 +216,27 @@ function identifierEntry(schemas: PluginSchemas['identify']) {
   return Type.Unsafe<IdentifierEntry>({
     type: ['string', 'object'],
     expected: 'the name of a plugin, or a map with "plugin" and its settings',
-    shorthand: { key: 'plugin', words: names },
+    shorthand: Object.fromEntries(names.map(name => [name, { plugin: name, ...defaultsOf(schemas[name]) }])),
     ...when(
       { type: 'string' },
       { enum: names },
       { required: ['plugin'], properties: { plugin: { enum: names } }, allOf: whole },
     ),
   })
+}
+
+/** What a plugin's settings are when nothing is written. */
+function defaultsOf(schema: TSchema | undefined): Record<string, unknown> {
+  const properties = (
+    schema as { properties?: Record<string, { default?: unknown; duration?: object }> } | undefined
+  )?.properties
+  const written = Object.entries(properties ?? {}).filter(([, property]) => property.default !== undefined)
+  return Object.fromEntries(
+    written.map(([key, { default: value, duration }]) => [
+      key,
+      duration ? parseDuration(String(value)) : value,
+    ]),
+  )
 }
 
 const ProjectEntry = Strict({

@@ -7,14 +7,12 @@ import { isCidr, isHttpOrigin, isRedisUrl } from './formats.js'
 import type { Fault, Path } from './problem.js'
 import { faultOf } from './sentences.js'
 
-interface Shorthand {
-  readonly key: string
-  readonly words: readonly string[]
-}
+/** A word, and the map it is short for. */
+type Shorthand = Readonly<Record<string, object>>
 
 /**
  * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, a plugin's
- * bare name becomes `{ plugin: name }`. `isSecret` says which values a message must not quote.
+ * bare name becomes the map it is short for. `isSecret` says which values a message must not quote.
  */
 export type Validator = (data: unknown, isSecret: (path: Path) => boolean) => Fault[]
 
@@ -60,7 +58,7 @@ function createAjv(): Ajv {
     type: 'string',
     modifying: true,
     validate: (shorthand: Shorthand, text: string, _schema?: object, context?: DataValidationCxt) => {
-      if (shorthand.words.includes(text)) replaceValue(context, { [shorthand.key]: text })
+      if (Object.hasOwn(shorthand, text)) replaceValue(context, { ...shorthand[text] })
       return true
     },
   })

@@ -43,6 +43,8 @@ export interface Gateway {
 
 /** How long a request's body is waited for when an enforced rule's key stands in it. */
 const PEEK_MS = 5000
+/** How long a start waits for Redis before it goes on without. */
+const REDIS_PATIENCE_MS = 1000
 
 /** Starts listening; the counter store may be away, the addresses may not be taken. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -50,18 +52,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const settings = config.gateway
   const metrics = new Metrics()
   const health = new Health()
-  const store = openStore(options, metrics)
+  const store = await openStore(options, metrics)
   const upstreams = openUpstreams(options)
   const snapshot = compiled.snapshot(upstreams)
   const observers: Observer[] = [metrics.observer(), decisionLog(settings.log.decisions, options.secret, log)]
   metrics.policyLoaded(compiled.revision)
 
-  const pipeline = createPipeline(roomsOf(options, store, snapshot, observers))
+  const pipeline = createPipeline(roomsOf(options, store, snapshot, observers, metrics))
   const listener = createListener(pipeline)
   const admin = await startAdmin({
     ...settings.admin,
     health,
     metrics,
+    log,
     state: () => ({
       revision: compiled.revision,
       policies: config.policies.map(({ file, kind }) => ({ file, kind })),
@@ -89,12 +92,13 @@ function roomsOf(
   store: CounterStore,
   snapshot: Snapshot,
   observers: readonly Observer[],
+  metrics: Metrics,
 ): Rooms {
   const settings = config.gateway
   const limiters = new Map(
     limitPlugins.map(plugin => [plugin.name, plugin.create({ log, projects: config.projects })]),
   )
-  const decider = new Decider(limiters, store, secret)
+  const decider = new Decider(limiters, store, secret, (rule, change) => metrics.inflight(rule, change))
   const facts: FactsSettings = {
     trusted: new TrustedProxies(settings.trustedProxies),
     fingerprintHeaders: settings.fingerprintHeaders,
@@ -123,12 +127,14 @@ function roomsOf(
 }
 
 /** Redis with this process in its stead, or this process alone. */
-function openStore({ config, log }: GatewayOptions, metrics: Metrics): CounterStore {
+async function openStore({ config, log }: GatewayOptions, metrics: Metrics): Promise<CounterStore> {
   const { redis, store } = config.gateway
   const now = () => performance.now()
   if (redis === '') return new MemoryStore(now)
+  const remote = new RedisStore({ url: redis, log })
+  if (!(await remote.answers(REDIS_PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
   return new ResilientStore({
-    remote: new RedisStore({ url: redis, log }),
+    remote,
     local: new MemoryStore(now, 'local'),
     deadlineMs: store.deadline,
     instances: store.instances,

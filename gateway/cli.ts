@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { type Config, loadConfig } from '../config/load.js'
 import { formatProblem, type Problem } from '../config/problem.js'
 import { startGateway } from './build.js'
-import { createLog } from './observe/log.js'
+import { createLog, isLogLevel, LOG_LEVELS } from './observe/log.js'
 import { pluginSchemas } from './plugins.js'
 import { hashSecret } from './secret.js'
 import { type Compiled, compile } from './snapshot.js'
@@ -76,7 +76,10 @@ function readArguments(): { command: string; configPath: string } {
 async function serve(configPath: string): Promise<void> {
   refuseInsecureParser()
   const pretty = process.stdout.isTTY === true
-  const log = createLog({ level: process.env.LOG_LEVEL || 'info', pretty })
+  const level = process.env.LOG_LEVEL || 'info'
+  if (!isLogLevel(level))
+    throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
+  const log = createLog({ level, pretty })
   const { config, compiled } = loadOrFail(configPath, log)
   const services = await startServices(config, log)
   const embedded = new Map([...services].map(([name, service]) => [name, service.url]))

@@ -52,16 +52,11 @@ export type LimitPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'limit'
   create(tools: Tools): Limiter<Static<S>>
 }
-export type ObservePlugin<S extends TSchema = TSchema> = Base<S> & {
-  readonly kind: 'observe'
-  create(config: Static<S>, tools: Tools): Observer
-}
-export type Plugin = IdentifyPlugin | LimitPlugin | ObservePlugin
+export type Plugin = IdentifyPlugin | LimitPlugin
 
 /** Returns its argument; exists so that TypeScript infers `config` from `schema`. `create` must do no traffic. */
 export function definePlugin<S extends TSchema>(plugin: IdentifyPlugin<S>): IdentifyPlugin<S>
 export function definePlugin<S extends TSchema>(plugin: LimitPlugin<S>): LimitPlugin<S>
-export function definePlugin<S extends TSchema>(plugin: ObservePlugin<S>): ObservePlugin<S>
 export function definePlugin(plugin: Plugin): Plugin {
   return plugin
 }

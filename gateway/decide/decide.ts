@@ -26,12 +26,22 @@ export class Decider {
   readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
   readonly #store: CounterStore
   readonly #secret: Buffer
+  readonly #onSlots: (rule: string, change: number) => void
 
-  /** `secret` keys the hashes that stand for e-mail addresses. */
-  constructor(limiters: ReadonlyMap<string, Limiter<unknown>>, store: CounterStore, secret: Buffer) {
+  /**
+   * @param secret keys the hashes that stand for e-mail addresses
+   * @param onSlots hears of every slot taken and given back
+   */
+  constructor(
+    limiters: ReadonlyMap<string, Limiter<unknown>>,
+    store: CounterStore,
+    secret: Buffer,
+    onSlots: (rule: string, change: number) => void,
+  ) {
     this.#limiters = limiters
     this.#store = store
     this.#secret = secret
+    this.#onSlots = onSlots
   }
 
   /** A promise only when the store is remote: counting in this process costs no extra turn of the event loop. */
@@ -49,11 +59,11 @@ export class Decider {
     const deniedByEnforced = denied.some(({ rule }) => rule.mode === 'enforce')
     // A request that is refused already consumes nothing; report-only rules still see it.
     const asked = deniedByEnforced ? questions.filter(isReportOnly) : questions
-    if (asked.length === 0) return verdictOf([], denied)
+    if (asked.length === 0) return this.#verdict([], denied)
     const answers = this.#store.take(asksOf(asked), request.facts.id)
     return answers instanceof Promise
-      ? answers.then(given => verdictOf(zip(asked, given), denied))
-      : verdictOf(zip(asked, answers), denied)
+      ? answers.then(given => this.#verdict(zip(asked, given), denied))
+      : this.#verdict(zip(asked, answers), denied)
   }
 
   #key({ rule, route }: Matched, { facts, project, bodyPrefix }: DecideRequest): string | undefined {
@@ -67,6 +77,25 @@ export class Decider {
     const limiter = this.#limiters.get(rule.kind)
     if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
     return limiter.demand({ rule, key })
+  }
+
+  #verdict(answered: readonly Answered[], denied: readonly Outcome[]): Verdict {
+    const all = answered.map(([question, answer]) => outcomeOf(question, answer)).concat(denied)
+    const outcomes = all.filter(({ rule }) => rule.mode === 'enforce')
+    const held = answered.filter(([, answer]) => answer.release !== undefined)
+    for (const [{ matched }] of held) this.#onSlots(matched.rule.id, 1)
+    return {
+      allowed: outcomes.every(({ result }) => result === 'allowed'),
+      outcomes,
+      reportOnly: all.filter(({ rule }) => rule.mode === 'report-only'),
+      holdsSlot: held.some(([question]) => !isReportOnly(question)),
+      release: () => {
+        for (const [{ matched }, answer] of held.splice(0)) {
+          answer.release?.()
+          this.#onSlots(matched.rule.id, -1)
+        }
+      },
+    }
   }
 }
 
@@ -88,22 +117,6 @@ function asksOf(questions: readonly Question[]): Ask[] {
 
 function zip(questions: readonly Question[], answers: readonly Answer[]): Answered[] {
   return questions.map((question, i) => [question, answers[i] as Answer])
-}
-
-function verdictOf(answered: readonly Answered[], denied: readonly Outcome[]): Verdict {
-  const all = answered.map(([question, answer]) => outcomeOf(question, answer)).concat(denied)
-  const outcomes = all.filter(({ rule }) => rule.mode === 'enforce')
-  const reportOnly = all.filter(({ rule }) => rule.mode === 'report-only')
-  const held = answered.filter(([, answer]) => answer.release !== undefined)
-  return {
-    allowed: outcomes.every(({ result }) => result === 'allowed'),
-    outcomes,
-    reportOnly,
-    holdsSlot: held.some(([question]) => !isReportOnly(question)),
-    release: () => {
-      for (const [, answer] of held) answer.release?.()
-    },
-  }
 }
 
 /** Within a refused group a rule that is not violated itself counts as allowed: it was not the reason. */

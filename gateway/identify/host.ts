@@ -7,7 +7,9 @@ export const host = definePlugin({
   kind: 'identify',
   schema: Type.Object({}),
   create: (_config, { projects }) => {
-    const byHost = new Map(projects.flatMap(project => project.hosts.map(name => [name.toLowerCase(), project])))
+    const byHost = new Map(
+      projects.flatMap(project => project.hosts.map(name => [name.toLowerCase(), project])),
+    )
     return { identify: facts => byHost.get(facts.host) }
   },
 })

@@ -12,7 +12,7 @@
 -- Atomic because a check and its charge must not be parted: parallel requests would pass together.
 
 local PARTS = 50
-local EXACT_UP_TO = 64
+local MOST_TIMES = 64
 local TEST_TTL_MS = 600000
 
 local now = tonumber(ARGV[1])
@@ -49,19 +49,33 @@ local function read_windows(key, windows)
   return state
 end
 
-local function spend(state, window)
-  local at = now
-  if window.quota > EXACT_UP_TO then
-    local part = window.length / PARTS
-    at = (math.floor(now / part) + 1) * part
+-- Joins the tokens of each part at the part's end.
+local function round_up(spent, part)
+  local rounded = {}
+  for j = 1, #spent, 2 do
+    local at = math.ceil(spent[j] / part) * part
+    local last = #rounded - 1
+    if last > 0 and rounded[last] == at then
+      rounded[last + 1] = rounded[last + 1] + spent[j + 1]
+    else
+      rounded[last + 2] = at
+      rounded[last + 3] = spent[j + 1]
+    end
   end
+  return rounded
+end
+
+local function spend(state, window)
   local spent = state.spent
   local last = #spent - 1
-  if last > 0 and spent[last] >= at then
+  if last > 0 and spent[last] >= now then
     spent[last + 1] = spent[last + 1] + 1
   else
-    spent[#spent + 1] = at
-    spent[#spent + 1] = 1
+    spent[last + 2] = now
+    spent[last + 3] = 1
+  end
+  if #spent > 2 * MOST_TIMES then
+    state.spent = round_up(spent, window.length / PARTS)
   end
   state.used = state.used + 1
 end

@@ -87,7 +87,7 @@ export class MemoryStore implements CounterStore {
     const counts = demand.windows.map((window, i): Count => {
       const spent = (state as Windows)[i] as slidingWindow.Spent
       const violated = !granted && slidingWindow.used(spent) >= window.quota
-      if (granted) slidingWindow.spend(spent, window, now)
+      if (granted) slidingWindow.spend(spent, window.ms, now)
       const used = slidingWindow.used(spent)
       return counted(window.quota, used, violated, slidingWindow.resetMs(spent, window, now))
     })

@@ -1,5 +1,6 @@
 /** Counters in Redis: one script call per request. The home file of ioredis. */
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis, type Result } from 'ioredis'
 import type { Log } from '../../types.js'
 import { type Answer, type Ask, type Count, counted, type RemoteStore, SLOT_RETRY_MS } from './store.js'
@@ -21,6 +22,7 @@ interface Hold {
 
 const RENEWAL_TICK_MS = 250
 const PING_PATIENCE_MS = 1000
+const CONNECT_TICK_MS = 10
 
 export interface RedisStoreOptions {
   readonly url: string
@@ -59,6 +61,20 @@ export class RedisStore implements RemoteStore {
     } finally {
       clearTimeout(timer)
     }
+  }
+
+  /** Whether Redis answers within `patienceMs`: at the start a connection needs its moment. */
+  async answers(patienceMs: number): Promise<boolean> {
+    const until = performance.now() + patienceMs
+    while (performance.now() < until) {
+      const isThere = await this.ping().then(
+        () => true,
+        () => false,
+      )
+      if (isThere) return true
+      await sleep(CONNECT_TICK_MS)
+    }
+    return false
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@
  * Two properties, tested in virtual time: no interval of the window's length ever admits more than the quota (P1), and
  * even pacing at 95 % of the quota is never refused while a greedy client gets at least 95 % of it (P2; design section 5).
  *
- * Exact times are kept while the quota is small. Above that, times are rounded up to one of PARTS parts of the window:
+ * Times are exact while they are few. When they become many, they are rounded up to one of PARTS parts of the window:
  * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small whatever the quota.
  * `lua/take.lua` says the same in Redis; both run the same test suite.
  */
@@ -14,7 +14,8 @@ import type { Window } from '../../types.js'
 export type Spent = number[]
 
 const PARTS = 50
-const EXACT_UP_TO = 64
+/** More than PARTS, and enough for P2: a quota up to this is never rounded, a larger one gives way for a part. */
+const MOST_TIMES = 64
 
 /** Forgets what has left the window that ends at `now`. */
 export function forget(spent: Spent, windowMs: number, now: number): void {
@@ -31,13 +32,29 @@ export function used(spent: Spent): number {
 }
 
 /** Spends one token at `now`. */
-export function spend(spent: Spent, window: Window, now: number): void {
-  const part = window.ms / PARTS
-  const at = window.quota <= EXACT_UP_TO ? now : (Math.floor(now / part) + 1) * part
+export function spend(spent: Spent, windowMs: number, now: number): void {
   const last = spent.length - 2
   // A later time is the careful side, so a token may always join the last one.
-  if (last >= 0 && (spent[last] as number) >= at) spent[last + 1] = (spent[last + 1] as number) + 1
-  else spent.push(at, 1)
+  if (last >= 0 && (spent[last] as number) >= now) spent[last + 1] = (spent[last + 1] as number) + 1
+  else spent.push(now, 1)
+  if (spent.length > 2 * MOST_TIMES) roundUp(spent, windowMs / PARTS)
+}
+
+/** Joins the tokens of each part at the part's end. */
+function roundUp(spent: Spent, part: number): void {
+  let kept = -2
+  for (let i = 0; i < spent.length; i += 2) {
+    const end = Math.ceil((spent[i] as number) / part) * part
+    const count = spent[i + 1] as number
+    if (kept >= 0 && spent[kept] === end) {
+      spent[kept + 1] = (spent[kept + 1] as number) + count
+    } else {
+      kept += 2
+      spent[kept] = end
+      spent[kept + 1] = count
+    }
+  }
+  spent.length = kept + 2
 }
 
 /**

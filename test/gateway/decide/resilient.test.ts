@@ -31,7 +31,7 @@ async function bench(t: Test, instances = 1) {
     await store.close()
     await redis.stop()
   })
-  await waitUntil('Redis answers', () => remote.ping().then(() => true))
+  await remote.answers(5000)
   const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, 'holder')
   return { redis, store, ask, changes, failures: () => failures }
 }
@@ -151,7 +151,7 @@ t.test('slots are renewed while held, and a dead holder’s slot comes back with
     onStoreError: 'closed',
   }
   const holder = new RedisStore({ url: here.redis.url, log: quiet })
-  await waitUntil('Redis answers', () => holder.ping().then(() => true))
+  await holder.answers(5000)
   t.match(await holder.take([slot], 'first'), [{ granted: true }])
   await new Promise(resolve => setTimeout(resolve, 2500))
   t.match(await here.ask(slot), [{ granted: false }], 'held past its TTL because it was renewed')

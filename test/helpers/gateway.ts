@@ -1,0 +1,85 @@
+/** A whole gateway in the test's own process, on a configuration written for the test. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { loadConfig } from '../../config/load.js'
+import { formatProblem } from '../../config/problem.js'
+import { startGateway } from '../../gateway/build.js'
+import { pluginSchemas } from '../../gateway/plugins.js'
+import { compile } from '../../gateway/snapshot.js'
+import type { Log } from '../../gateway/types.js'
+
+export interface TestGatewayOptions {
+  /** Where requests go. */
+  readonly upstream: string
+  /** Lines of gateway.yaml beside the address, upstream and route. */
+  readonly settings?: string
+  readonly projects?: string
+  /** Policy files by name. */
+  readonly policies?: Readonly<Record<string, string>>
+}
+
+export interface TestGateway {
+  readonly url: string
+  readonly adminUrl: string
+  /** Every line of the log: its fields, and the message as `msg`. */
+  readonly lines: Record<string, unknown>[]
+  drain(): Promise<void>
+}
+
+const PROJECTS = `version: 1
+projects:
+  - { id: dev, plan: developer, environment: development, hosts: [dev.localhost] }
+  - { id: acme, plan: growth, environment: production, hosts: [acme.localhost] }
+`
+
+/** Starts a gateway on free ports; it is drained when the test ends. */
+export async function testGateway(t: Test, options: TestGatewayOptions): Promise<TestGateway> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'policies'))
+  writeFileSync(join(folder, 'gateway.yaml'), gatewayYaml(options))
+  writeFileSync(join(folder, 'projects.yaml'), options.projects ?? PROJECTS)
+  for (const [name, text] of Object.entries(options.policies ?? {})) {
+    writeFileSync(join(folder, 'policies', name), text)
+  }
+  const lines: Record<string, unknown>[] = []
+  const log = recordingLog(lines)
+  const loaded = loadConfig(folder, { env: {}, plugins: pluginSchemas })
+  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
+  const compiled = compile(loaded.config, log)
+  if ('problems' in compiled) throw new Error(compiled.problems.map(formatProblem).join('\n'))
+  const gateway = await startGateway({
+    config: loaded.config,
+    ...compiled,
+    embedded: new Map(),
+    secret: Buffer.from('test'),
+    log,
+  })
+  let drained: Promise<void> | undefined
+  const drain = () => {
+    drained ??= gateway.drain()
+    return drained
+  }
+  t.teardown(drain)
+  return { url: gateway.url, adminUrl: gateway.adminUrl, lines, drain }
+}
+
+function gatewayYaml({ upstream, settings = '' }: TestGatewayOptions): string {
+  return `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+upstreams: { app: { url: "${upstream}", timeouts: { connect: 1s, head: 2s, idle: 2s } } }
+routes: [{ path: /**, upstream: app }]
+drain: 100ms
+${settings}
+`
+}
+
+function recordingLog(lines: Record<string, unknown>[]): Log {
+  const write = (level: string) => (fields: object, msg: string) => {
+    lines.push({ level, msg, ...fields })
+  }
+  return { debug() {}, info: write('info'), warn: write('warn'), error: write('error') }
+}

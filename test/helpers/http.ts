@@ -1,0 +1,43 @@
+/** A plain HTTP client and server for tests that ask what a user would see. */
+import { once } from 'node:events'
+import { type Agent, createServer, type IncomingHttpHeaders, type RequestListener, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+
+export interface Sent {
+  readonly method?: string
+  readonly headers?: Record<string, string>
+  readonly body?: string
+  readonly agent?: Agent
+  readonly signal?: AbortSignal
+}
+
+export interface Received {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  json<T = Record<string, unknown>>(): T
+}
+
+/** Sends one request; `headers.host` chooses the project. Rejects when the connection ends before the answer does. */
+export async function send(url: string, { body, ...options }: Sent = {}): Promise<Received> {
+  const sent = request(url, options)
+  sent.end(body)
+  const [answer] = await once(sent, 'response')
+  const chunks: Buffer[] = []
+  for await (const chunk of answer) chunks.push(chunk)
+  const text = Buffer.concat(chunks).toString()
+  return { status: answer.statusCode, headers: answer.headers, body: text, json: () => JSON.parse(text) }
+}
+
+/** Starts an upstream on a free port, and closes it when the test ends. */
+export async function startApp(t: Test, handler: RequestListener): Promise<string> {
+  const server = createServer(handler)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
