@@ -35,8 +35,11 @@ export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): 
         message: unknownKey(key, Object.keys(schema.properties ?? {})),
       }
     }
-    case 'required':
-      return { path, message: schema.whyRequired ?? `The key "${params.missingProperty}" is missing.` }
+    case 'required': {
+      const missing = String(params.missingProperty)
+      if (isMisspelt(missing, error.data, schema)) return undefined
+      return { path, message: schema.whyRequired ?? `The key "${missing}" is missing.` }
+    }
     case 'propertyNames': {
       const names = schema as { readonly propertyNames?: Described }
       const key = String(params.propertyName)
@@ -67,6 +70,12 @@ function pathOf(error: ErrorObject): Path {
     .split('/')
     .slice(1)
     .map(part => (/^[0-9]+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
+}
+
+/** True when an unknown key of `data` is told of with this one as what was meant. */
+function isMisspelt(missing: string, data: unknown, { properties = {} }: Described): boolean {
+  const known = Object.keys(properties)
+  return Object.keys(data as object).some(key => !known.includes(key) && nearest(key, known) === missing)
 }
 
 function unknownKey(key: string, known: readonly string[]): string {
