@@ -200,7 +200,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   private onClientClose(): void {
-    if (this.ended || this.exchange.res.writableFinished) return
+    if (this.ended) return
     this.clientLeft = true
     const sent = this.upload === undefined || this.upload.complete
     if (this.exchange.keepUpstream && sent && this.abort !== undefined) this.resume?.()

@@ -38,7 +38,7 @@ export interface Gateway {
 /** Starts a gateway to `url`; it is torn down with the test. */
 export async function startGateway(t: Test, options: Options): Promise<Gateway> {
   const { url, answerFields = [], keepUpstream = false } = options
-  const timeouts = { connectMs: 1000, headMs: options.headMs ?? 5000, idleMs: options.idleMs ?? 5000 }
+  const timeouts = { connectMs: 1000, headMs: options.headMs ?? 30_000, idleMs: options.idleMs ?? 30_000 }
   const upstream = { name: 'upstream', url, timeouts, fingerprintHeaders }
   const http = createHttpTransport(upstream)
   const upgrades = createUpgradeTransport(upstream)
