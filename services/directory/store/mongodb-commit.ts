@@ -3,91 +3,97 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Change, Head, Write } from './contract.js'
 import {
   type Collections,
-  type DirectoryDocument,
+  type CommitDocument,
+  insertIfNew,
   insertNew,
   type JournalItem,
   type ResourceDocument,
 } from './mongodb-connection.js'
 
-/** Journal text kept in the directory's document, and in each further part: well under the 16 MB of a document. */
+/** Journal text kept in the commit's document, and in each further part: well under the 16 MB of a document. */
 const partBytes = 4 * 1024 * 1024
 /** A change that another process committed this long ago without finishing it is finished here. */
 const takeoverMs = 10_000
 
 /**
- * Changes without multi-document transactions. A change is committed by one write: the directory's document moves from
- * `version` to `version + 1` and takes the whole change, events included, into `commit`. Only then is it spread over the
- * collections, and `commit` emptied. Whoever finds a `commit` left behind by a crash spreads it again: each step may be
- * repeated, and steps carry the version so that a late repeat cannot undo a newer change.
+ * Changes without multi-document transactions. A change is committed by inserting one document, events and all, under a key
+ * of directory and version: of several changes computed from one head only one can be inserted (an insert is atomic on every
+ * server; a conditional update is not on FerretDB). Only then is it spread over the collections, and its document emptied.
+ * Whoever finds a pending one left behind by a crash spreads it again: each step may be repeated, and steps carry the
+ * version so that a late repeat cannot undo a newer change.
  */
 export function createCommitter(collections: Collections) {
-  const { directories, resources, memberships, outbox, parts } = collections
+  const { journals, commits, resources, memberships, outbox, parts } = collections
 
-  async function commit(directoryId: string, head: Head, change: Change): Promise<boolean> {
+  async function commit(directory: string, head: Head, change: Change): Promise<boolean> {
     const id = randomUUID()
-    const [first = '[]', ...more] = splitJournal(change)
-    await insertNew(
-      parts,
-      more.map((body, index) => ({ _id: `${id}/${String(index).padStart(6, '0')}`, commit: id, body })),
-    )
+    const [body = '[]', ...more] = splitJournal(change)
+    const part = (text: string, index: number) => ({ _id: `${id}/${padded(index)}`, commit: id, body: text })
+    await insertNew(parts, more.map(part))
+    const version = head.version + 1
     const sequence = head.sequence + change.events.length
-    const record = { id, parts: more.length, body: first, at: Date.now() }
-    const { modifiedCount } = await directories.updateOne(
-      { _id: directoryId, version: head.version, commit: null },
-      { $set: { version: head.version + 1, sequence, commit: record } },
-    )
-    if (modifiedCount === 0) {
+    const pending = { id, parts: more.length, body, at: Date.now() }
+    const document = { _id: keyOf(directory, version), directory, version, sequence, pending }
+    if (!(await insertIfNew(commits, document))) {
       if (more.length > 0) await parts.deleteMany({ commit: id })
       return false
     }
-    await spread(directoryId, head.version + 1, record, [first, ...more])
+    await spread(document, [body, ...more])
     return true
   }
 
-  async function head(directoryId: string): Promise<Head | undefined> {
+  async function head(directory: string): Promise<Head | undefined> {
     for (;;) {
-      const document = await directories.findOne({ _id: directoryId })
-      if (!document) return undefined
-      if (!document.commit) return { version: document.version, sequence: document.sequence }
-      if (Date.now() - document.commit.at >= takeoverMs) await finish(document)
+      const journal = await journals.findOne({ _id: directory })
+      if (!journal) return undefined
+      let { version, sequence } = journal
+      let next = await commits.findOne({ _id: keyOf(directory, version + 1) })
+      while (next && !next.pending) {
+        version = next.version
+        sequence = next.sequence
+        next = await commits.findOne({ _id: keyOf(directory, version + 1) })
+      }
+      if (!next) return { version, sequence }
+      if (Date.now() - (next.pending?.at ?? 0) >= takeoverMs) await finish(next)
       else await wait(20)
     }
   }
 
   /** Finishes a change whose process is gone. */
-  async function finish({ _id, version, commit: record }: DirectoryDocument): Promise<void> {
-    if (!record) return
-    const more = await parts.find({ commit: record.id }).sort({ _id: 1 }).toArray()
+  async function finish(document: CommitDocument): Promise<void> {
+    const { pending } = document
+    if (!pending) return
+    const more = await parts.find({ commit: pending.id }).sort({ _id: 1 }).toArray()
     // Fewer parts than committed: another process has finished this change meanwhile.
-    if (more.length === record.parts) {
-      await spread(_id, version, record, [record.body, ...more.map(part => part.body)])
+    if (more.length === pending.parts) {
+      await spread({ ...document, pending }, [pending.body, ...more.map(part => part.body)])
+    }
+  }
+
+  async function finishAbandoned(): Promise<void> {
+    for (const document of await commits.find({ 'pending.at': { $lt: Date.now() - takeoverMs } }).toArray()) {
+      await finish(document)
     }
   }
 
   async function spread(
-    directoryId: string,
-    version: number,
-    record: NonNullable<DirectoryDocument['commit']>,
+    document: CommitDocument & Required<Pick<CommitDocument, 'pending'>>,
     texts: string[],
   ): Promise<void> {
+    const { _id, directory, version, sequence, pending } = document
     const events = []
     for (const text of texts) {
       for (const item of JSON.parse(text) as JournalItem[]) {
         if (item.kind === 'event') {
           const { sequence, id, body } = item.event
-          events.push({
-            _id: eventKey(directoryId, sequence),
-            directory: directoryId,
-            sequence,
-            event: id,
-            body,
-          })
-        } else await write(directoryId, version, item)
+          events.push({ _id: keyOf(directory, sequence), directory, sequence, event: id, body })
+        } else await write(directory, version, item)
       }
     }
     await insertNew(outbox, events)
-    await directories.updateOne({ _id: directoryId, 'commit.id': record.id }, { $set: { commit: null } })
-    if (record.parts > 0) await parts.deleteMany({ commit: record.id })
+    await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
+    await commits.updateOne({ _id }, { $set: { deletedAt: new Date() }, $unset: { pending: '' } })
+    if (pending.parts > 0) await parts.deleteMany({ commit: pending.id })
   }
 
   async function write(directory: string, version: number, step: Write): Promise<void> {
@@ -125,14 +131,14 @@ export function createCommitter(collections: Collections) {
     }
   }
 
-  return { commit, head }
+  return { commit, head, finishAbandoned }
 }
 
-export const eventKey = (directoryId: string, sequence: number): string =>
-  `${directoryId}/${String(sequence).padStart(16, '0')}`
+const padded = (number: number): string => String(number).padStart(16, '0')
+const keyOf = (directory: string, number: number): string => `${directory}/${padded(number)}`
 
-/** Splits a list into pieces of at most `size`. */
-export function chunks<T>(list: readonly T[], size: number): T[][] {
+/** A list in pieces of at most `size`. */
+function chunks<T>(list: readonly T[], size: number): T[][] {
   const pieces: T[][] = []
   for (let start = 0; start < list.length; start += size) pieces.push(list.slice(start, start + size))
   return pieces

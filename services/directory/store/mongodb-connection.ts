@@ -3,26 +3,46 @@ import {
   type Db,
   MongoBulkWriteError,
   MongoClient,
+  MongoServerError,
   type OptionalUnlessRequiredId,
 } from 'mongodb'
 import type { Directory, ResourceType } from '../model.js'
 import type { QueuedEvent, Write } from './contract.js'
 
-/** A directory is also its journal: `version` and `commit` make one change at a time durable in one write. */
 export interface DirectoryDocument {
   _id: string
   tenant: string
   product: string
   created: string
   body: Directory
+}
+
+/** How far a directory's changes are spread; may lag behind the commits (see mongodb-commit.ts). */
+export interface JournalDocument {
+  _id: string
   version: number
   sequence: number
-  /** The change that is committed but not yet spread over the collections. */
-  commit: { id: string; parts: number; body: string; at: number } | null
+}
+
+/** Written by deliveries only: no document has two kinds of writers. */
+export interface DeliveryDocument {
+  _id: string
   delivered: number
   attempts: number
   due: number
   lease: { owner: string; until: number }
+}
+
+/** One change. `_id` is directory and version, so only one change can ever take a version. */
+export interface CommitDocument {
+  _id: string
+  directory: string
+  version: number
+  /** Of its last event. */
+  sequence: number
+  /** Absent once the change is spread over the collections. */
+  pending?: { id: string; parts: number; body: string; at: number }
+  deletedAt?: Date
 }
 
 /**
@@ -68,10 +88,13 @@ export type JournalItem = Write | { kind: 'event'; event: QueuedEvent }
 
 export interface Collections {
   directories: Collection<DirectoryDocument>
+  journals: Collection<JournalDocument>
+  commits: Collection<CommitDocument>
+  deliveries: Collection<DeliveryDocument>
   resources: Collection<ResourceDocument>
   memberships: Collection<MembershipDocument>
   outbox: Collection<EventDocument>
-  /** What of a change does not fit into the directory's document. */
+  /** What of a change does not fit into its commit document. */
   parts: Collection<PartDocument>
 }
 
@@ -94,6 +117,9 @@ export async function connectMongodb(
 function named(db: Db): Collections {
   return {
     directories: db.collection('directory_connections'),
+    journals: db.collection('directory_journals'),
+    commits: db.collection('directory_commits'),
+    deliveries: db.collection('directory_deliveries'),
     resources: db.collection('directory_resources'),
     memberships: db.collection('directory_memberships'),
     outbox: db.collection('directory_outbox'),
@@ -102,10 +128,11 @@ function named(db: Db): Collections {
 }
 
 async function createIndexes(collections: Collections): Promise<void> {
-  const { directories, resources, memberships, outbox, parts } = collections
+  const { directories, commits, resources, memberships, outbox, parts } = collections
   await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await directories.createIndex({ created: 1, _id: 1 })
-  await directories.createIndex({ 'commit.at': 1 }, { sparse: true })
+  await commits.createIndex({ 'pending.at': 1 }, { sparse: true })
+  await commits.createIndex({ deletedAt: 1 })
   await resources.createIndex({ directory: 1, type: 1, created: 1, _id: 1 })
   await resources.createIndex({ tenant: 1, product: 1, type: 1, created: 1, _id: 1 })
   await resources.createIndex({ directory: 1, type: 1, terms: 1 })
@@ -129,6 +156,20 @@ export async function insertNew<T extends { _id: string }>(
     if (!(error instanceof MongoBulkWriteError)) throw error
     const failures = [error.writeErrors].flat()
     if (failures.some(failure => failure.code !== duplicateKey)) throw error
+  }
+}
+
+/** False when a document with this `_id` exists already. */
+export async function insertIfNew<T extends { _id: string }>(
+  collection: Collection<T>,
+  document: T,
+): Promise<boolean> {
+  try {
+    await collection.insertOne(document as unknown as OptionalUnlessRequiredId<T>)
+    return true
+  } catch (error) {
+    if (error instanceof MongoServerError && error.code === duplicateKey) return false
+    throw error
   }
 }
 

@@ -12,13 +12,14 @@ const tombstoneMs = 60 * 60 * 1000
  */
 export async function openMongodb(url: string): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
-  const { directories, resources, memberships, outbox } = collections
-  const { commit, head } = createCommitter(collections)
+  const { directories, journals, commits, deliveries, resources, memberships, outbox } = collections
+  const { commit, head, finishAbandoned } = createCommitter(collections)
 
   const sweep = async (): Promise<void> => {
     const old = { deletedAt: { $lt: new Date(Date.now() - tombstoneMs) } }
     await resources.deleteMany(old)
     await memberships.deleteMany(old)
+    await commits.deleteMany(old)
   }
   // A sweep that fails is made up for by the next one.
   const sweeper = setInterval(() => void sweep().catch(() => undefined), tombstoneMs).unref()
@@ -28,17 +29,10 @@ export async function openMongodb(url: string): Promise<Store> {
   return {
     async createDirectory(directory) {
       const { id, tenant, product, created } = directory
-      const journal = { version: 0, sequence: 0, commit: null }
-      const delivery = { delivered: 0, attempts: 0, due: 0, lease: { owner: '', until: 0 } }
-      await directories.insertOne({
-        _id: id,
-        tenant,
-        product,
-        created,
-        body: directory,
-        ...journal,
-        ...delivery,
-      })
+      await journals.insertOne({ _id: id, version: 0, sequence: 0 })
+      const lease = { owner: '', until: 0 }
+      await deliveries.insertOne({ _id: id, delivered: 0, attempts: 0, due: 0, lease })
+      await directories.insertOne({ _id: id, tenant, product, created, body: directory })
     },
     directory: async id => (await directories.findOne({ _id: id }))?.body,
     directories: async ({ tenant, product }, { offset, limit }) =>
@@ -96,15 +90,12 @@ export async function openMongodb(url: string): Promise<Store> {
       (await memberships.find({ user: userId }).sort({ group: 1 }).toArray()).map(pair => pair.group),
 
     async directoriesWithEvents() {
-      const unfinished = await directories
-        .find({ 'commit.at': { $gt: 0 } }, { projection: { _id: 1 } })
-        .toArray()
-      for (const { _id } of unfinished) await head(_id)
+      await finishAbandoned()
       return outbox.distinct('directory')
     },
     async claimDelivery(directoryId, owner, now, until) {
       const free = { $or: [{ 'lease.owner': owner }, { 'lease.until': { $lte: now } }] }
-      const document = await directories.findOneAndUpdate(
+      const document = await deliveries.findOneAndUpdate(
         { _id: directoryId, ...free },
         { $set: { lease: { owner, until } } },
         { returnDocument: 'after' },
@@ -120,7 +111,7 @@ export async function openMongodb(url: string): Promise<Store> {
       }
     },
     async reportDelivery(directoryId, owner, { delivered, attempts, due, until }) {
-      const { matchedCount } = await directories.updateOne(
+      const { matchedCount } = await deliveries.updateOne(
         { _id: directoryId, 'lease.owner': owner },
         {
           $set: { attempts, due, 'lease.until': until },
