@@ -64,6 +64,8 @@ class Tunnel {
       headers: { value: this.requestHeaders() },
     })
     proxy.ws(outgoing, client, head, { ssl: { servername: origin.hostname } }, error => this.onError(error))
+    // The package's own listener would send a refusal with fields that no longer fit its body.
+    this.request?.removeAllListeners('response').on('response', answer => this.onRefusal(answer))
   }
 
   cut(): void {
@@ -89,7 +91,6 @@ class Tunnel {
     this.limit(connectMs, 'upstream-unreachable')
     request.on('socket', socket => socket.once('connect', () => this.limit(headMs, 'upstream-timeout')))
     request.on('upgrade', (answer, upstream) => this.onOpen(answer, upstream as Socket))
-    request.on('response', answer => this.onRefusal(answer))
   }
 
   private limit(ms: number, code: ErrorCode): void {
@@ -118,8 +119,6 @@ class Tunnel {
   private onRefusal(answer: IncomingMessage): void {
     clearTimeout(this.timer)
     this.answered = true
-    // Keeps the package from sending it with fields that no longer fit its body.
-    Object.assign(answer, { upgrade: true })
     const { client } = this
     const status = answer.statusCode as number
     const fields = answerFields(status, answer.rawHeaders, this.exchange.answerFields)
