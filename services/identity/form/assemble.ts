@@ -88,7 +88,7 @@ function buildObject(
     if (value !== undefined) object[name] = value
   }
   if (required) return object
-  return Object.keys(object).length === 0 || onlyUnchecked(field, object) ? undefined : object
+  return isUnused(field, object) ? undefined : object
 }
 
 /** An object that is required all the way up exists, so that what misses is reported at its leaves. */
@@ -103,12 +103,15 @@ function emptyRequired(field: Field, depth = 0): JsonObject | undefined {
 }
 
 /**
- * Checkboxes left alone send `false` even when the person skipped the whole group. Alone they do not bring an
- * optional object to life that would then lack its required fields.
+ * True when nobody filled in an optional object. What blank fields give (null, an empty list) does not bring it to
+ * life; nor do checkboxes, which send `false` when they are left alone, where it would then lack its required fields.
  */
-function onlyUnchecked(field: Field, object: JsonObject): boolean {
+function isUnused(field: Field, object: JsonObject): boolean {
+  const filled = Object.values(object).filter(
+    value => value !== null && !(Array.isArray(value) && value.length === 0),
+  )
   const lacks = [...field.required].some(name => !Object.hasOwn(object, name))
-  return lacks && Object.values(object).every(value => value === false)
+  return filled.every(value => lacks && value === false)
 }
 
 function buildArray(

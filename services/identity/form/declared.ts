@@ -32,18 +32,21 @@ export function keepDeclared(
   problems: Problems,
 ): JsonValue {
   if (Array.isArray(value)) {
+    const items = field?.kind === 'array' ? field : undefined
     if (value.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
     return value.map((item, index) =>
-      keepDeclared(field && itemField(field, index), item, `${path}.${index}`, problems),
+      keepDeclared(items && itemField(items, index), item, `${path}.${index}`, problems),
     )
   }
   if (isJsonObject(value)) {
+    // Where no object belongs, nothing is taken away: the validator refuses it or knows it as a fixed value.
+    const declared = field?.kind === 'object' ? field : undefined
     const copy: JsonObject = {}
     for (const [name, inner] of Object.entries(value)) {
-      const child = field?.children.get(name)
+      const child = declared?.children.get(name)
       // Below an undeclared property the last declared place is named, never a name the client chose.
       if (child) copy[name] = keepDeclared(child, inner, `${path}.${name}`, problems)
-      else if (!field || field.open) copy[name] = keepDeclared(undefined, inner, path, problems)
+      else if (!declared || declared.open) copy[name] = keepDeclared(undefined, inner, path, problems)
     }
     return copy
   }

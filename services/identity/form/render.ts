@@ -17,7 +17,9 @@ function summary(nodes: readonly Node[], errors: readonly FieldError[]): Html {
   const fields = flattened(nodes)
   const known = new Set(fields.map(({ name }) => name))
   const items = [
-    ...errors.filter(({ path }) => !known.has(path)).map(({ message }) => html`<li>${message}</li>\n`),
+    ...errors
+      .filter(({ path }) => !known.has(path))
+      .map(({ path, message }) => html`<li>${path === '' ? '' : `${path}: `}${message}</li>\n`),
     ...fields.flatMap(({ name, label, messages }) =>
       messages.map(
         message => html`<li><a${attributes({ href: `#${idOf(name)}` })}>${label}</a>: ${message}</li>\n`,
@@ -43,8 +45,15 @@ function renderGroup(group: Group): Html {
   const id = idOf(group.name)
   return html`<fieldset${attributes({ id, tabindex: '-1', 'aria-describedby': describedBy(group) })}>
 <legend>${group.label}</legend>
-${notes(group)}${group.nodes.map(renderNode)}
+${notes(group)}${group.nodes.map(renderNode)}${
+  group.type === 'list' && group.nodes.length === 0 ? emptyList(group.name) : undefined
+}
 </fieldset>\n`
+}
+
+/** A list without a row still says that it was shown, so that it comes back empty and not missing. */
+function emptyList(name: string): Html {
+  return html`<input${attributes({ type: 'hidden', name, value: '' })}>`
 }
 
 function renderField(node: Input): Html {

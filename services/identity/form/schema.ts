@@ -59,8 +59,9 @@ class TableBuilder {
     this.#document = document
   }
 
-  /** The field on which all `fragments` hold. `path` only names the place in an error. */
-  field(fragments: readonly Fragment[], path: string): Field {
+  /** The field on which all `given` fragments hold. `path` only names the place in an error. */
+  field(given: readonly Fragment[], path: string): Field {
+    const fragments = given.map(fragment => this.#behindReference(fragment))
     const key = [...new Set(fragments.map(({ schema, role }) => `${role}${this.#number(schema)}`))]
       .sort()
       .join()
@@ -69,12 +70,13 @@ class TableBuilder {
     if (this.#fields.size >= MAX_FIELDS)
       throw new SchemaError(`the schema describes more than ${MAX_FIELDS} fields`)
     const parts = spread(fragments, this.#document.resolve)
-    const types = this.#types(fragments, parts, path)
+    const choices = agreedChoices(fragments, this.#document.resolve)
+    const types = this.#types(fragments, parts, path, choices)
     const field: Draft = {
       kind: types.has('object') ? 'object' : types.has('array') ? 'array' : 'scalar',
       scalars: new Set(SCALARS.filter(type => types.has(type)) as Scalar[]),
       nullable: types.has('null'),
-      choices: undefined,
+      choices,
       display: displayOf(parts),
       children: new Map(),
       required: new Set(),
@@ -86,13 +88,21 @@ class TableBuilder {
     this.#fields.set(key, field)
     if (field.kind === 'object') this.#fillObject(field, parts, path)
     else if (field.kind === 'array') this.#fillArray(field, parts, path)
-    else this.#fillScalar(field, fragments, parts)
+    else this.#fillScalar(field, parts)
     return field
   }
 
-  #types(fragments: readonly Fragment[], parts: readonly Fragment[], path: string): Types {
+  #types(
+    fragments: readonly Fragment[],
+    parts: readonly Fragment[],
+    path: string,
+    choices: Field['choices'],
+  ): Types {
     try {
       const types = agreedTypes(fragments, this.#document.resolve) ?? impliedTypes(parts)
+      // Fixed values are matched by their text, whatever their types.
+      if (choices && !isTyped(parts))
+        return new Set([...types].filter(type => type !== 'object' && type !== 'array'))
       const kinds = (['object', 'array'] as const).filter(type => types.has(type)).length
       if (kinds > 1 || (kinds === 1 && SCALARS.some(type => types.has(type)))) {
         throw new KindConflict('mixes an object or an array with other types')
@@ -154,14 +164,20 @@ class TableBuilder {
     field.items = closed ? undefined : this.field([...every, ...further], `${path}[]`)
   }
 
-  #fillScalar(field: Draft, fragments: readonly Fragment[], parts: readonly Fragment[]): void {
-    field.choices = agreedChoices(fragments, this.#document.resolve)
-    const blank = field.choices?.some(({ value }) => value === null)
-    if (blank) field.nullable = true
-    const typed = parts.some(({ schema }) => Object.hasOwn(schema, 'type'))
+  #fillScalar(field: Draft, parts: readonly Fragment[]): void {
+    if (field.choices?.some(({ value }) => value === null)) field.nullable = true
     const onlyBooleans = field.scalars.size === 1 && field.scalars.has('boolean')
     // Untyped enum and const go by the text of their values; a lone boolean still comes as a checkbox pair.
-    if (field.choices && !typed && !onlyBooleans) field.scalars = new Set()
+    if (field.choices && !isTyped(parts) && !onlyBooleans) field.scalars = new Set()
+  }
+
+  /** A bare reference is what it leads to, so that a recursive schema comes back to the same field. */
+  #behindReference({ schema, role }: Fragment): Fragment {
+    let target: JsonValue = schema
+    while (isJsonObject(target) && typeof target.$ref === 'string' && Object.keys(target).length === 1) {
+      target = this.#document.resolve(target.$ref)
+    }
+    return asFragment(target, role)
   }
 
   #number(schema: JsonObject): number {
@@ -173,6 +189,11 @@ class TableBuilder {
 
 function asFragment(schema: JsonValue | undefined, role: Role): Fragment {
   return { schema: isJsonObject(schema) ? schema : {}, role }
+}
+
+/** True when some fragment declares a type or properties, so that fixed values only narrow it. */
+function isTyped(parts: readonly Fragment[]): boolean {
+  return parts.some(({ schema }) => Object.hasOwn(schema, 'type') || Object.hasOwn(schema, 'properties'))
 }
 
 /** Without a declared type, keywords tell; a schema that says nothing takes text. */

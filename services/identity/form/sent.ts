@@ -69,7 +69,7 @@ function isBlank(sent: Sent): boolean {
 
 function fromValue(field: Field, value: JsonValue): Sent {
   const sent = nothing()
-  if (isFreeObject(field) && isJsonObject(value)) sent.texts.push(JSON.stringify(value))
+  if (field.kind === 'scalar' || isFreeObject(field)) sent.texts.push(scalarText(value))
   else if (isJsonObject(value)) {
     for (const [name, child] of field.children) {
       const inner = own(value, name)
@@ -80,7 +80,7 @@ function fromValue(field: Field, value: JsonValue): Sent {
       const inner = itemField(field, sent.inner.size)
       if (inner) keep(sent, sent.inner.size, fromValue(inner, item))
     }
-  } else sent.texts.push(scalarText(value))
+  }
   return sent
 }
 

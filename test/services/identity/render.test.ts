@@ -1,0 +1,258 @@
+import fc from 'fast-check'
+import t from 'tap'
+import type { FieldError } from '../../../services/identity/form/errors.js'
+import type { JsonObject, JsonValue } from '../../../services/identity/form/json.js'
+import { buildNodes } from '../../../services/identity/form/nodes.js'
+import { readForm } from '../../../services/identity/form/parse.js'
+import { renderForm } from '../../../services/identity/form/render.js'
+import { type Sent, sentDefaults, sentEntries, sentTraits } from '../../../services/identity/form/sent.js'
+import type { CompiledSchema } from '../../../services/identity/index.js'
+import { formData, tag } from './form-data.js'
+import { MULTIPART, multipart, submit, submitEntries, traitsSchema, URL_ENCODED } from './submit.js'
+
+const text = { type: 'string' }
+
+function rendered(
+  schema: CompiledSchema,
+  sent: Sent = sentDefaults(schema.root),
+  errors: readonly FieldError[] = [],
+) {
+  return renderForm('/here', buildNodes(schema, sent, errors), errors).text
+}
+
+/** The form as it is shown again after a submission. */
+async function shownAgain(schema: CompiledSchema, body: string): Promise<string> {
+  const { result, entries } = await readForm(schema, { contentType: URL_ENCODED, body: Buffer.from(body) })
+  return rendered(schema, sentEntries(schema.root, entries), 'errors' in result ? result.errors : [])
+}
+
+t.test('each kind of leaf has its input, with the bounds of the schema', t => {
+  const page = rendered(
+    traitsSchema(
+      {
+        email: { ...text, format: 'email' },
+        site: { ...text, format: 'uri' },
+        phone: { ...text, format: 'tel' },
+        day: { ...text, format: 'date' },
+        moment: { ...text, format: 'date-time' },
+        code: { ...text, minLength: 2, maxLength: 4, pattern: 'a|b' },
+        age: { type: 'integer', exclusiveMinimum: 17.5, maximum: 99.5 },
+        size: { type: 'number', minimum: 0.5 },
+        news: { type: 'boolean' },
+        terms: { const: true },
+        level: { type: 'integer', enum: [1, 2], default: 2 },
+        maybe: { type: ['boolean', 'null'] },
+        free: { type: 'object' },
+      },
+      { required: ['email', 'news', 'terms', 'maybe'] },
+    ),
+  )
+  const cases: [string, Record<string, string | undefined>][] = [
+    ['email', { type: 'email', required: '', autocomplete: 'email' }],
+    ['site', { type: 'url', required: undefined }],
+    ['phone', { type: 'tel' }],
+    ['day', { type: 'date' }],
+    ['moment', { type: 'text' }],
+    ['code', { minlength: '2', maxlength: '8', pattern: '[^]*(?:a|b)[^]*' }],
+    ['age', { type: 'number', step: '1', min: '18', max: '99' }],
+    ['size', { type: 'number', step: 'any', min: '0.5' }],
+    ['news', { type: 'checkbox', value: 'true', required: undefined }],
+    ['terms', { type: 'checkbox', required: '' }],
+    ['maybe', { type: undefined, required: undefined }],
+    ['free', { rows: '4' }],
+  ]
+  for (const [name, expected] of cases) t.match(tag(page, `traits.${name}`), expected, name)
+  t.match(page, /<option value="2" selected="">2<\/option>/)
+  t.match(
+    page,
+    /<input type="hidden" name="traits.news" value="false">\s*<input type="checkbox" id="traits.news"/,
+  )
+  for (const [, id] of page.matchAll(/<label for="([^"]*)"/g))
+    t.ok(page.includes(` id="${id}"`), `label of ${id}`)
+  t.end()
+})
+
+t.test('labels, choices and hints come from the schema, and everything is escaped', t => {
+  const evil = '"><script>alert(1)</script>'
+  const schema = traitsSchema({
+    firstName: { ...text, description: evil },
+    [evil]: { ...text, title: evil, default: evil },
+    pick: { oneOf: [{ const: 'a', title: 'First & best' }, { const: 'b' }] },
+    group: { title: 'The group', type: 'object', properties: { inner: text } },
+  })
+  const page = rendered(schema)
+  t.match(page, />First Name</)
+  t.match(page, /<option value="a">First &amp; best<\/option><option value="b">b<\/option>/)
+  t.match(page, /<fieldset[^>]*>\s*<legend>The group<\/legend>/)
+  t.notMatch(page, '<script')
+  t.end()
+})
+
+t.test('a form with errors keeps what was typed and leads to each field', async t => {
+  const schema = traitsSchema(
+    {
+      age: { title: 'Age', type: 'integer' },
+      name: { ...text, maxLength: 3 },
+      tags: { type: 'array', items: { type: 'integer' } },
+      on: { type: 'boolean' },
+    },
+    {
+      required: ['name', 'email'],
+      allOf: [{ properties: { email: { ...text, format: 'email' } } }],
+    },
+  )
+  const page = await shownAgain(
+    schema,
+    'traits.age=12x&traits.on=false&traits.on=true&traits.tags.4=5&traits.tags.7=x&traits.email=%3Cb%3E',
+  )
+  t.match(tag(page, 'traits.age'), {
+    value: '12x',
+    type: 'text',
+    'aria-invalid': 'true',
+    'aria-describedby': 'traits.age-error',
+  })
+  t.match(page, /role="alert".*<a href="#traits.age">Age<\/a>: This has to be a whole number\./s)
+  t.match(page, /id="traits.age-error">This has to be a whole number\./)
+  t.match(tag(page, 'traits.on'), { checked: '' })
+  t.match(tag(page, 'traits.tags.0'), { value: '5' })
+  t.match(
+    tag(page, 'traits.tags.1'),
+    { value: 'x', 'aria-invalid': 'true' },
+    'rows are numbered as the errors name them',
+  )
+  t.match(tag(page, 'traits.email'), { value: '<b>', 'aria-invalid': 'true' })
+})
+
+t.test('a form may go on without end in the schema, not on the page', async t => {
+  const node = {
+    type: 'object',
+    required: ['name'],
+    properties: {
+      name: text,
+      child: { $ref: '#/definitions/node' },
+      all: { type: 'array', items: { $ref: '#/definitions/node' } },
+    },
+  }
+  const schema = traitsSchema({ root: { $ref: '#/definitions/node' } }, {}, { definitions: { node } })
+  const page = rendered(schema)
+  t.ok(tag(page, 'traits.root.all.0.name'), 'one turn is offered')
+  t.ok(tag(page, 'traits.root.child.name'))
+  t.notOk(tag(page, 'traits.root.child.child.name'))
+  t.same(await submitEntries(schema, formData(page)), {}, 'left blank, nothing is there')
+  const value = {
+    root: {
+      name: 'a',
+      child: { name: 'b', child: { name: 'c', all: [] }, all: [] },
+      all: [{ name: 'd', all: [] }],
+    },
+  }
+  t.same(await submitEntries(schema, formData(rendered(schema, sentTraits(schema.root, value)))), value)
+})
+
+t.test('an untouched form with defaults gives the defaults', async t => {
+  const schema = traitsSchema({
+    flag: { type: 'boolean', default: true },
+    name: { ...text, default: 'x' },
+    deep: { type: 'object', properties: { n: { type: 'integer', default: 0 } } },
+    tags: { type: 'array', items: text, default: ['a', 'b'] },
+  })
+  t.same(await submitEntries(schema, formData(rendered(schema))), {
+    flag: true,
+    name: 'x',
+    deep: { n: 0 },
+    tags: ['a', 'b'],
+  })
+  t.same(await submit(schema, ''), {}, 'defaults are for showing, not for typing')
+})
+
+interface Generated {
+  schema: JsonObject
+  value: JsonValue
+}
+
+/** A property's name: anything a browser can send, but for the dot that separates. */
+const propertyName = fc
+  .oneof(
+    fc.string({ minLength: 1, maxLength: 8 }),
+    fc.constantFrom('constructor', 'toString', 'é ü', '0', 'a"b', '%22', '+'),
+  )
+  .map(name => name.replaceAll('.', '_'))
+  .filter(name => name !== '__proto__')
+const word = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
+  .filter(word => !/[\r\n\0]/.test(word))
+const anyNumber = fc
+  .double({ noNaN: true, noDefaultInfinity: true })
+  .map(number => (number === 0 ? 0 : number))
+
+const leaf = (schema: JsonObject, value: fc.Arbitrary<JsonValue>): fc.Arbitrary<Generated> =>
+  value.map(value => ({ schema, value }))
+
+const scalars = [
+  leaf({ type: 'string' }, word),
+  leaf({ type: 'integer' }, fc.maxSafeInteger()),
+  leaf({ type: 'number' }, anyNumber),
+  leaf({ type: 'boolean' }, fc.boolean()),
+  leaf(
+    { type: ['string', 'boolean'] },
+    fc.oneof(
+      fc.boolean(),
+      word.map(word => `x${word}`),
+    ),
+  ),
+  leaf({ enum: ['a', 1, true, [1], { b: 2 }] }, fc.constantFrom<JsonValue>('a', 1, true, [1], { b: 2 })),
+  leaf({ type: 'object' }, fc.dictionary(propertyName, fc.oneof(word, fc.integer(), fc.constant(null)))),
+]
+const nullable = leaf({ type: ['integer', 'null'] }, fc.option(fc.integer()))
+
+/** A row that is blank all over is left out by design. */
+const isBlank = (value: JsonValue): boolean =>
+  value === null || (typeof value === 'object' && Object.values(value).every(isBlank))
+
+const { object } = fc.letrec<{ object: Generated; array: Generated; any: Generated }>(tie => ({
+  any: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    ...scalars,
+    nullable,
+    tie('object'),
+    tie('array'),
+  ),
+  object: fc
+    .dictionary(propertyName, tie('any'), { minKeys: 1, maxKeys: 4, noNullPrototype: true })
+    .map(children => ({
+      schema: {
+        type: 'object',
+        required: Object.keys(children),
+        properties: Object.fromEntries(Object.entries(children).map(([name, child]) => [name, child.schema])),
+      },
+      value: Object.fromEntries(Object.entries(children).map(([name, child]) => [name, child.value])),
+    })),
+  array: fc
+    .oneof(
+      ...scalars,
+      tie('object').filter(({ value }) => !isBlank(value)),
+    )
+    .chain(({ schema, value }) =>
+      fc.integer({ min: 0, max: 4 }).map(length => ({
+        schema: { type: 'array', items: schema },
+        value: Array.from({ length }, () => value),
+      })),
+    ),
+}))
+
+t.test('what the form shows comes back as the same value, url-encoded and multipart', async t => {
+  await fc.assert(
+    fc.asyncProperty(object, async ({ schema: traits, value }) => {
+      const schema = traitsSchema({ it: traits }, { required: ['it'] })
+      const entries = formData(rendered(schema, sentTraits(schema.root, { it: value })))
+      t.same(await submitEntries(schema, entries), { it: value })
+      const escaped = entries.map(([name, text]): [string, string] => [name.replaceAll('"', '%22'), text])
+      const parts = escaped.map(([name, text]): [string, string] => [`name="${name}"`, text])
+      if (!entries.some(([name, text]) => /%22|\\/.test(name) || text.includes('--XX'))) {
+        t.same(await submit(schema, multipart(parts), MULTIPART), { it: value })
+      }
+      return t.passing()
+    }),
+    { numRuns: 150 },
+  )
+})
