@@ -74,7 +74,11 @@ function tokenize(text: string): Token[] {
     const groups = tokenPattern.exec(text)?.groups
     const found = groups && Object.entries(groups).find(([, value]) => value !== undefined)
     if (!found?.[1]) throw refuse(`The filter is not understood at character ${at + 1}.`)
-    tokens.push({ kind: found[0] as Token['kind'], text: found[1], at })
+    tokens.push({
+      kind: found[0] as Token['kind'],
+      text: found[1],
+      at: tokenPattern.lastIndex - found[1].length,
+    })
   }
   return tokens
 }
