@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
-import type { ErrorCode } from '../errors.js'
+import { codeOf, isSocketGone } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import { hideContinue, type ReadingState } from './interim.js'
 import { type Exchange, originOf, type Transport, type UpstreamSettings } from './transport.js'
@@ -211,7 +211,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
   private canRetry(error: Error): boolean {
     if (this.retried || this.heard || !this.reused || this.clientLeft || this.upload !== undefined)
       return false
-    return isSafe(this.options.method) && SOCKET_GONE.has(codeIn(error))
+    return isSafe(this.options.method) && isSocketGone(error)
   }
 
   /** Ends the client's connection so that its answer looks as cut as it is, even where only the end marks the end. */
@@ -248,21 +248,4 @@ function framedAsChunkedAtMost(fields: readonly string[]): boolean {
     if ((fields[i + 1] as string).toLowerCase() !== 'chunked') return false
   }
   return true
-}
-
-const SOCKET_GONE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
-const NO_ANSWER_IN_TIME = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
-const NOT_AN_ANSWER = /^(?:HPE_|UND_ERR_HEADERS_OVERFLOW)/
-
-function codeIn(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : ''
-}
-
-/** What to tell the client when no answer came; `heard` when the upstream had begun to send one. */
-function codeOf(error: Error, heard: boolean): ErrorCode {
-  const code = codeIn(error)
-  if (NO_ANSWER_IN_TIME.has(code)) return 'upstream-timeout'
-  if (code === 'UND_ERR_INVALID_ARG') return 'bad-request'
-  if (heard || NOT_AN_ANSWER.test(code)) return 'upstream-invalid'
-  return 'upstream-unreachable'
 }

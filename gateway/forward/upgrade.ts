@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import httpProxy from 'http-proxy'
 import type { ErrorCode } from '../errors.js'
+import { codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import { originOf, type UpgradeExchange, type UpgradeTransport, type UpstreamSettings } from './transport.js'
 
@@ -131,10 +132,10 @@ class Tunnel {
     })
   }
 
-  private onError(error: NodeJS.ErrnoException): void {
+  private onError(error: Error): void {
     clearTimeout(this.timer)
     if (this.joined) this.cut()
-    else this.fail(error.code?.startsWith('HPE_') ? 'upstream-invalid' : 'upstream-unreachable')
+    else this.fail(codeOf(error, false))
   }
 
   private fail(code: ErrorCode): void {
