@@ -18,7 +18,7 @@ RUN npm ci --omit=dev && npm cache clean --force
 
 FROM node:24-slim
 # Inside a container the data port must be reachable from outside it; the admin port stays on its loopback.
-ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
+ENV NODE_ENV=production LISTEN_HOST=0.0.0.0 DATA_DIR=/data
 WORKDIR /app
 RUN install -d -o node -g node -m 0700 /data
 COPY --from=dependencies /app/node_modules node_modules

@@ -185,7 +185,9 @@ export function gatewaySchema(plugins: PluginSchemas) {
     ),
     plugins: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       default: [],
-      description: 'Further plugins: package names or paths relative to this file.',
+      maxItems: 0,
+      expected: 'an empty list: this version has only its built-in plugins',
+      description: 'Further plugins. This version has only its built-in ones, so the list must be empty.',
     }),
   })
 }

@@ -51,6 +51,7 @@ export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): 
     case 'minItems':
       return { path, message: `Needs at least ${params.limit} item${params.limit === 1 ? '' : 's'}.` }
     case 'maxItems':
+      if (schema.expected !== undefined) return { path, message: `Must be ${schema.expected}.` }
       return { path, message: `Takes at most ${params.limit} items.` }
     case 'minLength':
       return { path, message: 'Must not be empty.' }

@@ -107,12 +107,11 @@ export class Passage {
   }
 
   async #finish(): Promise<void> {
-    const facts = this.#facts
-    if (facts === undefined) return
     const beside = await this.#beside?.catch(() => undefined)
     const verdict = this.#verdict
     this.#rooms.finished({
-      facts,
+      method: this.req.method ?? '',
+      facts: this.#facts,
       project: this.#project,
       upstream: this.#upstream?.name ?? '',
       verdict:

@@ -143,7 +143,9 @@ export type AnswerSource = 'upstream' | 'gateway'
 
 /** What an observer hears about a finished request. */
 export interface Finished {
-  readonly facts: Facts
+  readonly method: string
+  /** Absent when the request was too malformed to have any. */
+  readonly facts: Facts | undefined
   readonly project: Project | undefined
   readonly upstream: string
   readonly verdict: Verdict | undefined

@@ -69,9 +69,9 @@ t.test('the image asks its own command for its health', async t => {
 t.test(
   'the configuration lets a container listen to the outside and keeps the admin port inside',
   async t => {
-    t.match(inRuntime('ENV').join(' '), 'HOST=0.0.0.0')
+    t.match(inRuntime('ENV').join(' '), 'LISTEN_HOST=0.0.0.0')
     const { listen, admin } = parse(projectFile('config', 'gateway.yaml'))
-    t.equal(listen.host, '$' + '{HOST:-127.0.0.1}')
+    t.equal(listen.host, '$' + '{LISTEN_HOST:-127.0.0.1}')
     t.equal(admin.host, '127.0.0.1')
   },
 )

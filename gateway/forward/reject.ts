@@ -25,7 +25,7 @@ export function rejectionOf(verdict: Verdict, requestId: string): Rejection {
   return {
     code: 'quota-exceeded',
     requestId,
-    detail: refused.map(sentence).join(' '),
+    detail: [...refused.map(sentence), `Try again in ${retryAfter} s.`].join(' '),
     retryAfter,
     members: { 'violated-policies': violated.map(({ policy }) => policy), retry_after: retryAfter },
   }

@@ -125,8 +125,17 @@ export class Metrics {
     return this.#registry.metrics()
   }
 
-  #finished({ facts, project, upstream, verdict, status, source, durationMs, limiterUs }: Finished): void {
-    const method = METHODS.has(facts.method) ? facts.method : 'other'
+  #finished({
+    method: sent,
+    project,
+    upstream,
+    verdict,
+    status,
+    source,
+    durationMs,
+    limiterUs,
+  }: Finished): void {
+    const method = METHODS.has(sent) ? sent : 'other'
     this.#requests.inc(upstream, method, String(status), source)
     this.#duration.observe(durationMs / 1000)
     if (verdict === undefined) return

@@ -1,5 +1,5 @@
 /** The decision record: the one log line of a verdict (design section 6). Pure. */
-import type { Finished, Mode, Outcome, StoreName } from '../types.js'
+import type { Facts, Finished, Mode, Outcome, StoreName } from '../types.js'
 import { keyedHash, networkPrefix, redactPath } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
@@ -69,8 +69,8 @@ const WOULD_STATUS: Readonly<Record<Decision, number | null>> = {
  * Then one for each report-only rule that would have refused. Requests that no rule applied to give none.
  */
 export function decisionRecords(event: Finished, options: RecordOptions): DecisionRecord[] {
-  const { verdict } = event
-  if (verdict === undefined) return []
+  const { facts, verdict } = event
+  if (facts === undefined || verdict === undefined) return []
   const records: DecisionRecord[] = []
   const decisive = decisiveOf(verdict.outcomes)
   if (decisive !== undefined) {
@@ -78,12 +78,12 @@ export function decisionRecords(event: Finished, options: RecordOptions): Decisi
     const sample = decision === 'allow' ? options.sample : 1
     const others = verdict.outcomes.filter(outcome => outcome !== decisive)
     if (sample !== undefined) {
-      records.push(recordOf(event, decision, [decisive, ...others], { ...options, sample }))
+      records.push(recordOf(event, facts, decision, [decisive, ...others], { ...options, sample }))
     }
   }
   for (const outcome of verdict.reportOnly) {
     if (outcome.result !== 'limited') continue
-    records.push(recordOf(event, 'would_deny', [outcome], { ...options, sample: 1 }))
+    records.push(recordOf(event, facts, 'would_deny', [outcome], { ...options, sample: 1 }))
   }
   return records
 }
@@ -110,11 +110,12 @@ function decisionOf(outcome: Outcome): Decision {
 
 function recordOf(
   event: Finished,
+  facts: Facts,
   decision: Decision,
   outcomes: readonly [Outcome, ...Outcome[]],
   { salt, sample }: { readonly salt: Buffer; readonly sample: number },
 ): DecisionRecord {
-  const { facts, project } = event
+  const { project } = event
   const [{ rule, route, key, store }] = outcomes
   return {
     v: 1,

@@ -173,7 +173,7 @@ t.test('the environment fills scalars and nothing but scalars', async t => {
     fault: /REDIS_FILE cannot be read \(ENOENT/,
   })
 
-  folderWith(dir, { 'gateway.yaml': `${GATEWAY}plugins: ["\${R}"]\ncors: \${C}\n` })
+  folderWith(dir, { 'gateway.yaml': `${GATEWAY}listen: { host: "\${R}" }\ncors: \${C}\n` })
   /* biome-ignore-end lint/suspicious/noTemplateCurlyInString: references, not templates. */
   t.equal(load(dir, { R: 'x\ncors: none', C: 'echo' }).gateway.cors, 'echo', 'never a new key')
   const shown = problemsOf(dir, { R: 'hunter2', C: 'hunter3' }).join('\n')

@@ -40,12 +40,18 @@ export function outcome(changes: Partial<Outcome> = {}): Outcome {
   }
 }
 
+interface Changes {
+  facts?: Partial<Facts>
+  outcomes?: Outcome[]
+  reportOnly?: Outcome[]
+}
+
 export function finished({
   facts,
   outcomes = [outcome()],
   reportOnly = [],
   ...changes
-}: Partial<Finished> & { outcomes?: Outcome[]; reportOnly?: Outcome[] } = {}): Finished {
+}: Omit<Partial<Finished>, 'facts'> & Changes = {}): Finished {
   const verdict: Verdict = {
     allowed: outcomes.every(({ result }) => result === 'allowed'),
     outcomes,
@@ -54,6 +60,7 @@ export function finished({
     release: () => {},
   }
   return {
+    method: 'GET',
     facts: factsOf(facts),
     project: { id: 'acme', plan: 'growth', environment: 'production' },
     upstream: 'identity',

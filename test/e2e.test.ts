@@ -1,0 +1,194 @@
+/** The built command as a process, asked with the README's own calls. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import { MongoClient } from 'mongodb'
+import t, { type Test } from 'tap'
+import { mongoUrl } from './helpers/mongo.js'
+import { redisUrl } from './helpers/redis.js'
+import { inProject, projectFile, root } from './helpers/root.js'
+import { waitUntil } from './helpers/wait.js'
+
+const run = promisify(execFile)
+
+interface Process {
+  readonly child: ChildProcess
+  readonly url: string
+  readonly adminUrl: string
+  readonly apiKey: string
+  out(): string
+}
+
+/** Starts `sluice serve` on free ports with the shipped configuration. */
+async function serve(t: Test, folder: string, env: Record<string, string> = {}): Promise<Process> {
+  const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', 'config/gateway.yaml']
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', PORT: '0', ADMIN_PORT: '0', DATA_DIR: folder, ...env },
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  let out = ''
+  let err = ''
+  child.stdout.on('data', text => {
+    out += text
+  })
+  child.stderr.on('data', text => {
+    err += text
+  })
+  const ready = await waitUntil(
+    'the ready line',
+    () => {
+      if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${err}`)
+      return /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
+    },
+    20_000,
+  )
+  const apiKey = /sk_\S+/.exec(err)?.[0] ?? ''
+  return { child, url: ready[1] as string, adminUrl: ready[2] as string, apiKey, out: () => out }
+}
+
+/** The README's five calls, as written but for the address and the key; what each printed. */
+async function fiveCalls({ url, apiKey }: Process): Promise<string[]> {
+  const readme = projectFile('README.md').split('## Five calls')[1] as string
+  const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
+    .map(([, block]) => block as string)
+    .slice(0, 5)
+  const script = blocks
+    .join('\necho -----\n')
+    .replace('API_KEY=sk_...', `API_KEY=${apiKey}`)
+    .replaceAll('http://127.0.0.1:8080', url)
+  const { stdout } = await run('bash', ['-c', script], { timeout: 30_000 })
+  return stdout.split('-----\n')
+}
+
+function check(t: Test, [directory, pushed, listed, registered, limited]: string[]): void {
+  t.match(JSON.parse(directory as string), {
+    data: {
+      tenant: 'acme',
+      product: 'crm',
+      scim: { endpoint: /\/api\/scim\/v2\.0\// },
+      log_webhook_events: false,
+    },
+    error: null,
+  })
+  t.match(JSON.parse(pushed as string), {
+    userName: 'ann@acme.example',
+    active: true,
+    meta: { resourceType: 'User' },
+  })
+  t.match(JSON.parse(listed as string), {
+    data: [{ first_name: 'Ann', email: 'ann@acme.example' }],
+    error: null,
+  })
+  const { traits } = JSON.parse(registered as string)
+  t.strictSame(traits, { email: 'ann@acme.example', name: { first: 'Ann' }, age: 29, newsletter: true })
+  t.match(limited, /^(401 ){10}HTTP\/1\.1 429/)
+  t.match(
+    limited,
+    /RateLimit-Policy: "sessions-whoami\.burst";q=10;w=1, "sessions-whoami\.sustained";q=300;w=60/,
+  )
+  t.match(limited, /"violated-policies":\["sessions-whoami\.burst"\]/)
+}
+
+function folderFor(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-e2e-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+t.test('with nothing but Node, the README’s five calls print what it says', async t => {
+  const folder = folderFor(t)
+  const first = await serve(t, folder)
+  t.match(first.apiKey, /^sk_/, 'the first start shows the key it made')
+  check(t, await fiveCalls(first))
+  t.notMatch(
+    first.out(),
+    new RegExp(`${first.apiKey}|ann@|hush`),
+    'no secret and no personal data in the log',
+  )
+
+  first.child.kill('SIGTERM')
+  t.strictSame(await once(first.child, 'exit'), [0, null], 'SIGTERM ends it well')
+  const second = await serve(t, folder)
+  t.equal(second.apiKey, '', 'the second start shows no key')
+  const { stdout } = await run('curl', [
+    '-s',
+    `${second.url}/api/v1/directory-sync/users?tenant=acme&product=crm`,
+    '-H',
+    `Authorization: Api-Key ${first.apiKey}`,
+  ])
+  t.match(JSON.parse(stdout), { data: [{ email: 'ann@acme.example' }] }, 'what was stored is still there')
+})
+
+t.test(
+  'with REDIS_URL and MONGODB_URL the same calls count in Redis and keep their data in MongoDB',
+  async t => {
+    const redisAt = await redisUrl(t)
+    const mongoAt = await mongoUrl(t)
+    if (redisAt === undefined || mongoAt === undefined) return
+    const gateway = await serve(t, folderFor(t), { REDIS_URL: redisAt, MONGODB_URL: mongoAt })
+    check(t, await fiveCalls(gateway))
+
+    const redis = new Redis(redisAt)
+    t.teardown(() => redis.disconnect())
+    const keys = await redis.keys('sluice:*')
+    t.ok(
+      keys.some(key => key.endsWith(':e:sessions-whoami')),
+      keys.join(' '),
+    )
+    const mongo = await MongoClient.connect(mongoAt)
+    t.teardown(() => mongo.close())
+    const collections = await mongo.db().listCollections().toArray()
+    const stored = await Promise.all(
+      collections.map(({ name }) => mongo.db().collection(name).countDocuments()),
+    )
+    t.ok(stored.filter(count => count > 0).length >= 3, 'directories, users and identities')
+  },
+)
+
+t.test(
+  'of 30 requests at once to a developer’s /sessions/whoami exactly 10 are not 429, on both stores',
+  async t => {
+    const redisAt = await redisUrl(t)
+    const stores: Record<string, string>[] = redisAt === undefined ? [{}] : [{}, { REDIS_URL: redisAt }]
+  for (const env of stores) {
+      const { url } = await serve(t, folderFor(t), env)
+      const script = `for i in $(seq 30); do curl -s -o /dev/null -w '%{http_code}\\n' -H 'Host: dev.localhost' ${url}/sessions/whoami & done; wait`
+      const { stdout } = await run('bash', ['-c', script], { timeout: 20_000 })
+      const codes = stdout.trim().split('\n')
+      t.equal(codes.length, 30)
+      t.equal(codes.filter(code => code !== '429').length, 10, Object.keys(env)[0] ?? 'in process')
+    }
+  },
+)
+
+t.test(
+  'sluice check says everything that is wrong and ends with 1; good files end with 0; odd words with 2',
+  async t => {
+    const sluice = (...args: string[]) =>
+      run(process.execPath, [inProject('dist', 'gateway', 'cli.js'), ...args], { cwd: root }).then(
+        ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+        (error: { code: number; stdout: string; stderr: string }) => error,
+      )
+    t.match(await sluice('check', '--config', 'config'), { code: 0, stdout: /gateway\.yaml: good\./ })
+    t.match(await sluice('check', '--config', join('test', 'fixtures', 'bad', 'no-such-folder')), {
+      code: 1,
+      stderr: /cannot be read: it does not exist/,
+    })
+    t.match(await sluice('chekc'), { code: 2, stderr: /Unknown command "chekc"/ })
+    t.match(await sluice('--help'), { code: 0, stdout: /sluice check/ })
+    t.match(await sluice('--version'), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
+  },
+)
+
+t.test('sluice health asks the admin port', async t => {
+  const { adminUrl } = await serve(t, folderFor(t))
+  const args = [inProject('dist', 'gateway', 'cli.js'), 'health', '--config', 'config']
+  const health = (port: string) => run(process.execPath, args, { cwd: root, env: { ADMIN_PORT: port } })
+  t.match(await health(new URL(adminUrl).port), { stdout: 'ready\n' })
+  await t.rejects(health('1'), { code: 1, stderr: /Nothing answers/ })
+})
