@@ -26,8 +26,8 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     logger: false,
-    // Connections come from the gateway, which keeps them open on purpose; closing must not wait for them.
-    forceCloseConnections: true,
+    // The gateway keeps connections open for later; closing waits for requests, not for those.
+    forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 200, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
       void send(reply, answerTo(error, request, log))

@@ -1,5 +1,5 @@
 /** JSON values that keep their types: only what the table declares is kept (rules 6, 8, 11). */
-import type { FieldError } from './errors.js'
+import { type FieldError, MAX_ERRORS } from './errors.js'
 import { type Field, itemField, MAX_ITEMS } from './field.js'
 import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
 
@@ -8,7 +8,7 @@ export class Problems {
   readonly errors: FieldError[] = []
 
   add(path: string, code: string, message: string): null {
-    this.errors.push({ path, code, message })
+    if (this.errors.length < MAX_ERRORS) this.errors.push({ path, code, message })
     return null
   }
 }

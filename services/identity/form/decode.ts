@@ -39,15 +39,19 @@ async function decodeAs(mediaType: string | undefined, contentType: string, body
 /** The parser of application/x-www-form-urlencoded (WHATWG URL standard, section 5.1). */
 export function decodeUrlEncoded(body: Buffer): Entry[] {
   // Bytes as characters, so that a malformed sequence is replaced only after the percent signs are gone.
-  return body
-    .toString('latin1')
-    .split('&')
-    .filter(piece => piece !== '')
-    .map(piece => {
-      const equals = piece.indexOf('=')
-      const name = equals < 0 ? piece : piece.slice(0, equals)
-      return { name: percentDecode(name), text: equals < 0 ? '' : percentDecode(piece.slice(equals + 1)) }
-    })
+  return (
+    body
+      .toString('latin1')
+      .split('&')
+      .filter(piece => piece !== '')
+      // One more than allowed lets the caller see that there were too many.
+      .slice(0, MAX_ENTRIES + 1)
+      .map(piece => {
+        const equals = piece.indexOf('=')
+        const name = equals < 0 ? piece : piece.slice(0, equals)
+        return { name: percentDecode(name), text: equals < 0 ? '' : percentDecode(piece.slice(equals + 1)) }
+      })
+  )
 }
 
 function percentDecode(bytes: string): string {

@@ -5,3 +5,6 @@ export interface FieldError {
   /** A sentence for people; it never repeats a submitted value. */
   readonly message: string
 }
+
+/** Most errors told at once: enough for any person, too few to make a hostile document costly. */
+export const MAX_ERRORS = 200

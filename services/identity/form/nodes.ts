@@ -65,7 +65,7 @@ export function buildNodes(
       return node(item, {
         ...place,
         name: `${place.name}.${row}`,
-        label: item.display.title ?? `${place.label} ${row + 1}`,
+        label: `${item.display.title ?? place.label} ${row + 1}`,
         sent: place.sent?.inner.get(row),
         required: place.required && row < fewest,
         unused: place.unused || row >= filled,

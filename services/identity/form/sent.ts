@@ -1,7 +1,7 @@
 /** What a form shows as already filled in: a tree along the path table, whichever source it comes from. */
 import { textOf } from './choices.js'
 import type { Entry } from './entry.js'
-import { type Field, findPath, itemField } from './field.js'
+import { type Field, findPath, itemField, MAX_ITEMS } from './field.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 
 /** The texts under one name, and what was sent below it. Array rows are numbered without gaps. */
@@ -90,7 +90,8 @@ function withoutGaps(field: Field, sent: Sent): Sent {
   if (field.kind === 'array') {
     const positions = [...sent.inner].sort(([a], [b]) => Number(a) - Number(b))
     const repeats = sent.texts.map(text => ({ texts: [text], inner: new Map() }))
-    for (const row of [...repeats, ...positions.map(([, inner]) => inner)]) {
+    const rows = [...repeats, ...positions.map(([, inner]) => inner)]
+    for (const row of rows.slice(0, MAX_ITEMS)) {
       const item = itemField(field, closed.inner.size)
       if (item) keep(closed, closed.inner.size, withoutGaps(item, row))
     }

@@ -1,7 +1,7 @@
 /** Validation of `{traits}` by ajv, with errors as dot paths and stable codes (design section 10, rule 13). */
 import { Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
-import type { FieldError } from './errors.js'
+import { type FieldError, MAX_ERRORS } from './errors.js'
 import type { JsonObject } from './json.js'
 import { validationMessage } from './messages.js'
 import type { LinearPattern } from './pattern.js'
@@ -12,7 +12,9 @@ export type Validate = (document: JsonObject) => FieldError[]
 
 /** A telephone number as people write it: digits with an optional plus and the usual separators. */
 const TELEPHONE = /^\+?(?:[ ()./-]{0,2}[0-9]){3,20}$/
-const MAX_ERRORS = 200
+
+/** Failed keywords looked at to find the errors worth telling. */
+const MAX_CONSIDERED = 20 * MAX_ERRORS
 
 /** Keywords that only say that some part failed; silent when that part speaks for itself. */
 const COMPOSITE = new Set(['if', 'anyOf', 'oneOf'])
@@ -46,17 +48,15 @@ function linear(patterns: ReadonlyMap<string, LinearPattern>, source: string): L
 }
 
 function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
-  const located = found.map(error => ({ error, path: pathOf(error) }))
-  const explained = ({ error, path }: (typeof located)[number]) =>
-    located.some(
-      other => !COMPOSITE.has(other.error.keyword) && isWithin(other.path, path) && other.error !== error,
-    )
+  const located = found.slice(0, MAX_CONSIDERED).map(error => ({ error, path: pathOf(error) }))
+  const explained = new Set(
+    located.filter(({ error }) => !COMPOSITE.has(error.keyword)).flatMap(({ path }) => upwards(path)),
+  )
   const errors = new Map<string, FieldError>()
-  for (const entry of located) {
-    const { error, path } = entry
+  for (const { error, path } of located) {
     // Two branches of a oneOf that both fit leave no other trace.
     const ambiguous = error.keyword === 'oneOf' && error.params.passingSchemas !== null
-    if (COMPOSITE.has(error.keyword) && !ambiguous && explained(entry)) continue
+    if (COMPOSITE.has(error.keyword) && !ambiguous && explained.has(path)) continue
     const code = HIDDEN_CAUSE.has(error.keyword) ? 'not_allowed' : error.keyword
     const key = `${path} ${code}`
     if (!errors.has(key))
@@ -74,6 +74,14 @@ function pathOf(error: ErrorObject): string {
   const missing: unknown = error.params.missingProperty
   if (typeof missing === 'string') segments.push(missing)
   return segments.join('.')
+}
+
+/** A path and every path above it. */
+function upwards(path: string): string[] {
+  const found = [path]
+  for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1))
+    found.push(path.slice(0, dot))
+  return [...found, '']
 }
 
 /** True when `path` is `ancestor` or lies below it. */

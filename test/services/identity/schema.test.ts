@@ -279,3 +279,16 @@ t.test('no pattern and no format takes long on a hostile text', async t => {
   t.equal((errors as string[]).length, 8, 'each is refused by its own rule')
   t.ok(took < 2000, `${Math.round(took)} ms for 900 kB`)
 })
+
+t.test('a megabyte of wrong values is refused quickly, with a bounded number of errors', async t => {
+  const leaf = { anyOf: [integer, { type: 'null' }] }
+  const schema = traitsSchema({
+    rows: { type: 'array', items: { type: 'array', uniqueItems: true, items: leaf } },
+  })
+  const rows = Array.from({ length: 900 }, () => Array.from({ length: 250 }, (_, n) => String(n % 10)))
+  const start = performance.now()
+  const errors = await submitJson(schema, { traits: { rows } })
+  const took = performance.now() - start
+  t.equal((errors as string[]).length, 200)
+  t.ok(took < 5000, `${Math.round(took)} ms`)
+})
