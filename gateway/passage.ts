@@ -22,6 +22,8 @@ export class Passage {
   #verdict: Verdict | undefined
   #beside: Promise<Verdict> | undefined
   #released = false
+  /** Status of an answer that a transport wrote past the response object. */
+  #relayed = 0
 
   constructor(rooms: Rooms, req: IncomingMessage, res: ServerResponse) {
     this.#rooms = rooms
@@ -82,6 +84,10 @@ export class Passage {
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
   }
 
+  relayed(status: number): void {
+    this.#relayed = status
+  }
+
   refuse(rejection: Rejection): void {
     this.release()
     if (this.res.headersSent || this.res.destroyed) {
@@ -119,7 +125,7 @@ export class Passage {
           ? { ...verdict, reportOnly: verdict.reportOnly.concat(beside.reportOnly) }
           : verdict,
       revision: this.revision,
-      status: this.res.headersSent ? this.res.statusCode : 0,
+      status: this.res.headersSent ? this.res.statusCode : this.#relayed,
       source: this.#source,
       startedAt: this.#startedAt,
       durationMs: performance.now() - this.#start,

@@ -90,7 +90,8 @@ export function createPipeline(rooms: Rooms): Pipeline {
       res.on('finish', () => socket.end())
       enter(req, res, passage => {
         judge(passage, passage.matched, () => {
-          passage.upstream.upgrade({ ...exchangeOf(passage), socket, head })
+          const onAnswer = (status: number) => passage.relayed(status)
+          passage.upstream.upgrade({ ...exchangeOf(passage), socket, head, onAnswer })
         })
       })
     },

@@ -19,6 +19,9 @@ const REPLACED = new Set(['expect', 'forwarded', 'host', 'x-real-ip'])
 /** What a client's Connection field must not be able to remove. */
 const PROTECTED = new Set(['content-length', 'via'])
 
+/** Of ours, the one list that continues the upstream's own instead of replacing it. */
+const CONTINUED = 'access-control-expose-headers'
+
 /** Names a client may write with `_`, which servers of the CGI family read as `-`. */
 const MEANINGFUL_AS_DASHED = new Set([...HOP_BY_HOP, ...REPLACED, ...PROTECTED])
 
@@ -80,7 +83,10 @@ export function answerFields(status: number, upstream: readonly string[], own: r
   }
   const named = namedByConnection(connection)
   const replaced: string[] = []
-  for (let i = 0; i < own.length; i += 2) replaced.push((own[i] as string).toLowerCase())
+  for (let i = 0; i < own.length; i += 2) {
+    const name = (own[i] as string).toLowerCase()
+    if (name !== CONTINUED) replaced.push(name)
+  }
 
   const fields: string[] = []
   for (let i = 0; i < upstream.length; i += 2) {

@@ -34,6 +34,8 @@ export interface UpgradeExchange {
   readonly head: Buffer
   /** Flat fields of ours for the answer to the handshake. */
   readonly answerFields: readonly string[]
+  /** Called once when the upstream answered: 101, or the status of its refusal. */
+  onAnswer(status: number): void
   /** Called exactly once, when both sides are closed. */
   onUpstreamEnd(): void
   /** As in Exchange. The answer must be written before it returns; the socket is ended after it. */

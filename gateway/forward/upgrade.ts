@@ -108,6 +108,7 @@ class Tunnel {
     this.answered = true
     this.joined = true
     this.upstream = upstream
+    this.exchange.onAnswer(101)
     upstream.on('close', failed => {
       if (failed || !upstream.readableEnded) this.cut()
       else this.client.destroySoon()
@@ -122,6 +123,7 @@ class Tunnel {
     this.answered = true
     const { client } = this
     const status = answer.statusCode as number
+    this.exchange.onAnswer(status)
     const fields = answerFields(status, answer.rawHeaders, this.exchange.answerFields)
     fields.push('Connection', 'close')
     client.write(headOf(`HTTP/1.1 ${status} ${answer.statusMessage}`, fields))

@@ -1,6 +1,9 @@
 /** A request's way through a whole gateway, on each counter store. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
 import { type Sent, send, startApp } from '../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../helpers/redis.js'
@@ -320,6 +323,35 @@ t.test('the admin port tells health and metrics; the data port knows nothing of 
   t.match(metrics, /sluice_requests_total\{[^}]*upstream="app"[^}]*\} 1/)
   t.match(metrics, /sluice_decisions_total\{[^}]*rule="catch-all"[^}]*outcome="allowed"[^}]*\} 1/)
   t.match(metrics, /sluice_policy_info\{rev="sha256:/)
+})
+
+t.test('a WebSocket passes, is charged for its handshake, and is refused like any request', async t => {
+  const server = createServer()
+  new WebSocketServer({ server }).on('connection', socket =>
+    socket.on('message', text => socket.send(`${text}!`)),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.closeAllConnections())
+  t.teardown(() => server.close())
+  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const gateway = await testGateway(t, { upstream, policies: shipped })
+  const open = () =>
+    new WebSocket(`${gateway.url.replace('http', 'ws')}/scim/live`, { headers: { host: 'dev.localhost' } })
+
+  const first = open()
+  await once(first, 'open')
+  first.send('hello')
+  t.equal(String((await once(first, 'message'))[0]), 'hello!')
+  const second = open()
+  const [, refusal] = await once(second, 'unexpected-response')
+  t.equal(refusal.statusCode, 429)
+  t.match(refusal.headers, { 'retry-after': '1', 'content-type': 'application/problem+json' })
+  refusal.resume()
+  first.close()
+  await once(first, 'close')
+  const counted = /sluice_requests_total\{[^}]*code="101",source="upstream"\} 1/
+  await waitUntil('it is counted', async () => counted.test((await send(`${gateway.adminUrl}/metrics`)).body))
 })
 
 function oneProject(id: string): string {

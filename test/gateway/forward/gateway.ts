@@ -88,7 +88,9 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
       }
       try {
         const seen = readFacts(req, facts)
-        upgrades.upgrade({ facts: seen, project: ACME, req, socket, head, answerFields, onUpstreamEnd, fail })
+        const onAnswer = (): void => {}
+        const exchange = { facts: seen, project: ACME, req, socket, head, answerFields }
+        upgrades.upgrade({ ...exchange, onAnswer, onUpstreamEnd, fail })
       } catch (error) {
         fail(codeOf(error))
       }

@@ -177,6 +177,13 @@ t.test('answers', async t => {
     t.same(valuesOf(answer, 'ratelimit'), ['"ours";r=1'])
   })
 
+  t.test('the fields we expose to scripts are added to those the upstream exposes', async t => {
+    const answer = await answered(t, 'Access-Control-Expose-Headers: X-Total\r\n', {
+      answerFields: ['Access-Control-Expose-Headers', 'RateLimit'],
+    })
+    t.same(valuesOf(answer, 'access-control-expose-headers'), ['X-Total', 'RateLimit'])
+  })
+
   t.test('the words of a status pass', async t => {
     const { client } = await scene(t, answering(OK.replace('200 OK', '299 Quite Fine')))
     t.equal(
