@@ -76,7 +76,12 @@ function managementKeys({ apiKeys, dataDir }: Settings): { keyHashes: Buffer[]; 
 /** Only the chosen database's driver is loaded. */
 async function openStore({ mongodbUrl, dataDir }: Settings): Promise<Store> {
   if (mongodbUrl !== '') return (await import('./store/mongodb.js')).openMongodb(mongodbUrl)
-  return (await import('./store/sqlite.js')).openSqlite(join(dataDir, 'directory.db'))
+  const { openSqlite } = await import('./store/sqlite.js')
+  try {
+    return openSqlite(join(dataDir, 'directory.db'))
+  } catch (error) {
+    throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
+  }
 }
 
 /** A wrong encryption key is better found at start than by the first identity provider that calls. */

@@ -84,29 +84,39 @@ export function startCourier({ store, box, poster, log }: CourierParts): Courier
     }
   }
 
-  /** True when the whole batch was delivered and this process still holds the lease. */
+  /**
+   * True when the whole batch was delivered and this process still holds the lease. What was delivered is written down when
+   * the batch ends or the lease needs renewing, so a crash repeats at most one batch.
+   */
   async function deliverBatch(directory: Directory, { events, attempts }: Delivery): Promise<boolean> {
-    let failures = attempts
+    const progress = { delivered: 0, failures: attempts, reported: Date.now() }
+    const report = (due: number, until: number): Promise<boolean> => {
+      const { delivered, failures } = progress
+      progress.reported = Date.now()
+      return store.reportDelivery(directory.id, owner, { delivered, attempts: failures, due, until })
+    }
     for (const event of events) {
       const problem = closed ? 'the service is closing' : await attempt(directory, event.id, event.body)
-      const now = Date.now()
       if (problem !== undefined) {
-        const due = closed ? now : now + backOff(failures)
-        const report = { attempts: closed ? failures : failures + 1, due, until: 0 }
-        if ((await store.reportDelivery(directory.id, owner, report)) && !closed) wakeAt(directory.id, due)
-        if (closed) return false
-        const next = new Date(due).toISOString()
-        log.warn(
-          { directory: directory.id, event: event.id, attempt: failures + 1, problem, next },
-          'webhook not delivered',
-        )
+        if (closed) await report(Date.now(), 0)
+        else await fail(directory.id, event.id, problem)
         return false
       }
-      failures = 0
-      const report = { delivered: event.sequence, attempts: 0, due: 0, until: now + leaseMs }
-      if (!(await store.reportDelivery(directory.id, owner, report))) return false
+      progress.delivered = event.sequence
+      progress.failures = 0
+      const now = Date.now()
+      if (now - progress.reported > leaseMs / 3 && !(await report(0, now + leaseMs))) return false
     }
-    return true
+    return report(0, Date.now() + leaseMs)
+
+    async function fail(directoryId: string, eventId: string, problem: string): Promise<void> {
+      const due = Date.now() + backOff(progress.failures)
+      progress.failures++
+      if (await report(due, 0)) wakeAt(directoryId, due)
+      const next = new Date(due).toISOString()
+      const fields = { directory: directoryId, event: eventId, attempt: progress.failures, problem, next }
+      log.warn(fields, 'webhook not delivered')
+    }
   }
 
   /** Undefined when the event arrived, or when the directory has no webhook to send it to; else the problem. */
@@ -140,20 +150,25 @@ export function startCourier({ store, box, poster, log }: CourierParts): Courier
       if (!active.has(id) && !timers.has(id)) notify(id)
     }
   }
-  const polling = (): void => {
-    poll().catch(error => log.error({ err: message(error) }, 'the outbox cannot be read'))
+  let poller: NodeJS.Timeout | undefined
+  let polled: Promise<void>
+  const keepPolling = (): void => {
+    polled = poll()
+      .catch(error => log.error({ err: message(error) }, 'the outbox cannot be read'))
+      .finally(() => {
+        if (!closed) poller = setTimeout(keepPolling, pollMs).unref()
+      })
   }
-  const poller = setInterval(polling, pollMs).unref()
-  polling()
+  keepPolling()
 
   return {
     notify,
     async close() {
       closed = true
-      clearInterval(poller)
+      clearTimeout(poller)
       for (const timer of timers.values()) clearTimeout(timer)
       poster.close()
-      await Promise.all(active.values())
+      await Promise.all([polled, ...active.values()])
     },
   }
 }

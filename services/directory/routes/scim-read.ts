@@ -18,6 +18,8 @@ export interface ScimType {
 /** Answers SCIM reads; `base` is the address of the resource type in this directory. */
 export interface ScimReader {
   view(resource: Resource, base: string, request: Request): Promise<JsonObject>
+  /** True when a view would carry so many members that a small change had better be answered without one. */
+  isLarge(resource: Resource, request: Request): Promise<boolean>
   one(directory: Directory, id: string, base: string, request: Request): Promise<JsonObject>
   /** A ListResponse of RFC 7644, section 3.4.2. */
   list(directory: Directory, base: string, request: Request): Promise<object>
@@ -28,6 +30,7 @@ const maxCount = 200
 const scanPage = 500
 /** A page of groups ends early rather than carry more members than this. */
 const maxMembersPerPage = 20_000
+const maxMembersInPatchAnswer = 1000
 const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
 
 export function createScimReader(store: Store, { type, name }: ScimType): ScimReader {
@@ -92,8 +95,14 @@ export function createScimReader(store: Store, { type, name }: ScimType): ScimRe
     return shown
   }
 
+  async function isLarge({ id }: Resource, request: Request): Promise<boolean> {
+    if (!wantsMembers(request)) return false
+    return (await store.members(id, { offset: maxMembersInPatchAnswer, limit: 1 })).length > 0
+  }
+
   return {
     view,
+    isLarge,
     one: async (directory, id, base, request) => view(await load(store, directory, type, id), base, request),
     async list(directory, base, request) {
       const startIndex = Math.max(1, queryInteger(request, 'startIndex') ?? 1)

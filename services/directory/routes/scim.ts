@@ -68,19 +68,25 @@ export function addScim(server: Server, parts: ScimParts): void {
         const replaced = await sync.replace(directoryOf(request), param(request, 'id'), bodyOf(request))
         return read.view(replaced, base(request), request)
       },
-      PATCH: async request => {
+      PATCH: async (request, reply) => {
         const patched = await sync.patch(directoryOf(request), param(request, 'id'), bodyOf(request))
+        // RFC 7644, section 3.5.2 allows 204: the cost stays that of the change, not of the group.
+        if (await read.isLarge(patched, request)) return nothing(reply)
         return read.view(patched, base(request), request)
       },
       DELETE: async (request, reply) => {
         await sync.remove(directoryOf(request), param(request, 'id'))
-        reply.code(204)
-        return undefined
+        return nothing(reply)
       },
     })
   }
   routes({ type: 'user', path: 'Users', name: 'User' }, parts.users)
   routes({ type: 'group', path: 'Groups', name: 'Group' }, parts.groups)
+}
+
+function nothing(reply: Reply): undefined {
+  reply.code(204)
+  return undefined
 }
 
 /** Checks in this order: the directory exists, the secret is right, the directory is active. */

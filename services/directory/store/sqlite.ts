@@ -28,7 +28,8 @@ interface DeliveryRow {
 }
 
 /**
- * The embedded store: one SQLite file. A change, its events and the new head are one transaction, so the outbox and the
+ * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
+ * terms name a few resources. A change, its events and the new head are one transaction, so the outbox and the
  * data cannot part. `synchronous=FULL`: what was answered survives a power cut.
  */
 export function openSqlite(file: string): Store {
@@ -148,7 +149,7 @@ export function openSqlite(file: string): Store {
     },
     resourcesById: async (directoryId, type, ids) =>
       all<ResourceRow>(
-        `SELECT * FROM resources WHERE id IN (SELECT value FROM json_each(?)) AND directory_id = ? AND type = ?`,
+        `SELECT * FROM resources WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
         ...[JSON.stringify(ids), directoryId, type],
       ).map(toResource),
     async resources(scope, type, { offset, limit }) {
@@ -163,13 +164,14 @@ export function openSqlite(file: string): Store {
         type,
       )?.n ?? 0,
     async scan({ directoryId, type, terms, after, limit }) {
-      const among = terms
-        ? `AND id IN (SELECT resource_id FROM terms WHERE directory_id = ? AND type = ?
-                      AND term IN (SELECT value FROM json_each(?)))`
-        : ''
+      const where = terms
+        ? `+directory_id = ? AND +type = ? AND id IN (
+             SELECT resource_id FROM terms
+             WHERE directory_id = ? AND type = ? AND term IN (SELECT value FROM json_each(?)))`
+        : 'directory_id = ? AND type = ?'
       const place = after ? 'AND (created, id) > (?, ?)' : ''
       return all<ResourceRow>(
-        `SELECT * FROM resources WHERE directory_id = ? AND type = ? ${among} ${place}
+        `SELECT * FROM resources WHERE ${where} ${place}
          ORDER BY created, id LIMIT ?`,
         ...[directoryId, type],
         ...(terms ? [directoryId, type, JSON.stringify(terms)] : []),

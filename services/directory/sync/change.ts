@@ -34,7 +34,8 @@ export function createChanger(store: Store, committed: (directoryId: string) => 
       const now = new Date().toISOString()
       const { result, writes, happenings } = await planner(now)
       if (writes.length === 0) return result
-      const events = toEvents(directory, head, happenings, now)
+      // Without a webhook nobody would ever fetch the events from the outbox.
+      const events = directory.webhook ? toEvents(directory, head, happenings, now) : []
       if (await store.commit(directory.id, head, { writes, events })) {
         if (events.length > 0) committed(directory.id)
         return result
