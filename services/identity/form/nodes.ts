@@ -3,7 +3,7 @@
  * is what a client gets that renders for itself.
  */
 import type { FieldError } from './errors.js'
-import { type Field, itemField } from './field.js'
+import { type Field, itemField, MAX_ITEMS } from './field.js'
 import { type Described, type Input, inputNode } from './inputs.js'
 import type { CompiledSchema } from './schema.js'
 import { isFreeObject, type Sent, traitsField } from './sent.js'
@@ -55,7 +55,7 @@ export function buildNodes(
 
   function rows(field: Field, place: Place): Node[] {
     const filled = place.sent?.inner.size ?? 0
-    const fewest = field.display.minItems ?? 0
+    const fewest = Math.min(field.display.minItems ?? 0, MAX_ITEMS)
     const plain = itemField(field, filled)?.kind === 'scalar' ? MIN_ROWS : 1
     const most = Math.min(field.display.maxItems ?? Infinity, field.items ? Infinity : field.tuple.length)
     const count = Math.max(filled, Math.min(Math.max(filled + 1, plain, field.tuple.length, fewest), most))

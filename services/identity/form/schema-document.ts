@@ -31,6 +31,8 @@ export function loadDocument(schema: unknown): SchemaDocument {
       '$schema: only draft-07 is understood; write "http://json-schema.org/draft-07/schema#"',
     )
   }
+  // The validator knows the dialect by one spelling only, and takes it when none is named.
+  delete root.$schema
   const anchors = new Map<string, JsonObject>()
   const patterns = new Map<string, LinearPattern>()
   const resolve = (reference: string) => resolveReference(root, anchors, reference)

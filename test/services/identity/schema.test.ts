@@ -197,6 +197,15 @@ t.test('a recursive schema is finite, and its paths may be as deep as a name may
   t.same(await submitEntries(schema, [[`traits.tree.${'next.'.repeat(62)}n`, '1']]), {}, 'beyond 64 segments')
 })
 
+t.test('draft-07 is known by each of its spellings', async t => {
+  for (const scheme of ['http', 'https']) {
+    for (const end of ['', '#']) {
+      const $schema = `${scheme}://json-schema.org/draft-07/schema${end}`
+      t.same(await submit(traitsSchema({ a: integer }, {}, { $schema }), 'traits.a=5'), { a: 5 }, $schema)
+    }
+  }
+})
+
 t.test('property names may hold dots', async t => {
   const schema = traitsSchema({
     'a.b': { properties: { 'c.d': integer } },
