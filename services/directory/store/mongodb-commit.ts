@@ -12,8 +12,8 @@ import {
 
 /** Journal text kept in the commit's document, and in each further part: well under the 16 MB of a document. */
 const partBytes = 4 * 1024 * 1024
-/** A change that another process committed this long ago without finishing it is finished here. */
-const takeoverMs = 10_000
+/** A pending change of this age is finished by whoever comes across it. Two may do so at once without harm. */
+const takeoverMs = 2_000
 
 /**
  * Changes without multi-document transactions. A change is committed by inserting one document, events and all, under a key
