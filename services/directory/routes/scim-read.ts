@@ -33,6 +33,7 @@ const maxMembersPerPage = 20_000
 const maxMembersInPatchAnswer = 1000
 const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
 
+/** The reads of one resource type. Refusals are ScimError and HttpError. */
 export function createScimReader(store: Store, { type, name }: ScimType): ScimReader {
   /** `groups` is computed in SCIM, never what a client sent, so the copy kept in `raw` is not shown here. */
   function plain({ id, raw, created, modified }: Resource, base: string): JsonObject {

@@ -22,7 +22,7 @@ export type Filter =
   /** `emails[type eq "work"]`: one value of the attribute fits the whole inner filter. */
   | { readonly kind: 'some'; readonly path: AttributePath; readonly filter: Filter }
 
-export const maxFilterBytes = 4096
+const maxFilterBytes = 4096
 const maxDepth = 50
 const operators = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
 const textOperators = new Set(['co', 'sw', 'ew'])

@@ -16,6 +16,7 @@ export interface GroupView {
   raw: JsonObject
 }
 
+/** A stored group as others see it. */
 export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView {
   return { id, name: String(raw.displayName), raw: { ...raw, id } }
 }

@@ -11,6 +11,7 @@ export function checkName(name: string): void {
   }
 }
 
+/** True for a JSON object: neither null nor a list. */
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

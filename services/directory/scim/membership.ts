@@ -13,6 +13,7 @@ export interface MembershipPlan {
 
 const maxMembers = 10_000
 
+/** True when a PATCH step is about the group's members. */
 export const isMembersStep = (step: PatchStep): boolean => step.path.names[0]?.toLowerCase() === 'members'
 
 /** The plan of a full member list, as in POST and PUT. */

@@ -10,6 +10,7 @@ export interface Attribute {
   readonly sub?: readonly Attribute[]
 }
 
+/** The schema URNs of RFC 7643, section 10. */
 export const userUrn = 'urn:ietf:params:scim:schemas:core:2.0:User'
 export const groupUrn = 'urn:ietf:params:scim:schemas:core:2.0:Group'
 export const enterpriseUrn = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'

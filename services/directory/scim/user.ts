@@ -10,13 +10,14 @@ export function readUser(body: unknown): JsonObject {
   return { ...raw, active: raw.active ?? true }
 }
 
-/** What POST, PUT and a finished PATCH have in common for users and groups. */
+/** What POST, PUT and a finished PATCH have in common for users and groups. Throws 400 invalidSyntax or invalidValue. */
 export function readResource(body: unknown, urn: string, attributes: typeof userAttributes): JsonObject {
   if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   const raw = conform(clean(body) as JsonObject, attributes)
   return { schemas: [urn], ...raw }
 }
 
+/** Throws 400 invalidValue unless the attribute is a text of 1 to 1024 characters, not all blank. */
 export function requireText(raw: JsonObject, name: string): void {
   const value = raw[name]
   if (typeof value !== 'string' || value.trim() === '') {
@@ -35,6 +36,7 @@ export interface UserView {
   raw: JsonObject
 }
 
+/** A stored user as others see it; names and address are '' where none was sent. */
 export function viewUser({ id, raw }: Pick<Resource, 'id' | 'raw'>): UserView {
   const name = isObject(raw.name) ? raw.name : {}
   return {

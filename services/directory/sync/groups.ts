@@ -27,6 +27,7 @@ interface Wanted {
 
 const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
 
+/** Group changes on a store; unknown members are logged by number only. */
 export function createGroupSync(store: Store, change: Changer, log: Log): GroupSync {
   /** Users that really leave and join: ids without a user, and memberships already as wanted, fall away. */
   async function moves(directory: Directory, groupId: string | undefined, plan: MembershipPlan) {

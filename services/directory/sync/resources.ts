@@ -16,6 +16,7 @@ export function newResource(
   return { ...identity, created: now, modified: now, label: labelOf(raw), raw }
 }
 
+/** The resource with new content; `now` becomes its lastModified. */
 export const changed = (resource: Resource, raw: JsonObject, now: string): Resource => ({
   ...resource,
   raw,
@@ -23,6 +24,7 @@ export const changed = (resource: Resource, raw: JsonObject, now: string): Resou
   modified: now,
 })
 
+/** The write that keeps a resource, with the terms it is found by. */
 export const save = (kind: 'create' | 'replace', resource: Resource): Write => ({
   kind,
   resource,

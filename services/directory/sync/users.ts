@@ -18,6 +18,7 @@ export interface UserSync {
   remove(directory: Directory, id: string): Promise<void>
 }
 
+/** User changes on a store. */
 export function createUserSync(store: Store, change: Changer): UserSync {
   const update = (
     directory: Directory,
