@@ -1,17 +1,22 @@
 /** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { GatewayError } from './errors.js'
+import type { Readable } from 'node:stream'
+import { type ErrorCode, GatewayError } from './errors.js'
 import type { Rejection } from './forward/reject.js'
+import type { Exchange } from './forward/transport.js'
 import type { Rooms, Upstream } from './pipeline.js'
 import type { AnswerSource, Facts, Matched, Project, Verdict } from './types.js'
 
-export class Passage {
+export class Passage implements Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   revision = ''
   matched: readonly Matched[] = []
   limiterUs = 0
+  body: Readable | undefined
+  answerFields: readonly string[] = []
+  keepUpstream = false
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
   readonly #start = performance.now()
@@ -21,7 +26,7 @@ export class Passage {
   #upstream: Upstream | undefined
   #verdict: Verdict | undefined
   #beside: Promise<Verdict> | undefined
-  #released = false
+  #ended = false
   /** Status of an answer that a transport wrote past the response object. */
   #relayed = 0
 
@@ -50,9 +55,6 @@ export class Passage {
   set upstream(upstream: Upstream) {
     this.#upstream = upstream
   }
-  get verdict(): Verdict | undefined {
-    return this.#verdict
-  }
 
   /** Runs a step; what it throws becomes the answer. */
   attempt(step: () => void): void {
@@ -63,42 +65,46 @@ export class Passage {
     }
   }
 
-  hold(verdict: Verdict): void {
+  /** The verdict is in; from here on the request may hold slots. */
+  settle(verdict: Verdict): void {
     this.#verdict = verdict
-    if (this.#released) verdict.release()
+    this.keepUpstream = verdict.holdsSlot
+    this.answerFields = this.#rooms.answerFields(this.facts, verdict)
   }
 
   /** A verdict of report-only rules, reached while the request is already forwarded. */
-  holdBeside(verdict: Verdict | Promise<Verdict>): void {
-    this.#beside = Promise.resolve(verdict).then(given => {
-      if (this.#released) given.release()
-      return given
+  watch(decide: () => Promise<Verdict>): void {
+    this.#beside = decide().then(verdict => {
+      if (this.#ended) verdict.release()
+      return verdict
     })
     this.#beside.catch(error => this.#rooms.log.error({ err: error, id: this.facts.id }, 'report-only'))
   }
 
-  /** Upstream work has ended: every slot goes back. */
-  release(): void {
-    this.#released = true
+  /** Upstream work has ended, or will not begin: every slot goes back. */
+  onUpstreamEnd(): void {
+    this.#ended = true
     this.#verdict?.release()
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
   }
 
-  relayed(status: number): void {
+  onAnswer(status: number): void {
     this.#relayed = status
   }
 
+  fail(code: ErrorCode): void {
+    this.refuse({ code, requestId: this.facts.id })
+  }
+
   refuse(rejection: Rejection): void {
-    this.release()
+    this.onUpstreamEnd()
     if (this.res.headersSent || this.res.destroyed) {
       this.res.destroy()
       return
     }
     this.#source = 'gateway'
-    const facts = this.#facts
-    const own = facts && this.#rooms.rejectionFields(facts)
-    const fields = facts && [...this.#rooms.answerFields(facts, this.#verdict), ...(own ?? [])]
-    this.#rooms.sendRejection(this.req, this.res, { ...rejection, fields })
+    const own = this.#facts === undefined ? [] : this.#rooms.rejectionFields(this.#facts)
+    this.#rooms.sendRejection(this.req, this.res, { ...rejection, fields: [...this.answerFields, ...own] })
   }
 
   /** Ends a request that failed: with the catalogue's answer, or as an internal error that is logged. */

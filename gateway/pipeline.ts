@@ -60,25 +60,13 @@ export function createPipeline(rooms: Rooms): Pipeline {
   return {
     request(req, res) {
       enter(req, res, passage => {
-        if (passage.facts.path === '*') return answerServerOptions(res)
-        const { facts, req } = passage
-        const [beside, asked] = partition(
-          passage.matched,
-          matched => matched.rule.mode === 'report-only' && rooms.needsBody(matched, facts),
-        )
-        const forward = (body?: Readable): void => {
-          passage.upstream.forward({
-            ...exchangeOf(passage),
-            res,
-            body: body ?? (beside.length > 0 ? watch(passage, beside) : undefined),
-            keepUpstream: passage.verdict?.holdsSlot ?? false,
-          })
-        }
-        if (!asked.some(matched => rooms.needsBody(matched, facts))) return judge(passage, asked, forward)
-        rooms.peekBody(req).then(
-          ({ prefix, body }) => judge(passage, passage.matched, () => forward(body), prefix),
-          error => passage.abandon(error),
-        )
+        const { facts, matched } = passage
+        if (facts.path === '*') return answerServerOptions(res)
+        const looking = matched.filter(one => rooms.needsBody(one, facts))
+        const forward = () => passage.upstream.forward(passage)
+        if (looking.length === 0) judge(passage, matched, forward)
+        else if (looking.some(({ rule }) => rule.mode === 'enforce')) lookThenJudge(passage, forward)
+        else judgeThenWatch(passage, looking, forward)
       })
     },
 
@@ -90,8 +78,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
       res.on('finish', () => socket.end())
       enter(req, res, passage => {
         judge(passage, passage.matched, () => {
-          const onAnswer = (status: number) => passage.relayed(status)
-          passage.upstream.upgrade({ ...exchangeOf(passage), socket, head, onAnswer })
+          passage.upstream.upgrade(Object.assign(passage, { socket, head }))
         })
       })
     },
@@ -102,54 +89,63 @@ export function createPipeline(rooms: Rooms): Pipeline {
     const passage = new Passage(rooms, req, res)
     passage.attempt(() => {
       const snapshot = rooms.snapshot()
-      passage.facts = rooms.readFacts(req)
+      const facts = rooms.readFacts(req)
+      passage.facts = facts
       passage.revision = snapshot.revision
-      if (passage.facts.path !== '*') {
-        passage.project = snapshot.identify(passage.facts)
-        const upstream = snapshot.route(passage.facts)
+      if (facts.path !== '*') {
+        const project = snapshot.identify(facts)
+        passage.project = project
+        const upstream = snapshot.route(facts)
         if (upstream === undefined) throw new GatewayError('no-route')
         passage.upstream = upstream
-        passage.matched = snapshot.match(passage.facts, passage.project)
+        passage.matched = snapshot.match(facts, project)
       }
       go(passage)
     })
   }
 
   /** Decide, then forward or refuse. */
-  function judge(passage: Passage, asked: readonly Matched[], forward: () => void, prefix?: Buffer): void {
+  function judge(
+    passage: Passage,
+    matched: readonly Matched[],
+    forward: () => void,
+    bodyPrefix?: Buffer,
+  ): void {
     const { facts, project } = passage
     const startedAt = performance.now()
     const settle = (verdict: Verdict): void => {
       passage.limiterUs = Math.round((performance.now() - startedAt) * 1000)
-      passage.hold(verdict)
+      passage.settle(verdict)
       if (passage.res.destroyed) verdict.release()
-      else if (verdict.allowed) passage.attempt(forward)
+      else if (verdict.allowed) forward()
       else passage.refuse(rooms.rejectionOf(verdict, facts.id))
     }
-    const verdict = rooms.decide({ facts, project, matched: asked, bodyPrefix: prefix })
+    const verdict = rooms.decide({ facts, project, matched, bodyPrefix })
     if (verdict instanceof Promise) verdict.then(settle).catch(error => passage.abandon(error))
     else settle(verdict)
   }
 
-  /** Report-only rules that look into the body are judged while it streams on: they may not delay anything. */
-  function watch(passage: Passage, beside: readonly Matched[]): Readable {
-    const { facts, project, req } = passage
-    return rooms.tapBody(req, bodyPrefix => {
-      const verdict = rooms.decide({ facts, project, matched: beside, bodyPrefix })
-      passage.holdBeside(verdict)
-    })
+  /** An enforced rule whose key stands in the body: its first bytes are waited for. */
+  function lookThenJudge(passage: Passage, forward: () => void): void {
+    rooms
+      .peekBody(passage.req)
+      .then(({ prefix, body }) => {
+        passage.body = body
+        judge(passage, passage.matched, forward, prefix)
+      })
+      .catch(error => passage.abandon(error))
   }
 
-  function exchangeOf(passage: Passage): Pick<Exchange, keyof Exchange & keyof UpgradeExchange> {
-    const { facts, project, req, verdict } = passage
-    return {
-      facts,
-      project,
-      req,
-      answerFields: rooms.answerFields(facts, verdict),
-      onUpstreamEnd: () => passage.release(),
-      fail: code => passage.refuse({ code, requestId: facts.id }),
-    }
+  /** Report-only rules that look into the body do so while it streams on: they may not delay anything. */
+  function judgeThenWatch(passage: Passage, looking: readonly Matched[], forward: () => void): void {
+    const { facts, project, req } = passage
+    const asked = passage.matched.filter(one => !looking.includes(one))
+    judge(passage, asked, () => {
+      passage.body = rooms.tapBody(req, bodyPrefix => {
+        passage.watch(async () => rooms.decide({ facts, project, matched: looking, bodyPrefix }))
+      })
+      forward()
+    })
   }
 }
 
@@ -157,11 +153,4 @@ export function createPipeline(rooms: Rooms): Pipeline {
 function answerServerOptions(res: ServerResponse): void {
   res.writeHead(204, ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
   res.end()
-}
-
-function partition<T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] {
-  const yes: T[] = []
-  const no: T[] = []
-  for (const item of items) (test(item) ? yes : no).push(item)
-  return [yes, no]
 }

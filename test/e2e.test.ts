@@ -155,7 +155,7 @@ t.test(
   async t => {
     const redisAt = await redisUrl(t)
     const stores: Record<string, string>[] = redisAt === undefined ? [{}] : [{}, { REDIS_URL: redisAt }]
-  for (const env of stores) {
+    for (const env of stores) {
       const { url } = await serve(t, folderFor(t), env)
       const script = `for i in $(seq 30); do curl -s -o /dev/null -w '%{http_code}\\n' -H 'Host: dev.localhost' ${url}/sessions/whoami & done; wait`
       const { stdout } = await run('bash', ['-c', script], { timeout: 20_000 })

@@ -126,10 +126,10 @@ function outcomeOf({ matched: { rule, route }, key, demand }: Question, answer: 
   return { rule, route, key, result, store: answer.store, readings: readingsOf(rule.id, demand, answer) }
 }
 
-function readingsOf(id: string, demand: Demand, answer: Answer): Reading[] {
-  return answer.counts.map((count, i) => {
-    if (demand.kind === 'slots') return { ...count, policy: id, quota: demand.max }
-    const { name, quota, ms } = demand.windows[i] as Window
-    return { ...count, policy: `${id}.${name}`, quota, windowMs: ms }
+function readingsOf(id: string, demand: Demand, { counts }: Answer): Reading[] {
+  return counts.map(({ used, left, violated, resetMs }, i) => {
+    if (demand.kind === 'slots') return { policy: id, quota: demand.max, used, left, violated, resetMs }
+    const { name, quota, ms: windowMs } = demand.windows[i] as Window
+    return { policy: `${id}.${name}`, quota, windowMs, used, left, violated, resetMs }
   })
 }
