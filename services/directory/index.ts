@@ -4,8 +4,8 @@ import { encryptionKey, managementKey, openDataFolder } from './data-folder.js'
 import { startCourier } from './events/deliver.js'
 import { createPoster } from './events/post.js'
 import type { Log } from './log.js'
-import { createServer } from './routes/http.js'
-import { addManagement, answerErrors, managementPaths } from './routes/management.js'
+import { createServer, type Server } from './routes/http.js'
+import { addManagement, answerErrors, type ManagementParts, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
 import { createSecretBox, hashKey, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
@@ -32,39 +32,36 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
   const { keyHashes, notes } = managementKeys(settings)
   const box = createSecretBox(settings.encryptionKey ?? encryptionKey(settings.dataDir))
   const store = await openStore(settings)
+  const closers = [() => store.close()]
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
   try {
     await tryKey(store, box)
     const courier = startCourier({ store, box, poster: createPoster(settings.allowPrivateWebhooks), log })
-    const change = createChanger(store, courier.notify)
-    const { baseUrl } = settings
-
+    closers.push(() => courier.close())
     const server = createServer()
-    answerErrors(server, log)
-    for (const prefix of managementPaths) {
-      server.register(async scope => addManagement(scope, { store, box, keyHashes, baseUrl, log }), {
-        prefix,
-      })
-    }
-    const users = createUserSync(store, change)
-    const groups = createGroupSync(store, change, log)
-    server.register(async scope => addScim(scope, { store, box, users, groups, baseUrl, log }), {
-      prefix: scimPath,
-    })
+    closers.push(() => server.close())
+    addRoutes(server, { store, box, keyHashes, baseUrl: settings.baseUrl, log }, courier.notify)
     await server.listen({ host: '127.0.0.1', port: 0 })
     const { port } = server.server.address() as AddressInfo
-    return {
-      url: `http://127.0.0.1:${port}`,
-      notes,
-      async close() {
-        await server.close()
-        await courier.close()
-        await store.close()
-      },
-    }
+    return { url: `http://127.0.0.1:${port}`, notes, close }
   } catch (error) {
-    await store.close()
+    await close()
     throw error
   }
+}
+
+function addRoutes(server: Server, parts: ManagementParts, committed: (directoryId: string) => void): void {
+  const { store, log } = parts
+  const change = createChanger(store, committed)
+  const users = createUserSync(store, change)
+  const groups = createGroupSync(store, change, log)
+  answerErrors(server, log)
+  for (const prefix of managementPaths) {
+    server.register(async scope => addManagement(scope, parts), { prefix })
+  }
+  server.register(async scope => addScim(scope, { ...parts, users, groups }), { prefix: scimPath })
 }
 
 function managementKeys({ apiKeys, dataDir }: Settings): { keyHashes: Buffer[]; notes: string[] } {

@@ -35,22 +35,18 @@ export function createPoster(allowPrivate: boolean): Poster {
           },
           signal: AbortSignal.timeout(timeoutMs),
         })
-        request.on('error', error =>
-          reject(
-            error.name === 'TimeoutError' || error.name === 'AbortError'
-              ? new Error(`no answer within ${timeoutMs} ms`)
-              : error,
-          ),
-        )
+        let status: number | undefined
+        // The status is the answer, also when its body is too long, too slow or cut.
+        request.on('error', error => (status === undefined ? reject(reason(error)) : resolve(status)))
         request.on('response', response => {
+          status = response.statusCode ?? 0
           let received = 0
           response.on('data', (chunk: Buffer) => {
             received += chunk.length
             if (received > maxAnswerBytes) response.destroy()
           })
           response.on('error', () => undefined)
-          // The status is the answer, also when its body is too long or cut.
-          response.on('close', () => resolve(response.statusCode ?? 0))
+          response.on('close', () => resolve(status ?? 0))
         })
         request.end(body)
       })
@@ -60,3 +56,6 @@ export function createPoster(allowPrivate: boolean): Poster {
     },
   }
 }
+
+const reason = (error: Error): Error =>
+  /^(Timeout|Abort)Error$/.test(error.name) ? new Error(`no answer within ${timeoutMs} ms`) : error

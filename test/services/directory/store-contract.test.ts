@@ -291,8 +291,14 @@ t.test('MongoDB', async t => {
       )
       t.same(await store.members(group.id, page), [])
       t.same((await store.claimDelivery(directory.id, 'me', 0, 1))?.events, [], 'not delivered again')
-    const left = client.db().collection('directory_memberships').find({ group: { $exists: false } })
-    t.ok((await left.toArray()).every(tombstone => tombstone.deletedAt), 'what is left of it will be swept')
+      const left = client
+        .db()
+        .collection('directory_memberships')
+        .find({ group: { $exists: false } })
+      t.ok(
+        (await left.toArray()).every(tombstone => tombstone.deletedAt),
+        'what is left of it will be swept',
+      )
     },
   )
 })
