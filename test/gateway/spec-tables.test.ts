@@ -28,8 +28,9 @@ function rulesFor(request: string, plan: Plan, environment: Environment): Rule[]
 
 /** `80 / 1800`: the burst and sustained quota a request meets. */
 function limitOf(request: string, plan: Plan, environment: Environment): string {
-  const rule = rulesFor(request, plan, environment).find(({ kind }) => kind === 'project-limits')
-  const { burst, sustained } = rule?.config as Quota
+  const [rule] = rulesFor(request, plan, environment)
+  if (rule?.kind !== 'project-limits') return 'none'
+  const { burst, sustained } = rule.config as Quota
   return `${burst} / ${sustained}`
 }
 
