@@ -1,5 +1,6 @@
 /** One configuration, compiled: what the pipeline asks of it per request. Pure; serves `serve` and `check` alike. */
 import { createHash } from 'node:crypto'
+import { basename } from 'node:path'
 import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../config/load.js'
 import type { Problem } from '../config/problem.js'
 import { identifyBy } from './identify/identify.js'
@@ -64,9 +65,11 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
   }
 }
 
-/** Changes when anything that decides about a request changes. */
+/** Changes when anything changes that decides about a request; not with ports or addresses. */
 function revisionOf({ gateway, projects, policies }: Config): string {
-  const text = JSON.stringify([gateway, projects, policies.map(({ file, document }) => [file, document])])
+  const { identify, unknownProject, store } = gateway
+  const rules = policies.map(({ file, document }) => [basename(file), document])
+  const text = JSON.stringify([rules, projects, identify, unknownProject, store.onError])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 

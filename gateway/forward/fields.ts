@@ -48,9 +48,13 @@ export function exposedFields(): string[] {
 
 /** Windows of the enforced rules; slots are shown when they are the reason of a refusal. */
 function shownReadings(verdict: Verdict): Reading[] {
-  return verdict.outcomes.flatMap(({ readings }) =>
-    readings.filter(reading => reading.windowMs !== undefined || reading.violated),
-  )
+  const shown: Reading[] = []
+  for (const { readings } of verdict.outcomes) {
+    for (const reading of readings) {
+      if (reading.windowMs !== undefined || reading.violated) shown.push(reading)
+    }
+  }
+  return shown
 }
 
 const policyTexts = new WeakMap<Rule, string>()
