@@ -65,7 +65,8 @@ export function resetMs(spent: Spent, window: Window, now: number): number {
   let excess = Math.max(used(spent) + 1 - window.quota, 1)
   for (let i = 0; i < spent.length; i += 2) {
     excess -= spent[i + 1] as number
-    if (excess <= 0) return (spent[i] as number) + window.ms - now
+    // To the microsecond: a rest of floating point must not make whole seconds one more.
+    if (excess <= 0) return Math.round(((spent[i] as number) + window.ms - now) * 1000) / 1000
   }
   return 0
 }

@@ -198,6 +198,17 @@ for (const kind of kinds) {
       t.equal((await admittedAt(bench, pair, [start + 5100 + wait - 1, start + 5100 + wait])).length, 1)
     })
 
+    t.test('a window that was just opened resets in its length, not in a rest more', async t => {
+      for (let i = 0; i < 200; i++) {
+        bench.at += 61_000 + Math.random()
+        const [first] = await bench.store.take([ask(freshKey(), burst(10), sustained(300))], 'holder')
+        t.strictSame(
+          first?.counts.map(({ resetMs }) => resetMs),
+          [1000, 60_000],
+        )
+      }
+    })
+
     t.test('raising or lowering a quota applies at once and keeps what was spent', async t => {
       const key = freshKey()
       const start = bench.at + 120_000
