@@ -84,9 +84,6 @@ async function serve(configPath: string): Promise<void> {
   const services = await startServices(config, log)
   const embedded = new Map([...services].map(([name, service]) => [name, service.url]))
   const gateway = await startGateway({ config, compiled, embedded, secret: hashSecret(process.env), log })
-  // Keys are shown to the person who starts it, not to whoever collects the log.
-  for (const note of [...services.values()].flatMap(service => service.notes))
-    process.stderr.write(`${note}\n`)
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: compiled.revision },
     `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}`,
@@ -113,8 +110,13 @@ async function startServices(config: Config, log: Log) {
   )
   const services = new Map<string, { url: string; notes: string[]; close(): Promise<void> }>()
   for (const name of names as Set<keyof typeof EMBEDDED>) {
-    const service = await EMBEDDED[name]()
-    services.set(name, await service.start({ env: process.env, log }))
+    const { start } = await EMBEDDED[name]()
+    const service = await start({ env: process.env, log }).catch((error: Error) => {
+      throw new Failure(`The ${name} service cannot start: ${error.message}`, { cause: error })
+    })
+    services.set(name, service)
+    // To the person who starts it, not to whoever collects the log; and at once, in case a later step fails.
+    for (const note of service.notes) process.stderr.write(`${note}\n`)
   }
   return services
 }
