@@ -51,7 +51,12 @@ export const CATALOGUE = {
   'request-timeout': {
     status: 408,
     title: 'Request timed out',
-    detail: 'The request head did not arrive in time.',
+    detail: 'The request did not arrive in time.',
+  },
+  'expectation-failed': {
+    status: 417,
+    title: 'Expectation failed',
+    detail: 'Only Expect: 100-continue is understood.',
   },
   'header-too-large': {
     status: 431,
@@ -73,6 +78,12 @@ export const CATALOGUE = {
     status: 502,
     title: 'Invalid upstream answer',
     detail: 'The service behind this route gave an answer that is not valid HTTP.',
+  },
+  overloaded: {
+    status: 503,
+    title: 'Too many requests under way',
+    detail: 'The service behind this route has no connection to spare. Try again shortly.',
+    retryAfter: 1,
   },
   'upstream-timeout': {
     status: 504,
