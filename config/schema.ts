@@ -124,7 +124,8 @@ export function gatewaySchema(plugins: PluginSchemas) {
     }),
     unknownProject: Word([...PLANS, 'reject'], {
       default: 'developer',
-      description: 'Plan for requests of no known project, or reject (404).',
+      description:
+        'Plan for requests of no known project, counted by host (beyond 100 hosts together); or reject (404).',
     }),
     trustedProxies: Type.Array(
       Type.String({ format: 'cidr', maxLength: 64, expected: 'an address or CIDR such as 10.0.0.0/8' }),

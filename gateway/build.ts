@@ -18,6 +18,7 @@ import { createListener } from './listen/server.js'
 import { decisionLog } from './observe/decision-log.js'
 import { Health } from './observe/health.js'
 import { Metrics } from './observe/metrics.js'
+import { Redactor } from './observe/redact.js'
 import { createPipeline, type Rooms, type Snapshot, type Upstream } from './pipeline.js'
 import type { Observer } from './plugin.js'
 import { limitPlugins } from './plugins.js'
@@ -55,7 +56,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const store = await openStore(options, metrics)
   const upstreams = openUpstreams(options)
   const snapshot = compiled.snapshot(upstreams)
-  const observers: Observer[] = [metrics.observer(), decisionLog(settings.log.decisions, options.secret, log)]
+  const redactor = new Redactor(options.secret, compiled.words)
+  const observers: Observer[] = [metrics.observer(), decisionLog(settings.log.decisions, redactor, log)]
   metrics.policyLoaded(compiled.revision)
 
   const pipeline = createPipeline(roomsOf(options, store, snapshot, observers, metrics))

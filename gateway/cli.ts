@@ -81,6 +81,12 @@ async function serve(configPath: string): Promise<void> {
     throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
   const log = createLog({ level, pretty })
   const { config, compiled } = loadOrFail(configPath, log)
+  if (config.gateway.redis !== '' && !process.env.ENCRYPTION_KEY) {
+    log.warn(
+      {},
+      'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail',
+    )
+  }
   const services = await startServices(config, log)
   const embedded = new Map([...services].map(([name, service]) => [name, service.url]))
   const gateway = await startGateway({ config, compiled, embedded, secret: hashSecret(process.env), log })

@@ -20,7 +20,7 @@ export class Passage implements Exchange {
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
   readonly #start = performance.now()
-  #source: AnswerSource = 'upstream'
+  #source: AnswerSource = 'gateway'
   #facts: Facts | undefined
   #project: Project | undefined
   #upstream: Upstream | undefined
@@ -72,6 +72,12 @@ export class Passage implements Exchange {
     this.answerFields = this.#rooms.answerFields(this.facts, verdict)
   }
 
+  /** On to the upstream: from here on the answer is its own, unless it fails. */
+  forward(): void {
+    this.#source = 'upstream'
+    this.upstream.forward(this)
+  }
+
   /** A verdict of report-only rules, reached while the request is already forwarded. */
   watch(decide: () => Promise<Verdict>): void {
     this.#beside = decide().then(verdict => {
@@ -89,6 +95,7 @@ export class Passage implements Exchange {
   }
 
   onAnswer(status: number): void {
+    this.#source = 'upstream'
     this.#relayed = status
   }
 

@@ -2,8 +2,7 @@
  * The path of a request: listen → identify → match → decide → forward → observe.
  * The rooms are handed in as functions; this file only says in which order they are entered.
  */
-import { type IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import { GatewayError } from './errors.js'
 import type { Rejection } from './forward/reject.js'
@@ -53,7 +52,7 @@ export interface Rooms {
 
 export interface Pipeline {
   request(req: IncomingMessage, res: ServerResponse): void
-  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  upgrade(req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer): void
 }
 
 export function createPipeline(rooms: Rooms): Pipeline {
@@ -63,19 +62,15 @@ export function createPipeline(rooms: Rooms): Pipeline {
         const { facts, matched } = passage
         if (facts.path === '*') return answerServerOptions(res)
         const looking = matched.filter(one => rooms.needsBody(one, facts))
-        const forward = () => passage.upstream.forward(passage)
+        const forward = () => passage.forward()
         if (looking.length === 0) judge(passage, matched, forward)
         else if (looking.some(({ rule }) => rule.mode === 'enforce')) lookThenJudge(passage, forward)
         else judgeThenWatch(passage, looking, forward)
       })
     },
 
-    upgrade(req, socket, head) {
-      // Refusals need a response object; the 101 itself is relayed by the transport.
-      const res = new ServerResponse(req)
-      res.shouldKeepAlive = false
-      res.assignSocket(socket as Socket)
-      res.on('finish', () => socket.end())
+    // Refusals go through `res`; the 101 itself is relayed by the transport.
+    upgrade(req, res, socket, head) {
       enter(req, res, passage => {
         judge(passage, passage.matched, () => {
           passage.upstream.upgrade(Object.assign(passage, { socket, head }))

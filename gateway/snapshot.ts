@@ -15,6 +15,8 @@ import type { Log } from './types.js'
 /** A snapshot whose routes still name their upstreams. */
 export interface Compiled {
   readonly revision: string
+  /** Path segments that patterns and routes spell out: what a log may show of a path. */
+  readonly words: ReadonlySet<string>
   /** Joins the compiled configuration with the upstreams, by name. */
   snapshot(upstreams: ReadonlyMap<string, Upstream>): Snapshot
 }
@@ -23,7 +25,6 @@ export interface Compiled {
 export function compile(config: Config, log: Log): { compiled: Compiled } | { problems: Problem[] } {
   const revision = revisionOf(config)
   const { policy, faults } = compilePolicy({
-    revision,
     projectsFile: config.projectsFile,
     projects: config.projects,
     projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
@@ -55,6 +56,7 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
   return {
     compiled: {
       revision,
+      words: wordsOf(config),
       snapshot: upstreams => ({
         revision,
         identify,
@@ -71,6 +73,17 @@ function revisionOf({ gateway, projects, policies }: Config): string {
   const rules = policies.map(({ file, document }) => [basename(file), document])
   const text = JSON.stringify([rules, projects, identify, unknownProject, store.onError])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+}
+
+function wordsOf({ gateway, policies }: Config): Set<string> {
+  const patterns = policies.flatMap(policy =>
+    isProjectLimits(policy)
+      ? Object.values(policy.document.buckets).flat()
+      : policy.document.rules.flatMap(rule => rule.match),
+  )
+  const paths = [...patterns, ...gateway.routes.map(route => route.path)]
+  const segments = paths.flatMap(path => path.slice(path.indexOf('/') + 1).split('/'))
+  return new Set(segments.filter(segment => /^[^{*]/.test(segment)))
 }
 
 function compileRoutes({ gateway, gatewayFile }: Config): { routes: PathTrie<string>; faults: Fault[] } {

@@ -137,7 +137,7 @@ t.test(
     t.teardown(() => redis.disconnect())
     const keys = await redis.keys('sluice:*')
     t.ok(
-      keys.some(key => key.endsWith(':e:sessions-whoami')),
+      keys.some(key => key.endsWith(':sessions-whoami')),
       keys.join(' '),
     )
     const mongo = await MongoClient.connect(mongoAt)

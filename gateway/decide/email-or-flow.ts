@@ -12,14 +12,14 @@ export function needsBody(matched: Matched, facts: Facts): boolean {
 
 /**
  * The e-mail (lower-cased) from a form or JSON body, else the flow id from the query or the body.
- * Returned as a keyed hash: neither logs nor counter keys ever hold the address.
+ * Multipart forms are not looked into. Returned as a keyed hash: neither logs nor counter keys ever hold the address.
  *
  * @param prefix the first bytes of the body, or undefined when nobody looked
  */
 export function emailOrFlow(facts: Facts, prefix: Buffer | undefined, secret: Buffer): string | undefined {
   const field = fieldsOf(facts, prefix)
   const email = field('email')?.trim().toLowerCase()
-  const flow = new URLSearchParams(facts.query).get('flow') || field('flow')
+  const flow = onlyOne(new URLSearchParams(facts.query).getAll('flow')) || field('flow')
   const value = email ? `email:${email}` : flow ? `flow:${flow}` : undefined
   return value && createHmac('sha256', secret).update(value).digest('base64url')
 }
@@ -29,13 +29,18 @@ function fieldsOf(facts: Facts, prefix: Buffer | undefined): (name: string) => s
   if (prefix === undefined || kind === undefined) return () => undefined
   if (kind === 'form') {
     const form = new URLSearchParams(prefix.toString('utf8'))
-    return name => form.get(name) ?? undefined
+    return name => onlyOne(form.getAll(name))
   }
   const json = parseObject(prefix.toString('utf8'))
   return name => {
     const value = Object.hasOwn(json, name) ? json[name] : undefined
     return typeof value === 'string' ? value : undefined
   }
+}
+
+/** Of a repeated field the upstream may read another value than we do: unless they agree, there is none. */
+function onlyOne(values: readonly string[]): string | undefined {
+  return values.every(value => value === values[0]) ? values[0] : undefined
 }
 
 function bodyKind(facts: Facts): 'form' | 'json' | undefined {

@@ -15,9 +15,9 @@ export interface Keyed {
 const LONGEST_KEY = 200
 
 /**
- * The full counter key of a rule, such as `sluice:{acme}:e:identities-write:17:/admin/identities`.
+ * The full counter key of a rule, such as `sluice:{acme}:e:in-flight:identities-write:17:/admin/identities`.
  * The hash tag is the project, so all counters of a project live in one Redis Cluster slot. Report-only rules have a
- * key space of their own. The rule's id stands in it, the policy's revision does not: an edit elsewhere resets nothing.
+ * key space of their own. The rule's kind and id stand in it, the policy's revision does not: an edit elsewhere resets nothing.
  *
  * @returns undefined when a part is absent and the rule does not share one counter between such requests
  */
@@ -32,7 +32,7 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
   }
   const space = rule.mode === 'enforce' ? 'e' : 'r'
   if (rest.length > LONGEST_KEY) rest = `:${createHash('sha256').update(rest).digest('base64url')}`
-  return `sluice:{${tag}}:${space}:${rule.id}${rest}`
+  return `sluice:{${tag}}:${space}:${rule.kind}:${rule.id}${rest}`
 }
 
 /** The values of one request by key part; undefined means absent. An empty value counts as absent. */

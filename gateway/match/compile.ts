@@ -32,7 +32,6 @@ export interface EndpointRules {
   })[]
 }
 export interface PolicyInput {
-  readonly revision: string
   readonly projectLimits: readonly ProjectLimits[]
   readonly endpointRules: readonly EndpointRules[]
   readonly projects: readonly {
@@ -65,7 +64,7 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
   const endpoint = compileEndpointRules(input, faults)
-  return { policy: new Policy(input.revision, columns, projects, endpoint), faults }
+  return { policy: new Policy(columns, projects, endpoint), faults }
 }
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
@@ -123,7 +122,7 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
 }
 
 /** Every (plan, environment) that a row's `for` list covers. */
-export function columnsOf(selectors: readonly Selector[]): Set<string> {
+function columnsOf(selectors: readonly Selector[]): Set<string> {
   const columns = new Set<string>()
   for (const { plans = PLANS, environments = ENVIRONMENTS } of selectors) {
     for (const plan of plans)

@@ -15,19 +15,15 @@ export function columnName(plan: Plan, environment: Environment): string {
 }
 
 export class Policy {
-  /** Changes with every change of the files; written in logs and metrics, never in counter keys. */
-  readonly revision: string
   readonly #columns: ReadonlyMap<string, Table>
   readonly #projects: ReadonlyMap<string, Table>
   readonly #endpoint: PathTrie<readonly Rule[]>
 
   constructor(
-    revision: string,
     columns: ReadonlyMap<string, Table>,
     projects: ReadonlyMap<string, Table>,
     endpoint: PathTrie<readonly Rule[]>,
   ) {
-    this.revision = revision
     this.#columns = columns
     this.#projects = projects
     this.#endpoint = endpoint

@@ -1,6 +1,7 @@
 /**
  * Finds patterns by walking a request's path one segment at a time.
- * Each step looks at no more than a literal, a parameter and a `*`, so the cost does not grow with the number of patterns.
+ * At each node it looks at no more than a literal, a parameter and a `*`, however many patterns there are; where several of
+ * them lead on, the less specific ones are tried only when the more specific find nothing.
  */
 import type { Pattern, Segment } from './pattern.js'
 

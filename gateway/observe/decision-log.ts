@@ -2,6 +2,7 @@
 import type { Observer } from '../plugin.js'
 import type { Finished, Log } from '../types.js'
 import { decisionRecords, passedUncounted } from './record.js'
+import type { Redactor } from './redact.js'
 
 /** Which decisions are logged beside the refused ones: none, all, or a share of the allowed ones. */
 export type LoggedDecisions = 'refused' | 'all' | number
@@ -10,10 +11,10 @@ const LINES_PER_SECOND = 100
 const SECOND = 1000
 
 /**
- * `salt` keys the hashes of keys and paths. For each rule at most 100 lines a second are written, then one that says
+ * For each rule at most 100 lines a second are written, then one that says
  * how many were dropped.
  */
-export function decisionLog(decisions: LoggedDecisions, salt: Buffer, log: Log): Observer {
+export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log: Log): Observer {
   const share = decisions === 'refused' ? 0 : decisions === 'all' ? 1 : decisions
   const budget = new LineBudget((rule, dropped) => {
     log.warn({ rule, dropped, per_second: LINES_PER_SECOND }, 'decisions dropped')
@@ -22,7 +23,7 @@ export function decisionLog(decisions: LoggedDecisions, salt: Buffer, log: Log):
     finished(event) {
       const chosen = share > 0 && Math.random() < share
       if (!chosen && isPlainlyAllowed(event)) return
-      for (const record of decisionRecords(event, { salt, sample: chosen ? share : undefined })) {
+      for (const record of decisionRecords(event, { redactor, sample: chosen ? share : undefined })) {
         if (budget.spend(record.rule)) log.info(record, 'decision')
       }
     },

@@ -13,11 +13,6 @@ export interface LogOptions {
   readonly destination?: DestinationStream
 }
 
-/** A log whose lines all carry the fields it was made with. */
-export interface ChildLog extends Log {
-  child(fields: object): ChildLog
-}
-
 /** Lines kept while stdout does not take them; more are dropped, since a stalled reader must not stop requests. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 
@@ -45,7 +40,7 @@ export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text)
 }
 
-export function createLog({ level, pretty, destination }: LogOptions): ChildLog {
+export function createLog({ level, pretty, destination }: LogOptions): Log {
   const stream = destination ?? (pretty ? pino.transport({ target: 'pino-pretty' }) : stdout())
   return wrap(
     pino(
@@ -71,12 +66,11 @@ function redactPaths(field: string): string[] {
   return [key, `*${key}`, `*.*${key}`]
 }
 
-function wrap(logger: Logger): ChildLog {
+function wrap(logger: Logger): Log {
   return {
     debug: (fields, message) => logger.debug(fields, message),
     info: (fields, message) => logger.info(fields, message),
     warn: (fields, message) => logger.warn(fields, message),
     error: (fields, message) => logger.error(fields, message),
-    child: fields => wrap(logger.child(fields)),
   }
 }

@@ -83,7 +83,7 @@ export class Metrics {
     })
     this.#reloads = new Counter({
       name: 'sluice_policy_reloads_total',
-      help: 'Attempts to load the policy, by result: loaded or refused.',
+      help: 'Attempts to load the policy, by result: loaded.',
       labelNames: ['result'],
       registers,
     })
@@ -99,11 +99,6 @@ export class Metrics {
     this.#policy.reset()
     this.#policy.set({ rev: revision }, 1)
     this.#reloads.inc({ result: 'loaded' })
-  }
-
-  /** A policy was not taken over; the old one stays in force. */
-  policyRefused(): void {
-    this.#reloads.inc({ result: 'refused' })
   }
 
   /** A call to the counter store failed; `op` is one of the few things it is asked for. */

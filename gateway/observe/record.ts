@@ -1,6 +1,6 @@
 /** The decision record: the one log line of a verdict (design section 6). Pure. */
 import type { Facts, Finished, Mode, Outcome, StoreName } from '../types.js'
-import { keyedHash, networkPrefix, redactPath } from './redact.js'
+import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
 
@@ -22,7 +22,7 @@ export interface DecisionRecord {
   readonly environment: string | null
   readonly method: string
   readonly route: string
-  /** With hashes for what may be personal: see redactPath. */
+  /** With hashes for what may be personal: see Redactor. */
   readonly path: string
   /** Keyed hash of the counter's key. */
   readonly key: string
@@ -48,8 +48,7 @@ export interface Counter {
 }
 
 export interface RecordOptions {
-  /** Keys the hashes. */
-  readonly salt: Buffer
+  readonly redactor: Redactor
   /** The share with which this allowed request was chosen; undefined when it was not. */
   readonly sample: number | undefined
 }
@@ -113,7 +112,7 @@ function recordOf(
   facts: Facts,
   decision: Decision,
   outcomes: readonly [Outcome, ...Outcome[]],
-  { salt, sample }: { readonly salt: Buffer; readonly sample: number },
+  { redactor, sample }: { readonly redactor: Redactor; readonly sample: number },
 ): DecisionRecord {
   const { project } = event
   const [{ rule, route, key, store }] = outcomes
@@ -132,8 +131,8 @@ function recordOf(
     environment: project?.environment ?? null,
     method: facts.method,
     route,
-    path: redactPath(facts.path, route, salt),
-    key: keyedHash(key, salt),
+    path: redactor.path(facts.path, route),
+    key: redactor.hash(key),
     ip: networkPrefix(facts.network),
     ja4: facts.ja4 ?? null,
     auth: facts.authenticated ? 'authenticated' : 'anonymous',

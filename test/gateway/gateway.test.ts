@@ -279,6 +279,10 @@ t.test('the project is found by host, and by header only from a trusted hop', as
   await send(closed.url, { headers: { host: 'DEV.localhost:99' } })
   t.strictSame(seen, ['acme/growth', 'host:nowhere.localhost/developer', 'dev/developer'])
 
+  for (let i = 0; i < 150; i++) await send(closed.url, { headers: { host: `h${i}.localhost` } })
+  t.equal(new Set(seen).size, 3 + 99 + 1, 'made-up hosts share one counter beyond the first hundred')
+  t.equal(seen.at(-1), 'host:others/developer')
+
   const strict = await testGateway(t, { upstream, settings: 'unknownProject: reject' })
   const refused = await send(strict.url, { headers: { host: 'nowhere.localhost' } })
   t.match(

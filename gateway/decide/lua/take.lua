@@ -7,13 +7,14 @@
 --       then per ask: group, kind, n and n values
 --         kind 'w' (windows): quota, length in microseconds, …
 --         kind 's' (slots):   max, ttl in microseconds
--- Returns one flat list, per ask: granted 0|1, then per window or for the slots: used, violated 0|1, reset in microseconds
+-- Returns one flat list, per ask: granted 0|1, or -1 when a report-only counter could not be read; then per window or for the slots: used, violated 0|1, reset in microseconds
 --
 -- Atomic because a check and its charge must not be parted: parallel requests would pass together.
 
 local PARTS = 50
 local MOST_TIMES = 64
 local TEST_TTL_MS = 600000
+local ENFORCED = '0'
 
 local now = tonumber(ARGV[1])
 local given_clock = now ~= nil
@@ -114,33 +115,43 @@ local function write_windows(key, windows, states)
   redis.call('SET', key, cmsgpack.pack(base, unpack(lists)), 'PX', ttl)
 end
 
+local function read(ask)
+  if ask.kind == 'w' then
+    ask.states = read_windows(ask.key, ask.windows)
+    for j, window in ipairs(ask.windows) do
+      ask.states[j].violated = ask.states[j].used >= window.quota
+      ask.violated = ask.violated or ask.states[j].violated
+    end
+  else
+    redis.call('ZREMRANGEBYSCORE', ask.key, '-inf', now)
+    ask.held = redis.call('ZCARD', ask.key)
+    ask.violated = ask.held >= ask.max
+  end
+end
+
 local asks, refused = {}, {}
 local arg = 3
 for i, key in ipairs(KEYS) do
-  local group, kind, n = ARGV[arg], ARGV[arg + 1], tonumber(ARGV[arg + 2])
+  local ask = { key = key, group = ARGV[arg], kind = ARGV[arg + 1] }
+  local n = tonumber(ARGV[arg + 2])
   local first = arg + 3
   arg = first + n
-  local ask = { key = key, group = group, kind = kind }
-  if kind == 'w' then
+  if ask.kind == 'w' then
     ask.windows = {}
     for j = first, arg - 1, 2 do
       ask.windows[#ask.windows + 1] = { quota = tonumber(ARGV[j]), length = tonumber(ARGV[j + 1]) }
     end
-    ask.states = read_windows(key, ask.windows)
-    for j, window in ipairs(ask.windows) do
-      ask.states[j].violated = ask.states[j].used >= window.quota
-      if ask.states[j].violated then
-        refused[group] = true
-      end
-    end
   else
     ask.max, ask.ttl = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-    ask.held = redis.call('ZCARD', key)
-    ask.violated = ask.held >= ask.max
-    if ask.violated then
-      refused[group] = true
-    end
+  end
+  if ask.group == ENFORCED then
+    read(ask)
+  else
+    -- A report-only counter that cannot be read must not fail the enforced ones.
+    ask.broken = not pcall(read, ask)
+  end
+  if ask.violated or ask.broken then
+    refused[ask.group] = true
   end
   asks[i] = ask
 end
@@ -151,8 +162,13 @@ local function say(value)
 end
 for _, ask in ipairs(asks) do
   local granted = not refused[ask.group]
-  say(granted and 1 or 0)
-  if ask.kind == 'w' then
+  if ask.broken then
+    say(-1)
+    for _ = 1, 3 * (ask.windows and #ask.windows or 1) do
+      say(0)
+    end
+  elseif ask.kind == 'w' then
+    say(granted and 1 or 0)
     for j, window in ipairs(ask.windows) do
       local state = ask.states[j]
       if granted then
@@ -166,6 +182,7 @@ for _, ask in ipairs(asks) do
       write_windows(ask.key, ask.windows, ask.states)
     end
   else
+    say(granted and 1 or 0)
     if granted then
       redis.call('ZADD', ask.key, now + ask.ttl, holder)
       redis.call('PEXPIRE', ask.key, given_clock and TEST_TTL_MS or math.ceil(ask.ttl / 1000))

@@ -37,11 +37,6 @@ export class MemoryStore implements CounterStore {
     return asks.map((ask, i) => this.#answer(ask, states[i], !refused.has(ask.group), now))
   }
 
-  /** Slots held under one key now. */
-  held(key: string): number {
-    return this.#slots.get(key) ?? 0
-  }
-
   async close(): Promise<void> {
     this.#young.clear()
     this.#old.clear()
@@ -72,8 +67,12 @@ export class MemoryStore implements CounterStore {
     this.#turnAt = now + this.#generationMs
   }
 
+  #held(key: string): number {
+    return this.#slots.get(key) ?? 0
+  }
+
   #full(key: string, demand: Demand): boolean {
-    return demand.kind === 'slots' && this.held(key) >= demand.max
+    return demand.kind === 'slots' && this.#held(key) >= demand.max
   }
 
   #answer(ask: Ask, state: Windows | undefined, granted: boolean, now: number): Answer {
@@ -82,7 +81,7 @@ export class MemoryStore implements CounterStore {
     if (demand.kind === 'slots') {
       const violated = !granted && this.#full(key, demand)
       const release = granted ? this.#hold(key) : undefined
-      return { ...base, counts: [counted(demand.max, this.held(key), violated, SLOT_RETRY_MS)], release }
+      return { ...base, counts: [counted(demand.max, this.#held(key), violated, SLOT_RETRY_MS)], release }
     }
     const counts = demand.windows.map((window, i): Count => {
       const spent = (state as Windows)[i] as slidingWindow.Spent
@@ -95,12 +94,12 @@ export class MemoryStore implements CounterStore {
   }
 
   #hold(key: string): () => void {
-    this.#slots.set(key, this.held(key) + 1)
+    this.#slots.set(key, this.#held(key) + 1)
     let released = false
     return () => {
       if (released) return
       released = true
-      const left = this.held(key) - 1
+      const left = this.#held(key) - 1
       if (left > 0) this.#slots.set(key, left)
       else this.#slots.delete(key)
     }

@@ -3,7 +3,15 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis, type Result } from 'ioredis'
 import type { Log } from '../../types.js'
-import { type Answer, type Ask, type Count, counted, type RemoteStore, SLOT_RETRY_MS } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  type Count,
+  counted,
+  type RemoteStore,
+  SLOT_RETRY_MS,
+  uncounted,
+} from './store.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -23,6 +31,17 @@ interface Hold {
 const RENEWAL_TICK_MS = 250
 const PING_PATIENCE_MS = 1000
 const CONNECT_TICK_MS = 10
+
+/** Verdicts of `take.lua` on one ask. */
+const GRANTED = 1
+const BROKEN = -1
+
+const PROBE: Ask = {
+  key: 'sluice:{probe}',
+  demand: { kind: 'windows', windows: [{ name: 'probe', quota: 1_000_000, ms: 1000 }] },
+  group: 0,
+  onStoreError: 'open',
+}
 
 export interface RedisStoreOptions {
   readonly url: string
@@ -53,11 +72,14 @@ export class RedisStore implements RemoteStore {
     return asks.map(ask => this.#answer(ask, holder, () => reader.next().value as number))
   }
 
-  /** Rejects when Redis does not answer; a connection that swallows bytes is given up for a new one. */
+  /**
+   * Counts once for nobody: a Redis that is loading, read-only or out of memory answers PING, but does not count.
+   * Rejects when it fails; a connection that swallows bytes is given up for a new one.
+   */
   async ping(): Promise<void> {
     const timer = setTimeout(() => this.#redis.disconnect(true), PING_PATIENCE_MS)
     try {
-      await this.#redis.ping()
+      await this.take([PROBE], '')
     } finally {
       clearTimeout(timer)
     }
@@ -83,7 +105,8 @@ export class RedisStore implements RemoteStore {
   }
 
   #answer(ask: Ask, holder: string, next: () => number): Answer {
-    const granted = next() === 1
+    const code = next()
+    const granted = code === GRANTED
     const { demand } = ask
     const quotas = demand.kind === 'windows' ? demand.windows.map(window => window.quota) : [demand.max]
     const counts = quotas.map((quota): Count => {
@@ -92,6 +115,7 @@ export class RedisStore implements RemoteStore {
       const resetMs = next() / 1000
       return counted(quota, used, violated, demand.kind === 'slots' ? SLOT_RETRY_MS : resetMs)
     })
+    if (code === BROKEN) return { granted, unavailable: true, store: 'none', counts: uncounted(ask) }
     const release = granted ? this.#hold(ask, holder) : undefined
     return { granted, unavailable: false, store: 'redis', counts, release }
   }

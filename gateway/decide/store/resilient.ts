@@ -3,7 +3,7 @@
  * A hard deadline bounds what a request waits; a breaker makes a dead Redis cost nothing per request.
  */
 import type { Demand } from '../../types.js'
-import type { Answer, Ask, CounterStore, RemoteStore } from './store.js'
+import { type Answer, type Ask, type CounterStore, type RemoteStore, uncounted } from './store.js'
 
 /** Failures in a row that open the breaker, and how often Redis is asked whether it is back. */
 const FAILURES_TO_OPEN = 3
@@ -105,19 +105,13 @@ export class ResilientStore implements CounterStore {
       return asks.map((ask): Answer => {
         if (counted.includes(ask)) return next.next().value as Answer
         const granted = !closed.has(ask.group) && !refused.has(ask.group)
-        return uncounted(ask, granted)
+        const unavailable = ask.onStoreError === 'closed'
+        return { granted, unavailable, store: 'none', counts: uncounted(ask) }
       })
     }
     const answers = this.#options.local.take(shares, holder)
     return answers instanceof Promise ? answers.then(merge) : merge(answers)
   }
-}
-
-function uncounted(ask: Ask, granted: boolean): Answer {
-  const unavailable = ask.onStoreError === 'closed'
-  const count = { used: undefined, left: undefined, violated: false, resetMs: 0 }
-  const counts = ask.demand.kind === 'windows' ? ask.demand.windows.map(() => count) : [count]
-  return { granted, unavailable, store: 'none', counts }
 }
 
 /** This instance's part of a demand, at least one. */

@@ -25,7 +25,7 @@ export interface Count {
 export interface Answer {
   /** True when the whole group was granted. */
   readonly granted: boolean
-  /** True when the store is away and the rule says closed. */
+  /** True when it could not be counted and therefore is not granted. */
   readonly unavailable: boolean
   readonly store: StoreName
   /** One per window, or one for slots. */
@@ -52,6 +52,12 @@ export interface RemoteStore extends CounterStore {
 /** A count whose numbers the store knows. */
 export function counted(quota: number, used: number, violated: boolean, resetMs: number): Count {
   return { used, left: Math.max(0, quota - used), violated, resetMs }
+}
+
+/** What is known of a demand that nobody could count: nothing. */
+export function uncounted({ demand }: Ask): Count[] {
+  const count = { used: undefined, left: undefined, violated: false, resetMs: 0 }
+  return demand.kind === 'windows' ? demand.windows.map(() => count) : [count]
 }
 
 /** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */

@@ -50,10 +50,13 @@ function key(
 }
 
 t.test('a key is the project’s hash tag, the mode’s space, the rule’s id and the parts', async t => {
-  t.equal(key(['project'], facts()), 'sluice:{acme}:e:r')
-  t.equal(key(['project', 'full-path'], facts()), 'sluice:{acme}:e:r:19:/admin/identities/7')
-  t.equal(key(['project', 'path'], facts()), 'sluice:{acme}:e:r:22:/admin/identities/{id}')
-  t.equal(key(['client-ip', 'method', 'auth'], facts()), 'sluice:{r}:e:r:9:192.0.2.1:4:POST:13:authenticated')
+  t.equal(key(['project'], facts()), 'sluice:{acme}:e:k:r')
+  t.equal(key(['project', 'full-path'], facts()), 'sluice:{acme}:e:k:r:19:/admin/identities/7')
+  t.equal(key(['project', 'path'], facts()), 'sluice:{acme}:e:k:r:22:/admin/identities/{id}')
+  t.equal(
+    key(['client-ip', 'method', 'auth'], facts()),
+    'sluice:{r}:e:k:r:9:192.0.2.1:4:POST:13:authenticated',
+  )
 })
 
 t.test('report-only rules count in a space of their own', async t => {
@@ -123,6 +126,8 @@ t.test(
     ]) {
       t.equal(of(json, body), undefined, body)
     }
+    t.equal(of(form, 'email=q&email=ann@example.org'), undefined, 'two readings are none')
+    t.equal(of(form, 'email=ann@example.org&email=ann@example.org'), ann)
     t.equal(of({ 'content-type': 'text/plain' }, 'email=ann@example.org'), undefined)
     t.equal(emailOrFlow(facts({ headers: form }), undefined, secret), undefined)
   },

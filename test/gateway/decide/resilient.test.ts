@@ -1,4 +1,5 @@
 /** A counter store whose Redis is refused, silent or slow: requests go on as each rule says, and come back by themselves. */
+import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
@@ -140,6 +141,32 @@ t.test(
     })
   },
 )
+
+t.test('a report-only counter that cannot be read leaves the enforced ones alone', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const client = new Redis(here.redis.url)
+  t.teardown(() => client.disconnect())
+  await client.zadd('{r}', 1, 'of another kind')
+  t.match(await here.ask(minute('{e}', 10), minute('{r}', 10, 'local', 1)), [
+    { granted: true, store: 'redis', counts: [{ used: 1 }] },
+    { granted: false, unavailable: true, store: 'none' },
+  ])
+  t.equal(here.failures(), 0)
+})
+
+t.test('a Redis that answers but does not count is away until it counts', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const client = new Redis(here.redis.url)
+  t.teardown(() => client.disconnect())
+  await client.config('SET', 'maxmemory', '1')
+  for (let i = 0; i < 5; i++) t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'local')
+  await new Promise(resolve => setTimeout(resolve, 1000))
+  t.strictSame(here.changes, [true], 'no going back and forth')
+  await client.config('SET', 'maxmemory', '0')
+  await waitUntil('Redis counts again', async () => (await here.ask(minute('{a}', 10)))[0]?.store === 'redis')
+})
 
 t.test('slots are renewed while held, and a dead holder’s slot comes back within its TTL', async t => {
   const here = await bench(t)

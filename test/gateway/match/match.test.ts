@@ -54,7 +54,6 @@ const limits: ProjectLimits = {
 
 function compiled(input: Partial<PolicyInput> = {}) {
   return compilePolicy({
-    revision: 'r1',
     projectLimits: [limits],
     endpointRules: [],
     projects: [],

@@ -87,7 +87,6 @@ t.test('the store and the policy are told of', async t => {
   const metrics = new Metrics()
   metrics.policyLoaded('sha256:1')
   metrics.policyLoaded('sha256:2')
-  metrics.policyRefused()
   metrics.storeError('take')
   metrics.fallbackActive(true)
   metrics.inflight('identities-write', 2)
@@ -99,7 +98,6 @@ t.test('the store and the policy are told of', async t => {
     'only the one in force',
   )
   t.match(text, 'sluice_policy_reloads_total{result="loaded"} 2\n')
-  t.match(text, 'sluice_policy_reloads_total{result="refused"} 1\n')
   t.match(text, 'sluice_store_errors_total{op="take"} 1\n')
   t.match(text, 'sluice_store_fallback_active 1\n')
   t.match(text, 'sluice_inflight{rule="identities-write"} 1\n')
