@@ -1,14 +1,15 @@
-import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import {
   createServer,
   type IncomingMessage,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
-  ServerResponse,
 } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type ErrorCode, problem } from '../errors.js'
+import type { ErrorCode } from '../errors.js'
+import { codeOfParserError, rawAnswer, sayGoodbye } from './endings.js'
+import { answerUnderWay, awaitTurn, TurnResponse } from './turns.js'
 
 /** Bytes of a request head; also bounds the target and the number of fields. */
 const MAX_HEAD = 16 * 1024
@@ -22,8 +23,15 @@ type Fields = OutgoingHttpHeaders | OutgoingHttpHeader[]
 
 export interface Handlers {
   request(req: IncomingMessage, res: ServerResponse): void
-  /** Every request that asks for an upgrade; `socket` already has an error listener. */
-  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  /**
+   * Every request that asks for an upgrade. A refusal goes through `res`, after which the listener ends the
+   * connection; whoever writes to `socket` instead owns its end. `socket` already has an error listener.
+   */
+  upgrade(req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer): void
+  /** An answer was given before there was a request: what was sent is not HTTP, or CONNECT. */
+  refused?(code: ErrorCode): void
+  /** A handler threw; the connection of its request is cut. */
+  failed?(error: unknown): void
 }
 
 export interface Listener {
@@ -36,13 +44,21 @@ export interface Listener {
 /** The data port: a strict HTTP/1.1 server that refuses by itself what is not HTTP. */
 export function createListener(handlers: Handlers): Listener {
   let draining = false
-  const answering = new WeakMap<Duplex, ServerResponse>()
+  /** Connections that wait for their next request. */
+  const idle = new Set<Socket>()
   const upgraded = new Set<Duplex>()
+  const broken = new WeakSet<Duplex>()
 
-  class Answer extends ServerResponse {
+  class Response extends TurnResponse {
     override assignSocket(socket: Socket): void {
+      idle.delete(socket)
       super.assignSocket(socket)
-      answering.set(socket, this)
+    }
+
+    override detachSocket(socket: Socket): void {
+      super.detachSocket(socket)
+      idle.add(socket)
+      if (draining) process.nextTick(closeIdle)
     }
 
     override writeHead(status: number, reason?: string | Fields, fields?: Fields): this {
@@ -52,7 +68,7 @@ export function createListener(handlers: Handlers): Listener {
   }
 
   const server = createServer({
-    ServerResponse: Answer,
+    ServerResponse: Response,
     maxHeaderSize: MAX_HEAD,
     headersTimeout: HEAD_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -65,22 +81,71 @@ export function createListener(handlers: Handlers): Listener {
   // With any other value Node hides fields from us by which it still frames the message (CVE-2026-58044).
   server.maxHeadersCount = 0
 
-  server.on('request', handlers.request)
+  server.on('connection', socket => {
+    socket.on('close', () => idle.delete(socket))
+  })
+  server.on('request', (req, res) => {
+    if (res.socket === null) awaitTurn(req.socket, res)
+    try {
+      handlers.request(req, res)
+    } catch (error) {
+      fail(req.socket, error)
+    }
+  })
   server.on('upgrade', (req, socket, head) => {
-    upgraded.add(socket)
-    socket.on('close', () => upgraded.delete(socket))
-    socket.on('error', () => socket.destroy())
-    handlers.upgrade(req, socket, head)
+    if (!takeOver(socket)) return
+    const res = new Response(req)
+    res.shouldKeepAlive = false
+    res.assignSocket(socket as Socket)
+    res.on('finish', () => sayGoodbye(socket))
+    try {
+      handlers.upgrade(req, res, socket, head)
+    } catch (error) {
+      fail(socket, error)
+    }
   })
   server.on('connect', (_req, socket) => {
-    socket.on('error', () => socket.destroy())
-    socket.end(rawAnswer('method-not-allowed'))
+    if (takeOver(socket)) refuse(socket, 'method-not-allowed')
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // An answer that has begun is cut: a second status line inside its body would be read as part of it.
-    if (!socket.writable || answering.get(socket)?.headersSent) socket.destroy()
-    else socket.end(rawAnswer(codeOf(error)), () => socket.destroy())
+    if (broken.has(socket)) return
+    broken.add(socket)
+    refuse(socket, codeOfParserError(error))
   })
+
+  /** Node lets go of a socket with an upgrade or CONNECT, even while an earlier request waits for its answer. */
+  function takeOver(socket: Duplex): boolean {
+    socket.on('error', () => socket.destroy())
+    if (answerUnderWay(socket) !== undefined) {
+      socket.destroy()
+      return false
+    }
+    upgraded.add(socket)
+    socket.on('close', () => upgraded.delete(socket))
+    return true
+  }
+
+  function refuse(socket: Duplex, code: ErrorCode): void {
+    const answer = answerUnderWay(socket)
+    if (!socket.writable) socket.destroy()
+    // An earlier request is still to be answered, and must not take this refusal for its answer.
+    else if (answer?.req.complete) answer.once('close', () => refuse(socket, code))
+    // A second status line inside an answer that has begun would be read as part of it.
+    else if (answer?.headersSent) socket.destroy()
+    else {
+      handlers.refused?.(code)
+      sayGoodbye(socket, rawAnswer(code))
+    }
+  }
+
+  function fail(socket: Duplex, error: unknown): void {
+    socket.destroy()
+    handlers.failed?.(error)
+  }
+
+  function closeIdle(): void {
+    for (const socket of idle) socket.destroySoon()
+  }
 
   return {
     start(host, port) {
@@ -100,33 +165,14 @@ export function createListener(handlers: Handlers): Listener {
           server.closeAllConnections()
           for (const socket of upgraded) socket.destroy()
         }, deadlineMs)
-        server.close(() => {
+        // The HTTP server's own close would also cut answers that have ended but are still on their way.
+        NetServer.prototype.close.call(server, () => {
           clearTimeout(deadline)
+          server.close()
           resolve()
         })
+        closeIdle()
       })
     },
   }
-}
-
-function codeOf(error: NodeJS.ErrnoException): ErrorCode {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return 'header-too-large'
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request-timeout'
-  return 'bad-request'
-}
-
-/** The bytes of a problem answer where Node offers no response object. */
-function rawAnswer(code: ErrorCode): string {
-  const { status, title, ...rest } = problem(code, randomUUID())
-  const body = JSON.stringify({ status, title, ...rest })
-  return [
-    `HTTP/1.1 ${status} ${title}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    ...(status === 405 ? ['Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
-    'Cache-Control: no-store',
-    'Connection: close',
-    '',
-    body,
-  ].join('\r\n')
 }

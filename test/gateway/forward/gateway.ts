@@ -79,12 +79,10 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         fail(codeOf(error))
       }
     },
-    upgrade(req, socket, head) {
+    upgrade(req, res, socket, head) {
       const fail = (code: ErrorCode): void => {
         const { status, body } = refusal(code)
-        socket.end(
-          `HTTP/1.1 ${status} -\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-        )
+        res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
       }
       try {
         const seen = readFacts(req, facts)

@@ -7,7 +7,7 @@ import { GatewayError } from '../../../gateway/errors.js'
 import { peekBody, tapBody } from '../../../gateway/listen/body.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
-import { createListener, type Listener } from '../../../gateway/listen/server.js'
+import { createListener, type Handlers, type Listener } from '../../../gateway/listen/server.js'
 import type { Facts } from '../../../gateway/types.js'
 import { RawPeer, rawClient, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -17,8 +17,9 @@ type Answer = (req: IncomingMessage, res: ServerResponse) => void
 async function listen(
   t: Test,
   request: Answer,
+  handlers: Partial<Handlers> = {},
 ): Promise<{ listener: Listener; port: number; client: RawPeer }> {
-  const listener = createListener({ request, upgrade: (_req, socket) => socket.destroy() })
+  const listener = createListener({ request, upgrade: (_req, res) => res.end(), ...handlers })
   const { port } = await listener.start('127.0.0.1', 0)
   t.teardown(() => listener.drain(0))
   const client = await rawClient(port)
@@ -190,6 +191,112 @@ t.test('a broken body never puts a second status line into an answer that has be
   t.equal(await client.rest(), 'begun')
 })
 
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const UPGRADE = 'GET /b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+const CONNECT = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
+const CLOSE = ['Connection', 'close']
+
+t.test(
+  'an upgrade or CONNECT behind a request still unanswered ends the connection, not the process',
+  async t => {
+    for (const second of [UPGRADE, CONNECT]) {
+      const left: string[] = []
+      const { client, port } = await listen(t, (req, res) => {
+        res.on('close', () => left.push(req.url ?? ''))
+        if (req.url === '/alive') res.end()
+      })
+      client.send(GET + second)
+      await waitUntil('the cut', () => client.ended || client.closed)
+      t.equal(client.unread, '', 'nothing is taken for the first answer')
+      t.same(left, ['/'], 'the first request hears of it')
+      const next = await rawClient(port)
+      t.match((await next.send(GET.replace('/', '/alive')).message()).line, / 200 /)
+      next.end()
+    }
+  },
+)
+
+t.test('an upgrade behind a request already answered is served', async t => {
+  const { client } = await listen(t, (_req, res) => res.end())
+  client.send(GET)
+  await client.message()
+  t.match((await client.send(UPGRADE).message({ tillClose: true })).line, / 200 /)
+})
+
+t.test('a handler that throws loses one connection', async t => {
+  const errors: unknown[] = []
+  const broken = () => {
+    throw new Error('broken')
+  }
+  const { port, client } = await listen(t, broken, { upgrade: broken, failed: error => errors.push(error) })
+  client.send(GET)
+  const other = await rawClient(port)
+  other.send(UPGRADE)
+  await waitUntil('both cuts', () => (client.closed || client.ended) && (other.closed || other.ended))
+  t.equal(errors.length, 2)
+  const third = await rawClient(port)
+  third.send('x\r\n\r\n')
+  t.match((await third.message()).line, / 400 /)
+})
+
+t.test('a client that leaves is told to every request that waits for its turn', async t => {
+  const left: string[] = []
+  const { client } = await listen(t, (req, res) => {
+    res.on('close', () => left.push(req.url ?? ''))
+    if (req.url !== '/slow') res.writeHead(200).write('begun')
+  })
+  client.send(['/slow', '/b', '/c'].map(path => GET.replace('/', path)).join(''))
+  await sleep(30)
+  client.reset()
+  await waitUntil('three ends', () => left.length === 3)
+  t.same(left.sort(), ['/b', '/c', '/slow'])
+})
+
+t.test('what is not HTTP', async t => {
+  const slow: Answer = (req, res) => setTimeout(() => res.end(req.url), 50)
+
+  t.test('is answered after the answer that came before it', async t => {
+    const { client } = await listen(t, (_req, res) => res.end('ok'))
+    client.send(GET)
+    t.equal((await client.message()).body, 'ok')
+    const answer = await client.send('not http\r\n\r\n').message({ tillClose: true })
+    t.match(answer.line, / 400 /)
+  })
+
+  t.test('is answered in its turn, however much of it comes', async t => {
+    const { client } = await listen(t, slow)
+    client.send(`${GET}${GET.replace('/', '/2')}not http\r\n\r\n`)
+    await sleep(20)
+    client.send('more of it\r\n')
+    t.equal((await client.message()).body, '/')
+    t.equal((await client.message()).body, '/2')
+    t.match((await client.message({ tillClose: true })).line, / 400 /)
+  })
+
+  t.test('is reported by its code', async t => {
+    const codes: string[] = []
+    const { port } = await listen(t, slow, { refused: code => codes.push(code) })
+    for (const bytes of ['not http\r\n\r\n', CONNECT, request(`Host: a\r\nX: ${'x'.repeat(17_000)}\r\n`)]) {
+      const client = await rawClient(port)
+      await client.send(bytes).message({ tillClose: true })
+      client.end()
+    }
+    t.same(codes, ['bad-request', 'method-not-allowed', 'header-too-large'])
+  })
+})
+
+t.test('a client that keeps its side open after the last answer is cut', async t => {
+  const { port } = await listen(t, () => {}, { upgrade: (_req, res) => res.writeHead(400, CLOSE).end() })
+  const stays = async (bytes: string): Promise<void> => {
+    const client = new RawPeer(connect({ port, host: '127.0.0.1', allowHalfOpen: true }))
+    t.match((await client.send(bytes).message({ tillClose: true })).line, / 40[05] /)
+    const writing = setInterval(() => client.send('x'), 100)
+    await waitUntil('the cut', () => client.closed, 4_000)
+    clearInterval(writing)
+  }
+  await Promise.all([UPGRADE, CONNECT, 'not http\r\n\r\n'].map(stays))
+})
+
 t.test('drain', async t => {
   t.test('idle connections close, open requests finish with Connection: close', async t => {
     const waiting: (() => void)[] = []
@@ -211,6 +318,42 @@ t.test('drain', async t => {
     t.same(valuesOf(answer, 'connection'), ['close'])
     await drained
     await t.rejects(rawClient(port), { code: 'ECONNREFUSED' })
+  })
+
+  t.test('an answer that had begun before does not keep its connection', async t => {
+    let finish = (): void => {}
+    const { listener, client } = await listen(t, (_req, res) => {
+      res.writeHead(200, ['Content-Length', '2']).write('o')
+      finish = () => res.end('k')
+    })
+    client.send(GET)
+    await client.head()
+    const drained = listener.drain(5_000)
+    finish()
+    const begun = performance.now()
+    await drained
+    t.ok(performance.now() - begun < 1_000)
+    t.equal(await client.rest(), 'ok')
+  })
+
+  t.test('an answer that has ended but is still on its way arrives whole', async t => {
+    const bytes = 16 * 1024 * 1024
+    const { listener, client } = await listen(t, (_req, res) => {
+      res.writeHead(200, ['Content-Length', String(bytes)]).end(Buffer.alloc(bytes))
+    })
+    client.send(GET)
+    await client.head()
+    client.socket.pause()
+    const drained = listener.drain(5_000)
+    await sleep(50)
+    let received = client.unread.length
+    client.socket.removeAllListeners('data').on('data', chunk => {
+      received += chunk.length
+    })
+    client.socket.resume()
+    await drained
+    await waitUntil('the end', () => client.ended)
+    t.equal(received, bytes)
   })
 
   t.test('what is left at the deadline is cut', async t => {

@@ -1,0 +1,42 @@
+/** How a connection ends for which Node offers no response object: a last answer, and no long goodbye. */
+import { randomUUID } from 'node:crypto'
+import type { Duplex } from 'node:stream'
+import { type ErrorCode, problem } from '../errors.js'
+
+/** How long a client may still send, or not read, after our last byte. */
+const GOODBYE_MS = 2_000
+
+/**
+ * Ends our side, after `lastBytes`, and drops what still arrives until the client ends its side or the time for it
+ * is over. (Closing at once would reset the connection, and with it an answer the client has not read yet.)
+ */
+export function sayGoodbye(socket: Duplex, lastBytes = ''): void {
+  if (socket.destroyed) return
+  const timer = setTimeout(() => socket.destroy(), GOODBYE_MS)
+  socket.once('close', () => clearTimeout(timer))
+  socket.end(lastBytes)
+  socket.resume()
+}
+
+/** What a client hears whose bytes Node's parser gave up on. */
+export function codeOfParserError(error: NodeJS.ErrnoException): ErrorCode {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return 'header-too-large'
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request-timeout'
+  return 'bad-request'
+}
+
+/** The bytes of a problem answer that is the last of its connection. */
+export function rawAnswer(code: ErrorCode): string {
+  const { status, title, ...rest } = problem(code, randomUUID())
+  const body = JSON.stringify({ status, title, ...rest })
+  return [
+    `HTTP/1.1 ${status} ${title}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(status === 405 ? ['Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
+    'Cache-Control: no-store',
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n')
+}

@@ -1,0 +1,45 @@
+/** The answers of each connection: the one that is being sent, and those that wait for their turn. */
+import { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+const current = new WeakMap<Duplex, ServerResponse>()
+const queues = new WeakMap<Duplex, Set<TurnResponse>>()
+
+/** A response that notes when its turn on the connection comes and when it is over. */
+export class TurnResponse extends ServerResponse {
+  override assignSocket(socket: Socket): void {
+    current.set(socket, this)
+    queues.get(socket)?.delete(this)
+    super.assignSocket(socket)
+  }
+
+  override detachSocket(socket: Socket): void {
+    super.detachSocket(socket)
+    current.delete(socket)
+  }
+}
+
+/** The answer whose turn it is; undefined when the connection owes none. */
+export function answerUnderWay(socket: Duplex): ServerResponse | undefined {
+  return current.get(socket)
+}
+
+/** Tells a response that waits for its turn when the client leaves: Node tells only the one whose turn it is. */
+export function awaitTurn(socket: Socket, res: TurnResponse): void {
+  let queue = queues.get(socket)
+  if (queue === undefined) {
+    queue = new Set()
+    queues.set(socket, queue)
+    socket.once('close', () => leave(socket))
+  }
+  queue.add(res)
+}
+
+function leave(socket: Socket): void {
+  for (const res of queues.get(socket) ?? []) {
+    res.destroy()
+    res.emit('close')
+  }
+  queues.delete(socket)
+}
