@@ -1,3 +1,4 @@
+import { limits } from '../limits.js'
 import { ScimError } from './error.js'
 import { checkName, isPassword } from './json.js'
 import { enterpriseUrn, groupUrn, userUrn } from './schema.js'
@@ -22,29 +23,42 @@ export type Filter =
   /** `emails[type eq "work"]`: one value of the attribute fits the whole inner filter. */
   | { readonly kind: 'some'; readonly path: AttributePath; readonly filter: Filter }
 
-const maxFilterBytes = 4096
-const maxDepth = 50
 const operators = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
 const textOperators = new Set(['co', 'sw', 'ew'])
 
 interface Token {
-  readonly kind: 'word' | 'string' | 'number' | 'mark'
+  readonly kind: 'word' | 'string' | 'number' | 'mark' | 'tail'
   readonly text: string
   readonly at: number
 }
 
+/** A tail is the `.value` right after a bracket. */
 const tokenPattern =
-  /\s*(?:(?<string>"(?:[^"\\]|\\.)*")|(?<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w:.$-]))|(?<word>[A-Za-z_$][\w:.$-]*)|(?<mark>[()[\]]))/y
+  /\s*(?:(?<string>"(?:[^"\\]|\\.)*")|(?<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w:.$-]))|(?<word>[A-Za-z_$][\w:.$-]*)|(?<mark>[()[\]])|(?<=\])\.(?<tail>[A-Za-z_$][\w.$-]*))/y
 
 /** Reads a filter. Throws 400 invalidFilter, saying where it stopped understanding. */
 export function parseFilter(text: string): Filter {
-  if (Buffer.byteLength(text) > maxFilterBytes) {
-    throw refuse(`The filter is longer than ${maxFilterBytes} bytes.`)
+  if (Buffer.byteLength(text) > limits.filterBytes) {
+    throw refuse(`The filter is longer than ${limits.filterBytes} bytes.`)
   }
   const parser = createParser(tokenize(text), text.length)
   const filter = parser.or(0)
   parser.end()
   return filter
+}
+
+/** How many questions a filter asks of each value. */
+export function countConditions(filter: Filter): number {
+  switch (filter.kind) {
+    case 'and':
+    case 'or':
+      return filter.filters.reduce((sum, part) => sum + countConditions(part), 0)
+    case 'not':
+    case 'some':
+      return 1 + countConditions(filter.filter)
+    default:
+      return 1
+  }
 }
 
 /**
@@ -111,7 +125,7 @@ function createParser(tokens: readonly Token[], length: number) {
   const and = (depth: number): Filter => joined('and', term, depth)
 
   function grouped(open: string, close: string, depth: number): Filter {
-    if (depth >= maxDepth) throw refuse(`The filter is nested deeper than ${maxDepth}.`)
+    if (depth >= limits.filterDepth) throw refuse(`The filter is nested deeper than ${limits.filterDepth}.`)
     skipMark(open)
     const filter = or(depth + 1)
     skipMark(close)
@@ -128,8 +142,20 @@ function createParser(tokens: readonly Token[], length: number) {
     if (word?.kind !== 'word') return fail('an attribute')
     next++
     const path = attribute(word.text)
-    if (isMark('[')) return { kind: 'some', path, filter: grouped('[', ']', depth) }
-    return comparison(path)
+    return isMark('[') ? valueFilter(path, depth) : comparison(path)
+  }
+
+  /** `emails[type eq "work"]`, or with a comparison of the very values that fit: `emails[type eq "work"].value eq "x"`. */
+  function valueFilter(path: AttributePath, depth: number): Filter {
+    const filter = grouped('[', ']', depth)
+    const tail = tokens[next]
+    if (tail?.kind !== 'tail') return { kind: 'some', path, filter }
+    next++
+    return {
+      kind: 'some',
+      path,
+      filter: { kind: 'and', filters: [filter, comparison(attribute(tail.text))] },
+    }
   }
 
   function comparison(path: AttributePath): Filter {
@@ -150,7 +176,7 @@ function createParser(tokens: readonly Token[], length: number) {
 
   function value(): Literal {
     const token = tokens[next]
-    if (!token || token.kind === 'mark') return fail('a value')
+    if (!token || token.kind === 'mark' || token.kind === 'tail') return fail('a value')
     if (token.kind === 'word' && !/^(true|false|null)$/i.test(token.text)) return fail('a value in quotes')
     next++
     try {

@@ -1,11 +1,13 @@
-import type { Json, JsonObject, Resource } from '../model.js'
+import type { Json, JsonObject, Member, Resource } from '../model.js'
+import { readResource, requireText } from './resource.js'
 import { groupAttributes, groupUrn } from './schema.js'
-import { readResource, requireText } from './user.js'
+import { countValues } from './size.js'
 
-/** Checks a whole group; its members are handed out apart, undefined when the body has none. */
+/** Checks a whole group; its members are handed out apart, undefined when the body has none. Throws 400 or 413. */
 export function readGroup(body: unknown): { raw: JsonObject; members: Json | undefined } {
   const { id: _id, meta: _meta, members, ...raw } = readResource(body, groupUrn, groupAttributes)
   requireText(raw, 'displayName')
+  countValues(raw)
   return { raw, members }
 }
 
@@ -20,3 +22,7 @@ export interface GroupView {
 export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView {
   return { id, name: String(raw.displayName), raw: { ...raw, id } }
 }
+
+/** Members as a group shows them, in SCIM and in `raw`. */
+export const viewMembers = (members: readonly Member[]): JsonObject[] =>
+  members.map(({ userId, label }) => ({ value: userId, display: label }))

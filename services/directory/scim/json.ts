@@ -1,7 +1,7 @@
+import { limits } from '../limits.js'
 import type { Json, JsonObject } from '../model.js'
 import { ScimError } from './error.js'
 
-const maxDepth = 32
 const forbiddenNames = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Refuses attribute names through which a write could reach an object's prototype. */
@@ -20,8 +20,9 @@ export const isObject = (value: unknown): value is JsonObject =>
  * section 2.5: null is the same as absent), bounded depth. `keepNull` is for PATCH values, where null means removal.
  */
 export function clean(value: unknown, keepNull = false, depth = 0): Json {
-  if (depth > maxDepth)
-    throw new ScimError(400, `The body is nested deeper than ${maxDepth}.`, 'invalidSyntax')
+  if (depth > limits.bodyDepth) {
+    throw new ScimError(400, `The body is nested deeper than ${limits.bodyDepth}.`, 'invalidSyntax')
+  }
   if (Array.isArray(value)) {
     return value.filter(item => item !== null).map(item => clean(item, keepNull, depth + 1))
   }

@@ -1,3 +1,4 @@
+import { limits } from '../limits.js'
 import type { Json } from '../model.js'
 import { ScimError } from './error.js'
 import type { Filter } from './filter.js'
@@ -10,8 +11,6 @@ export interface MembershipPlan {
   readonly add: Set<string>
   readonly remove: Set<string>
 }
-
-const maxMembers = 10_000
 
 /** True when a PATCH step is about the group's members. */
 export const isMembersStep = (step: PatchStep): boolean => step.path.names[0]?.toLowerCase() === 'members'
@@ -79,8 +78,8 @@ function idsOf(filter: Filter): string[] {
 }
 
 function limited(plan: MembershipPlan): MembershipPlan {
-  if (plan.add.size + plan.remove.size > maxMembers) {
-    throw new ScimError(400, `More than ${maxMembers} members in one request.`, 'invalidValue')
+  if (plan.add.size + plan.remove.size > limits.members) {
+    throw new ScimError(400, `More than ${limits.members} members in one request.`, 'invalidValue')
   }
   return plan
 }

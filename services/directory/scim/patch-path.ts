@@ -1,3 +1,4 @@
+import { limits } from '../limits.js'
 import type { Json, JsonObject } from '../model.js'
 import { ScimError } from './error.js'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter } from './filter.js'
@@ -20,7 +21,6 @@ export interface PatchStep {
   readonly value: Json | undefined
 }
 
-const maxOperations = 1000
 const readOnly = new Set(['id', 'meta', 'groups'])
 
 /**
@@ -36,13 +36,21 @@ export function parsePatch(body: unknown, extensions: readonly string[]): PatchS
       'invalidSyntax',
     )
   }
-  if (operations.length > maxOperations) {
-    throw new ScimError(400, `More than ${maxOperations} operations in one request.`, 'invalidValue')
+  const steps: PatchStep[] = []
+  for (const operation of operations) {
+    for (const step of readOperation(operation, extensions)) {
+      if (steps.length === limits.operations) {
+        const detail = `More than ${limits.operations} operations, or attributes of operations without a path.`
+        throw new ScimError(400, detail, 'invalidValue')
+      }
+      steps.push(step)
+    }
   }
-  return operations.flatMap(operation => readOperation(operation, extensions))
+  return steps
 }
 
-function readOperation(operation: Json, extensions: readonly string[]): PatchStep[] {
+/** Reads on only as far as its steps are taken. */
+function* readOperation(operation: Json, extensions: readonly string[]): Generator<PatchStep> {
   if (!isObject(operation)) throw new ScimError(400, 'An operation must be an object.', 'invalidSyntax')
   const op = String(attributeValue(operation, 'op')).toLowerCase()
   if (op !== 'add' && op !== 'replace' && op !== 'remove') {
@@ -55,21 +63,27 @@ function readOperation(operation: Json, extensions: readonly string[]): PatchSte
     throw new ScimError(400, `The operation ${op} needs a "value".`, 'invalidValue')
   }
   const value = given === undefined ? undefined : clean(given, true)
-  if (path.trim() !== '') return isPassword(path) ? [] : [readStep(op, path, value, extensions)]
+  if (path.trim() !== '') {
+    if (!isPassword(path)) yield readStep(op, path, value, extensions)
+    return
+  }
   if (op === 'remove') throw new ScimError(400, 'The operation remove needs a "path".', 'noTarget')
   if (!isObject(value)) {
     throw new ScimError(400, 'Without a "path" the "value" must be an object.', 'invalidValue')
   }
-  return splitObject(op, value, extensions)
+  yield* splitObject(op, value, extensions)
 }
 
 /** Without a path each key is one. Read-only attributes are passed over: providers send `id` along with a rename. */
-function splitObject(op: 'add' | 'replace', value: JsonObject, extensions: readonly string[]): PatchStep[] {
-  return Object.entries(value)
-    .filter(([key]) => !readOnly.has(key.toLowerCase()) && !isPassword(key))
-    .map(([key, item]) =>
-      readStep(op, key, item, isObject(item) && isExtension(key) ? [...extensions, key] : extensions),
-    )
+function* splitObject(
+  op: 'add' | 'replace',
+  value: JsonObject,
+  extensions: readonly string[],
+): Generator<PatchStep> {
+  for (const [key, item] of Object.entries(value)) {
+    if (readOnly.has(key.toLowerCase()) || isPassword(key)) continue
+    yield readStep(op, key, item, isObject(item) && isExtension(key) ? [...extensions, key] : extensions)
+  }
 }
 
 /** A URN whose value is an object is an extension as a whole, unless it is an attribute of the one we know. */
@@ -97,7 +111,7 @@ export function parsePatchPath(text: string, extensions: readonly string[] = [])
   const rest = text.slice(close + 1)
   if (close < open || (rest !== '' && !rest.startsWith('.'))) throw notAPath(text)
   const sub = rest === '' ? [] : rest.slice(1).split('.')
-  if (!sub.every(isName)) throw notAPath(text)
+  if (!sub.every(isName) || sub.length > limits.pathNames) throw notAPath(text)
   for (const name of sub) checkName(name)
   return {
     names: names(text.slice(0, open), extensions),
@@ -111,7 +125,8 @@ const isName = (name: string): boolean => /^[\w$-]+$/.test(name)
 function names(text: string, extensions: readonly string[]): AttributePath {
   const path = parseAttributePath(text, extensions)
   const [first = '', ...rest] = path
-  if (!(isName(first) || first.includes(':')) || !rest.every(isName) || path.length > 8) throw notAPath(text)
+  if (!(isName(first) || first.includes(':')) || !rest.every(isName)) throw notAPath(text)
+  if (path.length > limits.pathNames) throw notAPath(text)
   return path
 }
 

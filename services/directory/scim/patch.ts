@@ -1,15 +1,16 @@
-import { isDeepStrictEqual } from 'node:util'
+import { limits } from '../limits.js'
 import type { Json, JsonObject } from '../model.js'
 import { ScimError } from './error.js'
-import type { AttributePath, Filter } from './filter.js'
-import { isObject, keyOf } from './json.js'
+import { type AttributePath, countConditions, type Filter } from './filter.js'
+import { attributeValue, isObject, keyOf } from './json.js'
 import { matches } from './match.js'
 import type { PatchPath, PatchStep } from './patch-path.js'
 import { type Attribute, attributeOf } from './schema.js'
+import { countValues } from './size.js'
 
 /**
  * Applies the steps in order to a copy, so a failing step leaves nothing behind (RFC 7644, section 3.5.2). The result
- * still has to pass the resource's own checks.
+ * still has to pass the resource's own checks. Throws 400, or 413 when a step makes an attribute too large.
  */
 export function applyPatch(
   resource: JsonObject,
@@ -17,12 +18,24 @@ export function applyPatch(
   attributes: readonly Attribute[],
 ): JsonObject {
   const draft = structuredClone(resource)
-  for (const step of steps) update(draft, attributes, step.path, step)
+  let left: number = limits.patchLooks
+  const look = (values: number): void => {
+    left -= values
+    if (left < 0)
+      throw new ScimError(400, 'The operations are too much work; send fewer at a time.', 'tooMany')
+  }
+  for (const { op, path, value } of steps) {
+    update(draft, attributes, path, { op, value, look })
+    // At once: the next step may not meet what this one blew up.
+    look(countValues(attributeValue(draft, path.names[0] ?? '') ?? null))
+  }
   return draft
 }
 
-type Action = Pick<PatchStep, 'op' | 'value'>
-type Giving = Exclude<PatchStep['op'], 'remove'>
+interface Action extends Pick<PatchStep, 'op' | 'value'> {
+  /** Counts values that are about to be looked at. Throws 400 tooMany. */
+  readonly look: (values: number) => void
+}
 
 function update(
   object: JsonObject,
@@ -31,12 +44,13 @@ function update(
   action: Action,
 ) {
   const [name = '', ...rest] = path.names
+  action.look(Object.keys(object).length)
   const attribute = attributeOf(attributes, name)
   const key = keyOf(object, name) ?? attribute?.name ?? name
   if (rest.length > 0) descend(object, key, attribute, { ...path, names: rest }, action)
   else if (path.filter) updateMatching(object, key, attribute, path.filter, path.sub, action)
-  else if (action.op === 'remove') remove(object, key, action.value)
-  else put(object, key, attribute, action.op, action.value ?? null)
+  else if (action.op === 'remove') remove(object, key, action)
+  else put(object, key, attribute, action)
 }
 
 function descend(
@@ -53,7 +67,8 @@ function descend(
     throw new ScimError(400, `${key} has no attribute ${path.names.join('.')}.`, 'invalidPath')
   }
   for (const target of targets) update(target, attribute?.sub, path, action)
-  if (targets.every(target => Object.keys(target).length === 0)) delete object[key]
+  if (Array.isArray(child)) putList(object, key, action.op === 'remove' ? withoutBare(child) : child)
+  else if (Object.keys(child).length === 0) delete object[key]
   else object[key] = child
 }
 
@@ -66,75 +81,88 @@ function updateMatching(
   action: Action,
 ) {
   const items = listOf(object[key])
-  const matching = items.filter(item => matches(item, filter))
-  if (action.op === 'remove' && sub.length === 0) {
-    return putList(
-      object,
-      key,
-      items.filter(item => !matching.includes(item)),
-    )
-  }
+  action.look(countValues(items) * countConditions(filter))
+  const fits = items.map(item => matches(item, filter))
+  const others = items.filter((_, index) => !fits[index])
+  if (action.op === 'remove' && sub.length === 0) return putList(object, key, others)
   if (action.op === 'remove') {
+    const matching = items.filter((_, index) => fits[index])
     for (const item of matching) if (isObject(item)) update(item, attribute?.sub, pathTo(sub), action)
-    return
+    const kept = new Set([...others, ...withoutBare(matching)])
+    const left = items.filter(item => kept.has(item))
+    return putList(object, key, left)
   }
+  const change = (item: Json): Json => changeItem(item, attribute, sub, action)
   // Nothing fits: Entra ID counts on `emails[type eq "work"].value` making the missing element.
-  const made = matching.length === 0 ? [seed(filter)] : []
-  const { op, value = null } = action
-  const changed = [...matching, ...made].map(item => changeItem(item, attribute, sub, op, value))
-  const kept = items.map(item => (matching.includes(item) ? (changed[matching.indexOf(item)] ?? item) : item))
-  const result = made.length > 0 ? [...kept, ...changed] : kept
-  putList(object, key, onePrimary(result, changed))
+  const made = others.length === items.length ? [change(seed(filter))] : []
+  const result = [...items.map((item, index) => (fits[index] ? change(item) : item)), ...made]
+  putList(object, key, onePrimary(result, made.length > 0 ? made : result.filter((_, index) => fits[index])))
 }
 
 /** One element of a multi-valued attribute after an add or replace. */
-function changeItem(
-  item: Json,
-  attribute: Attribute | undefined,
-  sub: AttributePath,
-  op: Giving,
-  value: Json,
-): Json {
+function changeItem(item: Json, attribute: Attribute | undefined, sub: AttributePath, action: Action): Json {
   const target = isObject(item) ? item : { value: item }
-  if (sub.length > 0) update(target, attribute?.sub, pathTo(sub), { op, value })
-  else if (!isObject(value)) target.value = value
-  else if (op === 'replace') return value
-  else merge(target, attribute?.sub, value, op)
+  if (sub.length > 0) {
+    update(target, attribute?.sub, pathTo(sub), action)
+    return target
+  }
+  const value = givenBy(action)
+  if (!isObject(value)) target.value = value
+  else if (action.op === 'replace') return value
+  else merge(target, attribute?.sub, value, action)
   return target
 }
 
-function remove(object: JsonObject, key: string, value: Json | undefined): void {
+function remove(object: JsonObject, key: string, { value, look }: Action): void {
   const current = object[key]
   if (value === undefined || value === null || !Array.isArray(current)) {
     delete object[key]
     return
   }
-  const unwanted = listOf(value)
+  const named = listOf(value)
+  look(current.length + named.length)
+  const unwanted = new Set(named.map(identityOf))
   putList(
     object,
     key,
-    current.filter(item => !unwanted.some(other => sameItem(item, other))),
+    current.filter(item => !unwanted.has(identityOf(item))),
   )
 }
 
-function put(object: JsonObject, key: string, attribute: Attribute | undefined, op: Giving, value: Json) {
+function put(object: JsonObject, key: string, attribute: Attribute | undefined, action: Action): void {
   const current = object[key]
+  const given = givenBy(action)
+  const value = attribute && !attribute.multi ? single(given, attribute) : given
   if (attribute?.multi || Array.isArray(current)) {
-    const old = op === 'add' ? listOf(current) : []
-    const fresh = listOf(value).filter(item => !old.some(other => isDeepStrictEqual(item, other)))
+    const old = action.op === 'add' ? listOf(current) : []
+    action.look(old.length)
+    const known = new Set(old.map(canonical))
+    const fresh = listOf(value).filter(item => !known.has(canonical(item)))
     putList(object, key, onePrimary([...old, ...fresh], fresh))
-  } else if (isObject(current) && isObject(value)) merge(current, attribute?.sub, value, op)
+  } else if (isObject(current) && isObject(value)) merge(current, attribute?.sub, value, action)
   else object[key] = value
+}
+
+/** A copy of the action's value: one value may go to several places, each of which a later step may change. */
+function givenBy({ value = null, look }: Action): Json {
+  look(countValues(value))
+  return structuredClone(value)
+}
+
+/** Older jobs of Entra ID wrap a single value: `[{"$ref": null, "value": "x"}]`. */
+function single(value: Json, { kind }: Attribute): Json {
+  const item = Array.isArray(value) && value.length === 1 ? (value[0] ?? null) : value
+  return item !== value && kind !== 'complex' && isObject(item) ? (item.value ?? null) : item
 }
 
 function merge(
   target: JsonObject,
   attributes: readonly Attribute[] | undefined,
   value: JsonObject,
-  op: Giving,
-) {
+  { op, look }: Action,
+): void {
   for (const [name, item] of Object.entries(value)) {
-    update(target, attributes, pathTo([name]), { op: item === null ? 'remove' : op, value: item })
+    update(target, attributes, pathTo([name]), { op: item === null ? 'remove' : op, value: item, look })
   }
 }
 
@@ -148,10 +176,19 @@ function putList(object: JsonObject, key: string, items: Json[]): void {
   else object[key] = items
 }
 
-function sameItem(item: Json, other: Json): boolean {
-  const [a, b] = [item, other].map(each => (isObject(each) && each.value !== undefined ? each.value : each))
-  return isDeepStrictEqual(a, b)
-}
+/** What tells one value of a list from another: its `value`, else all of it. */
+const identityOf = (item: Json): string => canonical(isObject(item) ? (item.value ?? item) : item)
+
+/** Equal values have equal texts, whatever the order of their attributes. */
+const canonical = (value: Json): string =>
+  JSON.stringify(value, (_name, each: Json) =>
+    isObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
+  )
+
+/** Without the values of which a removal left nothing but labels, as `{"type": "home", "primary": false}`. */
+const withoutBare = (items: Json[]): Json[] =>
+  items.filter(item => !isObject(item) || Object.keys(item).some(name => !labels.has(name.toLowerCase())))
+const labels = new Set(['type', 'primary', 'display'])
 
 /** At most one value is primary: a new primary takes it from the others (RFC 7644, section 3.5.2). */
 function onePrimary(items: Json[], changed: readonly Json[]): Json[] {

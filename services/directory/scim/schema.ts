@@ -73,8 +73,8 @@ export function attributeOf(
 
 /**
  * The resource with known attribute names in the schema's letter case and known values in the schema's type: text
- * booleans ("True") become booleans, a lone value of a multi-valued attribute a list, a lone text of a complex attribute
- * its `value`. Attributes the schema does not know stay as they are. Throws invalidValue.
+ * booleans ("True") become booleans, a lone value of a multi-valued attribute a list, and a text where the value is
+ * complex and has a `value` (an e-mail, a manager) that `value`. Attributes the schema does not know stay as they are. Throws invalidValue.
  */
 export function conform(resource: JsonObject, attributes: readonly Attribute[], path = ''): JsonObject {
   const result: JsonObject = {}
@@ -103,7 +103,7 @@ function conformSingle(value: Json, attribute: Attribute, path: string): Json {
       if (typeof value === 'string' && /^(true|false)$/i.test(value)) return value.toLowerCase() === 'true'
       throw invalid(path, 'must be true or false')
     case 'complex': {
-      const object = typeof value === 'string' ? { value } : value
+      const object = typeof value === 'string' && attributeOf(attribute.sub, 'value') ? { value } : value
       if (!isObject(object)) throw invalid(path, 'must be an object')
       return conform(object, attribute.sub ?? [], `${path}.`)
     }

@@ -1,29 +1,15 @@
 import type { Json, JsonObject, Resource } from '../model.js'
-import { ScimError } from './error.js'
-import { clean, isObject } from './json.js'
-import { conform, userAttributes, userUrn } from './schema.js'
+import { isObject } from './json.js'
+import { readResource, requireText } from './resource.js'
+import { userAttributes, userUrn } from './schema.js'
+import { countValues } from './size.js'
 
-/** Checks a whole user and brings it into the form that is kept. Throws 400 invalidValue or invalidSyntax. */
+/** Checks a whole user and brings it into the form that is kept. Throws 400 invalidValue or invalidSyntax, or 413. */
 export function readUser(body: unknown): JsonObject {
   const { id: _id, meta: _meta, ...raw } = readResource(body, userUrn, userAttributes)
   requireText(raw, 'userName')
+  countValues(raw)
   return { ...raw, active: raw.active ?? true }
-}
-
-/** What POST, PUT and a finished PATCH have in common for users and groups. Throws 400 invalidSyntax or invalidValue. */
-export function readResource(body: unknown, urn: string, attributes: typeof userAttributes): JsonObject {
-  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
-  const raw = conform(clean(body) as JsonObject, attributes)
-  return { schemas: [urn], ...raw }
-}
-
-/** Throws 400 invalidValue unless the attribute is a text of 1 to 1024 characters, not all blank. */
-export function requireText(raw: JsonObject, name: string): void {
-  const value = raw[name]
-  if (typeof value !== 'string' || value.trim() === '') {
-    throw new ScimError(400, `${name} is required and must not be blank.`, 'invalidValue')
-  }
-  if (value.length > 1024) throw new ScimError(400, `${name} is longer than 1024 characters.`, 'invalidValue')
 }
 
 /** The directory user of the management API and of events. */

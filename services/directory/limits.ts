@@ -1,0 +1,25 @@
+/** How much one request may ask for. Together these bound the time and the memory that any request can take. */
+export const limits = {
+  bodyBytes: 1024 * 1024,
+  bodyDepth: 32,
+  /** A user, or a group without its members, as JSON text. */
+  resourceBytes: 64 * 1024,
+  attributesPerObject: 500,
+  valuesPerList: 1000,
+  /** Characters of userName and displayName. */
+  nameLength: 1024,
+  /** Members that one request may name. */
+  members: 10_000,
+  filterBytes: 4096,
+  filterDepth: 50,
+  /** Operations of one PATCH; an operation without a path counts once for each attribute it gives. */
+  operations: 1000,
+  /** Names in a path such as `name.givenName`. */
+  pathNames: 8,
+  /** Values that all operations of one PATCH may look at, each counted as often as it is looked at. */
+  patchLooks: 1_000_000,
+  /** All webhook events of one change, as JSON text. */
+  eventBytes: 32 * 1024 * 1024,
+  /** Resources that are in memory at a time while many are gone through. */
+  resourcesAtOnce: 100,
+} as const
