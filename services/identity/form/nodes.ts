@@ -3,7 +3,7 @@
  * is what a client gets that renders for itself.
  */
 import type { FieldError } from './errors.js'
-import { type Field, itemField, MAX_ITEMS } from './field.js'
+import { type Field, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { type Described, type Input, inputNode } from './inputs.js'
 import type { CompiledSchema } from './schema.js'
 import { isFreeObject, type Sent, traitsField } from './sent.js'
@@ -17,6 +17,9 @@ export type Node = Group | Input
 
 /** Fewest rows a list of plain values shows; one blank row always follows the last filled one. */
 const MIN_ROWS = 3
+
+/** Most nodes of a form nobody has filled in. A schema that needs more is refused when it loads. */
+export const MAX_NODES = 5000
 
 /** Where a field stands. */
 interface Place {
@@ -33,11 +36,12 @@ interface Place {
 
 /** The nodes of `traits`, filled with what was sent and marked with `errors`. */
 export function buildNodes(
-  schema: CompiledSchema,
+  schema: Pick<CompiledSchema, 'root'>,
   sent: Sent,
   errors: readonly FieldError[],
 ): readonly Node[] {
   const messages = new Map<string, string[]>()
+  let shown = 0
   for (const { path, message } of errors) messages.set(path, [...(messages.get(path) ?? []), message])
 
   function children(field: Field, place: Place): Node[] {
@@ -78,6 +82,9 @@ export function buildNodes(
   function node(field: Field, at: Place): Node[] {
     const again = at.around.has(field) && !at.sent
     if (again && at.repeated) return []
+    // What was sent is shown whole: the limits of a submission bound it. A deeper name would not be read.
+    if (!at.sent && (shown > MAX_NODES || at.around.size >= MAX_SEGMENTS)) return []
+    shown++
     const place = again ? { ...at, unused: true, repeated: true } : at
     const described: Described = {
       name: place.name,

@@ -3,7 +3,7 @@ import { assembleTraits } from './assemble.js'
 import { keepDeclared, Problems } from './declared.js'
 import { decodeBody } from './decode.js'
 import { BodyError, type Entry } from './entry.js'
-import type { FieldError } from './errors.js'
+import { type FieldError, MAX_ERRORS } from './errors.js'
 import { type Field, findPath } from './field.js'
 import type { JsonObject, JsonValue } from './json.js'
 import type { CompiledSchema } from './schema.js'
@@ -59,22 +59,32 @@ function judge(schema: CompiledSchema, traits: JsonValue, problems: Problems): P
 
 /** A missing object is reported at the leaves it must have. */
 function atLeaves(root: Field, errors: readonly FieldError[]): FieldError[] {
-  return errors.flatMap(error => {
-    if (error.code !== 'required') return [error]
-    const paths = requiredLeaves(fieldAt(root, error.path), error.path, new Set())
-    return paths.map(path => ({ ...error, path }))
-  })
+  const found: FieldError[] = []
+  for (const error of errors) {
+    const paths =
+      error.code === 'required' ? requiredLeaves(fieldAt(root, error.path), error.path) : [error.path]
+    for (const path of paths) {
+      if (found.length >= MAX_ERRORS) return found
+      found.push({ ...error, path })
+    }
+  }
+  return found
 }
 
 function fieldAt(root: Field, path: string): Field | undefined {
   return findPath(root, path)?.at(-1)?.field
 }
 
-function requiredLeaves(field: Field | undefined, path: string, open: ReadonlySet<Field>): string[] {
-  if (field?.kind !== 'object' || open.has(field)) return [path]
-  const inside = new Set(open).add(field)
-  const leaves = [...field.required].flatMap(name =>
-    requiredLeaves(field.children.get(name), `${path}.${name}`, inside),
-  )
-  return leaves.length > 0 ? leaves : [path]
+/** One after another, so that nobody has to wait for more of them than are told. */
+function* requiredLeaves(
+  field: Field | undefined,
+  path: string,
+  open: ReadonlySet<Field> = new Set(),
+): Generator<string> {
+  if (field?.kind !== 'object' || field.required.size === 0 || open.has(field)) yield path
+  else {
+    const inside = new Set(open).add(field)
+    for (const name of field.required)
+      yield* requiredLeaves(field.children.get(name), `${path}.${name}`, inside)
+  }
 }

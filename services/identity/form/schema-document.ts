@@ -6,12 +6,14 @@ import { LinearPattern } from './pattern.js'
 export class SchemaError extends Error {}
 
 const MAX_SCHEMA_BYTES = 1024 * 1024
+/** Longest way from a schema through those that apply to the same value. */
+const MAX_CHAIN = 100
 const DRAFT_07 = /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/
 
 const LISTS = ['allOf', 'anyOf', 'oneOf'] as const
 const MAPS = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies'] as const
 const SINGLES = ['additionalItems', 'additionalProperties', 'contains', 'propertyNames'] as const
-/** Keywords whose schemas apply to the very same value. */
+/** Keywords whose one schema applies to the very same value; those of LISTS, `$ref` and `dependencies` do too. */
 const IN_PLACE = ['if', 'then', 'else', 'not'] as const
 
 /** A checked schema: every reference resolves inside it and every pattern runs in linear time. */
@@ -157,22 +159,36 @@ function resolveReference(root: JsonObject, anchors: Map<string, JsonObject>, re
   return value
 }
 
+/** Every schema that applies to the very same value as `schema` does. */
+export function inPlace(schema: JsonObject, resolve: SchemaDocument['resolve']): JsonValue[] {
+  const reference = own(schema, '$ref')
+  const dependencies = own(schema, 'dependencies')
+  const lists = LISTS.map(key => own(schema, key)).filter(list => Array.isArray(list))
+  return [
+    ...(typeof reference === 'string' ? [resolve(reference)] : []),
+    ...lists.flat(),
+    ...IN_PLACE.map(key => own(schema, key) ?? true),
+    ...(isJsonObject(dependencies) ? Object.values(dependencies) : []),
+  ]
+}
+
 /** A reference that comes back to itself without going one property deeper would never end. */
-function refuseEndlessReferences(schemas: Set<JsonObject>, resolve: (reference: string) => JsonValue): void {
-  const finished = new Set<JsonObject>()
+function refuseEndlessReferences(schemas: Set<JsonObject>, resolve: SchemaDocument['resolve']): void {
+  const heights = new Map<JsonObject, number>()
   const open = new Set<JsonObject>()
-  function follow(schema: JsonValue | undefined): void {
-    if (!isJsonObject(schema) || finished.has(schema)) return
+  /** How many schemas follow one another from here. */
+  function follow(schema: JsonObject): number {
+    const known = heights.get(schema)
     if (open.has(schema))
       throw new SchemaError('a chain of $ref comes back to itself without an end; break the circle')
+    if (open.size + (known ?? 1) > MAX_CHAIN)
+      throw new SchemaError(`a chain of $ref is longer than ${MAX_CHAIN} steps; shorten it`)
+    if (known !== undefined) return known
     open.add(schema)
-    const reference = own(schema, '$ref')
-    if (typeof reference === 'string') follow(resolve(reference))
-    for (const key of LISTS)
-      for (const item of (own(schema, key) as JsonValue[] | undefined) ?? []) follow(item)
-    for (const key of IN_PLACE) follow(own(schema, key))
+    const height = 1 + Math.max(0, ...inPlace(schema, resolve).filter(isJsonObject).map(follow))
     open.delete(schema)
-    finished.add(schema)
+    heights.set(schema, height)
+    return height
   }
   for (const schema of schemas) follow(schema)
 }

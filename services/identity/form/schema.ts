@@ -5,7 +5,10 @@
  */
 import { agreedChoices } from './choices.js'
 import { displayOf } from './display.js'
-import type { Field, Scalar } from './field.js'
+import { refuseCostly } from './evaluations.js'
+import { type Field, MAX_SEGMENTS, type Scalar } from './field.js'
+import { refuseEndless } from './finite.js'
+import { findIdentifiers } from './identifiers.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 import {
   agreedTypes,
@@ -38,6 +41,7 @@ const SCALARS: readonly Type[] = ['boolean', 'integer', 'number', 'string']
 /** Compiles a draft-07 identity schema. Throws SchemaError with a sentence that says where and what to change. */
 export function compileSchema(schema: unknown): CompiledSchema {
   const document = loadDocument(schema)
+  refuseCostly(document)
   const validate = compileValidator(document.root, document.patterns)
   const table = new TableBuilder(document)
   const whole = table.field([{ schema: document.root, role: 'always' }], '')
@@ -46,6 +50,7 @@ export function compileSchema(schema: unknown): CompiledSchema {
     throw new SchemaError('the schema must be an object with an object property "traits"')
   }
   const root: Field = { ...whole, kind: 'object', children: new Map([['traits', traits]]), open: false }
+  refuseEndless(root, traits)
   const id = own(document.root, '$id')
   return { id: typeof id === 'string' ? id : 'default', root, validate, identifiers: findIdentifiers(traits) }
 }
@@ -69,6 +74,8 @@ class TableBuilder {
     if (known) return known
     if (this.#fields.size >= MAX_FIELDS)
       throw new SchemaError(`the schema describes more than ${MAX_FIELDS} fields`)
+    if (path.split(/[.[]/).length > MAX_SEGMENTS)
+      throw new SchemaError(`${path}: fields may be nested at most ${MAX_SEGMENTS} deep`)
     const parts = spread(fragments, this.#document.resolve)
     const choices = agreedChoices(fragments, this.#document.resolve)
     const types = this.#types(fragments, parts, path, choices)
@@ -222,23 +229,4 @@ function refuseAmbiguousNames(children: ReadonlyMap<string, unknown>, path: stri
       }
     }
   }
-}
-
-function findIdentifiers(traits: Field): string[][] {
-  const found: string[][] = []
-  const walk = (field: Field, path: string[], open: ReadonlySet<Field>): void => {
-    if (open.has(field)) return
-    if (field.identifier) {
-      if (!field.scalars.has('string'))
-        throw new SchemaError(`${path.join('.')}: x-identifier must stand on a string`)
-      found.push(path)
-    }
-    for (const item of [...field.tuple, field.items]) {
-      if (item?.identifier)
-        throw new SchemaError(`${path.join('.')}: x-identifier cannot stand inside an array`)
-    }
-    for (const [name, child] of field.children) walk(child, [...path, name], new Set(open).add(field))
-  }
-  walk(traits, [], new Set())
-  return found
 }

@@ -1,7 +1,7 @@
 /** What a form shows as already filled in: a tree along the path table, whichever source it comes from. */
 import { textOf } from './choices.js'
 import type { Entry } from './entry.js'
-import { type Field, findPath, itemField, MAX_ITEMS } from './field.js'
+import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 
 /** The texts under one name, and what was sent below it. Array rows are numbered without gaps. */
@@ -20,7 +20,7 @@ export function sentDefaults(root: Field): Sent {
   const visit = (field: Field, open: ReadonlySet<Field>): Sent => {
     if (field.display.default !== undefined) return fromValue(field, field.display.default)
     const sent = nothing()
-    if (open.has(field)) return sent
+    if (open.has(field) || open.size >= MAX_SEGMENTS) return sent
     const inside = new Set(open).add(field)
     for (const [name, child] of field.children) keep(sent, name, visit(child, inside))
     return sent

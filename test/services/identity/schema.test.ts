@@ -1,11 +1,20 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { buildNodes } from '../../../services/identity/form/nodes.js'
 import { LinearPattern } from '../../../services/identity/form/pattern.js'
+import { sentDefaults } from '../../../services/identity/form/sent.js'
 import { compileSchema, SchemaError } from '../../../services/identity/index.js'
 import { submit, submitEntries, submitJson, traitsSchema } from './submit.js'
 
 const text = { type: 'string' }
 const integer = { type: 'integer' }
+
+/** Loads traits with one property `it`, and `count` definitions d0, d1, ... that get the reference to the next one. */
+const defined = (it: object, count: number, make: (next: string) => object) => () => {
+  const made = Array.from({ length: count }, (_, n) => [`d${n}`, make(`#/definitions/d${n + 1}`)] as const)
+  return traitsSchema({ it }, {}, { definitions: Object.fromEntries([...made, [`d${count}`, text]]) })
+}
+const manyRows = (items: object) => ({ type: 'array', minItems: 1000, items })
 
 t.test('a schema that cannot be used is refused when it loads, with what to change', t => {
   const withTraits =
@@ -53,6 +62,59 @@ t.test('a schema that cannot be used is refused when it loads, with what to chan
           { definitions: { a: { $ref: '#/definitions/b' }, b: { allOf: [{ $ref: '#/definitions/a' }] } } },
         ),
       /comes back to itself/,
+    ],
+    [
+      'a circle of dependencies',
+      withTraits({}, { dependencies: { a: { $ref: '#/properties/traits' } } }),
+      /comes back to itself/,
+    ],
+    [
+      'a long chain of $ref',
+      defined({ $ref: '#/definitions/d0' }, 5000, next => ({ $ref: next })),
+      /longer than 100 steps/,
+    ],
+    [
+      'fields nested too deeply',
+      defined({ $ref: '#/definitions/d0' }, 100, next => ({ properties: { in: { $ref: next } } })),
+      /nested at most 64 deep/,
+    ],
+    [
+      'one definition referred to twice, again and again',
+      defined({ $ref: '#/definitions/d0' }, 30, next => ({ allOf: [{ $ref: next }, { $ref: next }] })),
+      /traits\.it: more than 1000 parts of the schema apply to one value/,
+    ],
+    [
+      'a recursive definition that doubles on every level',
+      defined({ $ref: '#/definitions/d0' }, 1, () => ({
+        allOf: [{ properties: { in: { $ref: '#/definitions/d0' } } }],
+        additionalProperties: false,
+        patternProperties: { '^in$': { $ref: '#/definitions/d0' } },
+        properties: { in: {} },
+      })),
+      /traits\.it\.in.*: more than 1000 parts/,
+    ],
+    [
+      'an object that requires itself',
+      defined({ $ref: '#/definitions/d0' }, 1, () => ({
+        type: 'object',
+        required: ['a', 'b'],
+        properties: { a: { $ref: '#/definitions/d0' }, b: { $ref: '#/definitions/d0' } },
+      })),
+      /traits\.it\.a is required inside itself/,
+    ],
+    [
+      'a form of a milliard rows',
+      withTraits({ a: manyRows(manyRows(manyRows(text))) }),
+      /the form would have more than 5000 fields/,
+    ],
+    [
+      'definitions that all refer to each other',
+      defined({ $ref: '#/definitions/d0' }, 12, () => ({
+        properties: Object.fromEntries(
+          Array.from({ length: 12 }, (_, to) => [`p${to}`, { $ref: `#/definitions/d${to}` }]),
+        ),
+      })),
+      /the form would have more than 5000 fields/,
     ],
     [
       'two types at one path, allOf',
@@ -195,6 +257,80 @@ t.test('a recursive schema is finite, and its paths may be as deep as a name may
   const deep = `traits.tree.${'next.all.3.'.repeat(5)}n`
   t.match(await submitEntries(schema, [[deep, '1']]), { tree: { next: { all: [{ next: { all: Array } }] } } })
   t.same(await submitEntries(schema, [[`traits.tree.${'next.'.repeat(62)}n`, '1']]), {}, 'beyond 64 segments')
+})
+
+t.test('whatever its definitions refer to, a schema is refused or serves at once', async t => {
+  const reference = fc.nat(3).map(n => ({ $ref: `#/definitions/d${n}` }))
+  const leaf = fc.constant({ z: text })
+  const properties = fc.oneof(leaf, fc.dictionary(fc.constantFrom('a', 'b'), reference, { minKeys: 1 }))
+  const branch = fc.oneof(
+    { weight: 1, arbitrary: reference },
+    { weight: 40, arbitrary: properties.map(properties => ({ properties })) },
+  )
+  const branches = fc.array(branch, { minLength: 1, maxLength: 2 })
+  const maybe = <Value>(arbitrary: fc.Arbitrary<Value>) => fc.option(arbitrary, { freq: 2, nil: undefined })
+  const definition = fc.record({
+    type: fc.constantFrom('object', ['object', 'null']),
+    properties,
+    required: maybe(fc.subarray(['a', 'b', 'z'])),
+    allOf: maybe(branches),
+    anyOf: maybe(branches),
+    additionalProperties: maybe(reference),
+    dependencies: maybe(fc.dictionary(fc.constantFrom('a', 'b'), branch)),
+  })
+  const deep = (levels: number): object => (levels === 0 ? {} : { a: deep(levels - 1), b: {}, z: {} })
+  let served = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(definition, { minLength: 4, maxLength: 4 }), async made => {
+      const definitions = Object.fromEntries(made.map((schema, n) => [`d${n}`, schema]))
+      const start = performance.now()
+      try {
+        const schema = traitsSchema(
+          { it: { $ref: '#/definitions/d0' } },
+          { required: ['it'] },
+          { definitions },
+        )
+        await submit(schema, 'x=1')
+        await submit(schema, `traits.it.${'a.'.repeat(60)}b=1`)
+        await submitJson(schema, { traits: { it: deep(60) } })
+        buildNodes(schema, sentDefaults(schema.root), [])
+        served++
+      } catch (error) {
+        if (!(error instanceof SchemaError)) throw error
+      }
+      return performance.now() - start < 2000
+    }),
+    { numRuns: 100 },
+  )
+  t.ok(served > 0 && served < 100, `${served} of 100 were served`)
+})
+
+t.test('a tree whose nodes are told apart by a branch is no circle', async t => {
+  const node = { $ref: '#/definitions/node' }
+  const branch = (kind: string, more: object) => ({
+    required: ['kind', ...Object.keys(more)],
+    properties: { kind: { const: kind }, ...more },
+  })
+  const schema = traitsSchema(
+    { rule: node },
+    {},
+    {
+      definitions: {
+        node: {
+          type: 'object',
+          oneOf: [
+            branch('both', { left: node, right: node }),
+            branch('all', { of: { type: 'array', items: node } }),
+            branch('is', { what: text }),
+          ],
+        },
+      },
+    },
+  )
+  const leaf = { kind: 'is', what: 'x' }
+  const tree = (levels: number): object =>
+    levels === 0 ? leaf : { kind: 'both', left: tree(levels - 1), right: { kind: 'all', of: [leaf] } }
+  t.same(await submitJson(schema, { traits: { rule: tree(20) } }), { rule: tree(20) })
 })
 
 t.test('draft-07 is known by each of its spellings', async t => {
