@@ -72,5 +72,29 @@ export function validationMessage(keyword: string, params: Readonly<Record<strin
 
 /** The sentence for a value of the wrong type, given the names of the accepted ones. */
 export function typeMessage(types: readonly string[]): string {
-  return `This has to be ${types.map(type => NOUNS[type] ?? type).join(' or ')}.`
+  return `This has to be ${nouns(types)}.`
+}
+
+/** What a keyword of the meta-schema allows, for the author of a schema. */
+export function allowedBy(keyword: string, params: Readonly<Record<string, unknown>>): string {
+  switch (keyword) {
+    case 'type':
+      return nouns([params.type].flat().map(String))
+    case 'enum':
+      return `one of ${[params.allowedValues].flat().join(', ')}`
+    case 'minimum':
+      return `at least ${String(params.limit)}`
+    case 'exclusiveMinimum':
+      return `greater than ${String(params.limit)}`
+    case 'minItems':
+      return 'a list that is not empty'
+    case 'uniqueItems':
+      return 'a list without repeated items'
+    default:
+      return `valid by "${keyword}"`
+  }
+}
+
+function nouns(types: readonly string[]): string {
+  return types.map(type => NOUNS[type] ?? type).join(' or ')
 }

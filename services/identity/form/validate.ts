@@ -1,9 +1,10 @@
 /** Validation of `{traits}` by ajv, with errors as dot paths and stable codes (design section 10, rule 13). */
-import { Ajv, type ErrorObject } from 'ajv'
+import { _, Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
 import { type FieldError, MAX_ERRORS } from './errors.js'
 import type { JsonObject } from './json.js'
-import { validationMessage } from './messages.js'
+import { allowedBy, validationMessage } from './messages.js'
+import { isMultiple } from './multiple.js'
 import type { LinearPattern } from './pattern.js'
 import { SchemaError } from './schema-document.js'
 
@@ -15,6 +16,9 @@ const TELEPHONE = /^\+?(?:[ ()./-]{0,2}[0-9]){3,20}$/
 
 /** Failed keywords looked at to find the errors worth telling. */
 const MAX_CONSIDERED = 20 * MAX_ERRORS
+
+/** Most broken places of a schema told at once. */
+const MAX_TOLD = 5
 
 /** Keywords that only say that some part failed; silent when that part speaks for itself. */
 const COMPOSITE = new Set(['if', 'anyOf', 'oneOf'])
@@ -31,14 +35,43 @@ export function compileValidator(root: JsonObject, patterns: ReadonlyMap<string,
     logger: false,
     code: { regExp: Object.assign((source: string) => linear(patterns, source), { code: 'LinearPattern' }) },
   })
+  addMultipleOf(ajv)
   formats.default(ajv, ['email', 'date', 'time', 'date-time', 'uri'])
   ajv.addFormat('tel', TELEPHONE)
+  if (ajv.validateSchema(root) !== true) {
+    throw new SchemaError(`the schema is not valid draft-07: ${brokenRules(ajv.errors ?? [])}`)
+  }
   try {
     const validate = ajv.compile(root)
     return document => (validate(document) ? [] : fieldErrors(validate.errors ?? []))
   } catch (error) {
     throw new SchemaError(`the schema is not valid draft-07: ${(error as Error).message}`)
   }
+}
+
+/** The validator's own rule divides doubles, where 19.99 is no multiple of 0.01. */
+function addMultipleOf(ajv: Ajv): void {
+  ajv.removeKeyword('multipleOf').addKeyword({
+    keyword: 'multipleOf',
+    type: 'number',
+    schemaType: 'number',
+    validate: (divisor: number, value: number) => isMultiple(value, divisor),
+    error: { message: '', params: ({ schemaCode }) => _`{multipleOf: ${schemaCode}}` },
+  })
+}
+
+/** Where a schema breaks the meta-schema, and what is allowed there. */
+function brokenRules(found: readonly ErrorObject[]): string {
+  const allowed = new Map<string, Set<string>>()
+  for (const { instancePath, keyword, params } of found) {
+    if (COMPOSITE.has(keyword)) continue
+    const place = allowed.get(instancePath) ?? new Set()
+    allowed.set(instancePath, place.add(allowedBy(keyword, params)))
+  }
+  return [...allowed]
+    .slice(0, MAX_TOLD)
+    .map(([place, what]) => `#${place} has to be ${[...what].join(' or ')}`)
+    .join('; ')
 }
 
 function linear(patterns: ReadonlyMap<string, LinearPattern>, source: string): LinearPattern {

@@ -290,6 +290,31 @@ t.test('numbers are decimal, exact and finite', t =>
   ]),
 )
 
+t.test('a multiple is one by the decimal digits, not by how a computer rounds them', async t => {
+  const divided = (multipleOf: number) => traitsSchema({ n: { type: 'number', multipleOf } })
+  const cases: [number, string[], string[]][] = [
+    [0.01, ['19.99', '0.07', '-1.10', '123456789.12', '0', '1e15', '9007199254740991'], ['19.999', '0.001']],
+    [0.1, ['0.3', '1.7'], ['0.35']],
+    [2.5, ['7.5', '-10'], ['7', '7.4999999999']],
+    [1e-7, ['0.0000003'], ['0.00000035', '1e-8']],
+    [3, ['9', '-3', '3e20'], ['10', '9.3']],
+  ]
+  for (const [divisor, good, bad] of cases) {
+    for (const text of good) {
+      t.same(await submit(divided(divisor), `traits.n=${text}`), { n: Number(text) }, `${text} by ${divisor}`)
+    }
+    for (const text of bad) {
+      const label = `${text} by ${divisor}`
+      t.same(await submit(divided(divisor), `traits.n=${text}`), wrong('n', 'multipleOf'), label)
+    }
+  }
+  const told = await parseForm(divided(0.01), {
+    contentType: URL_ENCODED,
+    body: Buffer.from('traits.n=0.001'),
+  })
+  t.match(told, { errors: [{ message: 'Use a multiple of 0.01.' }] })
+})
+
 t.test('a checkbox with its hidden twin is true when any value is true, in either order', t =>
   table(t, [
     ['flag', ['false'], { flag: false }],

@@ -35,7 +35,18 @@ t.test('a schema that cannot be used is refused when it loads, with what to chan
       () => traitsSchema({}, {}, { $schema: 'https://json-schema.org/draft/2020-12/schema' }),
       /draft-07/,
     ],
-    ['broken draft-07', withTraits({ a: { type: 'strnig' } }), /not valid draft-07/],
+    [
+      'broken draft-07',
+      withTraits({ a: { type: 'strnig' }, b: { minLength: -1, anyOf: [], multipleOf: 0 } }),
+      new RegExp(
+        [
+          'not valid draft-07: #/properties/traits/properties/a/type has to be one of array, boolean, .*, string or a list',
+          '#/properties/traits/properties/b/multipleOf has to be greater than 0',
+          '#/properties/traits/properties/b/minLength has to be at least 0',
+          '#/properties/traits/properties/b/anyOf has to be a list that is not empty$',
+        ].join('; '),
+      ),
+    ],
     [
       'a remote $ref',
       withTraits({ a: { $ref: 'https://evil.example/x.json' } }),
