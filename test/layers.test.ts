@@ -53,7 +53,7 @@ const PLACES: Record<string, Row> = {
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
 const HOMES: Record<string, readonly string[]> = {
-  undici: ['gateway/forward/http.ts'],
+  undici: ['gateway/forward/connections.ts'],
   'http-proxy': ['gateway/forward/upgrade.ts'],
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   ioredis: ['gateway/decide/store/redis.ts'],

@@ -1,77 +1,35 @@
-import type { IncomingMessage } from 'node:http'
-import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
+import type { ErrorCode } from '../errors.js'
+import { type Connections, openConnections, Rider } from './connections.js'
 import { codeOf, isSocketGone } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
-import { hideContinue, type ReadingState } from './interim.js'
 import { type Exchange, originOf, type Transport, type UpstreamSettings } from './transport.js'
-import { Upload } from './upload.js'
-
-/** As many as requests in parallel: queueing for a connection costs more than opening one. */
-const CONNECTIONS = 256
+import { hasBody, Upload } from './upload.js'
 
 /** Forwards plain HTTP by undici's raw dispatch: flat header arrays, one handler object per request. */
 export function createHttpTransport(settings: UpstreamSettings): Transport {
   const origin = originOf(settings)
-  const { connectMs, headMs, idleMs } = settings.timeouts
-  const connector = buildConnector({ timeout: connectMs })
-  const options = {
-    connections: CONNECTIONS,
-    headersTimeout: headMs,
-    bodyTimeout: idleMs,
-    factory: (target: URL, given: object) => new Connection(target, given as Client.Options, connector),
-  }
-  const pool = new Pool(origin.origin, options)
-  /** For second attempts: every connection new, so that none can be stale. */
-  const fresh = new Pool(origin.origin, { ...options, pipelining: 0 })
-  const lanes: Lanes = { pool, fresh, servername: origin.hostname }
+  const { timeouts } = settings
+  const connections = openConnections(origin.origin, settings)
+  // Of an https upstream; undici would take the client's Host for it.
+  const servername = origin.hostname
+  const way: Way = { connections, servername, ...timeouts }
 
   return {
     forward(exchange) {
       const { req, facts, project } = exchange
       const fields = upstreamRequestFields(req, facts, project, settings.fingerprintHeaders)
-      new Forwarding(exchange, fields, lanes).start()
+      new Forwarding(exchange, fields, way).start()
     },
-    async close() {
-      await Promise.all([pool.destroy(), fresh.destroy()])
-    },
+    close: () => connections.close(),
   }
 }
 
-interface Lanes {
-  readonly pool: Pool
-  readonly fresh: Pool
-  /** Of an https upstream; undici would take the client's Host for it. */
+interface Way {
+  readonly connections: Connections
   readonly servername: string
-}
-
-/** What undici does not tell its handlers of the connection they are on. */
-interface ConnectionState extends ReadingState {
-  /** Requests begun on the present socket. */
-  requests: number
-}
-
-class Connection extends Client {
-  private readonly state: ConnectionState
-
-  constructor(origin: URL, options: Client.Options, connector: buildConnector.connector) {
-    const state: ConnectionState = { answering: false, requests: 0 }
-    super(origin, {
-      ...options,
-      connect: (target: buildConnector.Options, done: buildConnector.Callback) =>
-        connector(target, (error, socket) => {
-          if (error !== null) return done(error, null)
-          state.requests = 0
-          hideContinue(socket, state)
-          done(null, socket)
-        }),
-    })
-    this.state = state
-  }
-
-  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Forwarding) handler.connection = this.state
-    return super.dispatch(options, handler)
-  }
+  readonly connectMs: number
+  readonly idleMs: number
 }
 
 type Abort = (error?: Error) => void
@@ -80,15 +38,14 @@ const NOTHING = Buffer.alloc(0)
 const REASON = /^[\t\x20-\x7e]*$/
 
 /** One request under way. Implements undici's raw handler, which alone gives fields as they came. */
-class Forwarding implements Dispatcher.DispatchHandler {
-  connection: ConnectionState | undefined
-
+class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private readonly exchange: Exchange
   private readonly options: Dispatcher.DispatchOptions
-  private readonly lanes: Lanes
+  private readonly way: Way
   private readonly upload: Upload | undefined
   private abort: Abort | undefined
   private resume: (() => void) | undefined
+  private queueing: NodeJS.Timeout | undefined
   private reused = false
   private retried = false
   /** A byte of an answer has arrived from the upstream. */
@@ -99,17 +56,20 @@ class Forwarding implements Dispatcher.DispatchHandler {
   private clientLeft = false
   private ended = false
 
-  constructor(exchange: Exchange, headers: string[], lanes: Lanes) {
+  constructor(exchange: Exchange, headers: string[], way: Way) {
+    super()
     const { facts, req } = exchange
     this.exchange = exchange
-    this.lanes = lanes
-    this.upload = hasBody(req) ? new Upload(exchange.body ?? req) : undefined
+    this.way = way
+    this.upload = hasBody(req)
+      ? new Upload(exchange.body ?? req, way.idleMs, () => this.giveUp('request-timeout'))
+      : undefined
     const options = {
       path: facts.path + facts.query,
       method: facts.method,
       headers,
       body: this.upload ?? null,
-      servername: lanes.servername,
+      servername: way.servername,
     }
     this.options = options
   }
@@ -117,16 +77,19 @@ class Forwarding implements Dispatcher.DispatchHandler {
   start(): void {
     const { res } = this.exchange
     if (res.destroyed) {
-      this.clientLeft = true
       this.finish()
       return
     }
     res.on('close', () => this.onClientClose())
-    this.lanes.pool.dispatch(this.options, this)
+    this.way.connections.dispatch(this.options, this)
+    if (this.connection === undefined && !this.ended) {
+      this.queueing = setTimeout(() => this.giveUp('overloaded'), this.way.connectMs)
+    }
   }
 
   onConnect(abort: Abort): void {
     this.abort = abort
+    clearTimeout(this.queueing)
     if (this.clientLeft) abort()
     const { connection } = this
     if (connection === undefined) return
@@ -174,6 +137,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
   }
 
   onError(error: Error): void {
+    if (this.ended) return
     // Undici counts the bytes of a 304 against its Content-Length, which describes the cached body.
     if (this.bodyless) this.onComplete()
     else if (this.canRetry(error)) this.retry()
@@ -182,7 +146,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
 
   private retry(): void {
     this.retried = true
-    this.lanes.fresh.dispatch(this.options, this)
+    this.way.connections.dispatchFresh(this.options, this)
   }
 
   private onFailure(error: Error): void {
@@ -204,7 +168,30 @@ class Forwarding implements Dispatcher.DispatchHandler {
     this.clientLeft = true
     const sent = this.upload === undefined || this.upload.complete
     if (this.exchange.keepUpstream && sent && this.abort !== undefined) this.resume?.()
-    else this.abort?.()
+    else this.withdraw()
+  }
+
+  /** Ends a request that waits in vain: the client hears of it, unless its answer has begun. */
+  private giveUp(code: ErrorCode): void {
+    if (this.ended || this.clientLeft) return
+    this.clientLeft = true
+    if (this.answered) this.cut()
+    else {
+      // What is left of the upload must not be read as the next request.
+      if (!this.exchange.req.complete) this.exchange.res.shouldKeepAlive = false
+      this.exchange.fail(code)
+    }
+    this.withdraw()
+  }
+
+  /** Leaves the upstream, or the queue for it; while a connection is being opened, onConnect sees to it. */
+  private withdraw(): void {
+    if (this.abort !== undefined) this.abort()
+    else if (this.connection === undefined) {
+      this.withdrawn = true
+      this.upload?.destroy()
+      this.finish()
+    }
   }
 
   /** Safe to send again (RFC 9110 section 9.2.2), and nothing heard: the upstream had closed the idle socket. */
@@ -224,16 +211,13 @@ class Forwarding implements Dispatcher.DispatchHandler {
   private finish(): void {
     if (this.ended) return
     this.ended = true
+    clearTimeout(this.queueing)
     this.exchange.onUpstreamEnd()
   }
 }
 
 function sendHead(forwarding: Forwarding): void {
   forwarding.sendHead()
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 function isSafe(method: string): boolean {

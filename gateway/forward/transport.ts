@@ -57,6 +57,8 @@ export interface UpstreamSettings {
   readonly name: string
   /** Scheme, host and port; requests bring their own path. */
   readonly url: string
+  /** Most connections at a time; a request that finds all taken waits as long as for one to open. Default 1024. */
+  readonly connections?: number
   readonly timeouts: { readonly connectMs: number; readonly headMs: number; readonly idleMs: number }
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 
 /**
@@ -6,10 +7,17 @@ import { Readable } from 'node:stream'
  */
 export class Upload extends Readable {
   private readonly source: Readable
+  private readonly idleMs: number
+  private readonly onIdle: () => void
+  /** Runs only while the upstream could take more than the client sends. */
+  private timer: NodeJS.Timeout | undefined
 
-  constructor(source: Readable) {
+  /** Calls `onIdle` when `source` is waited for and gives nothing for `idleMs`. */
+  constructor(source: Readable, idleMs: number, onIdle: () => void) {
     super()
     this.source = source
+    this.idleMs = idleMs
+    this.onIdle = onIdle
     source.on('data', this.onData).on('end', this.onEnd).on('close', this.onClose).on('error', this.onClose)
     source.pause()
     this.on('error', () => {})
@@ -22,24 +30,40 @@ export class Upload extends Readable {
 
   override _read(): void {
     this.source.resume()
+    this.timer ??= setTimeout(this.onIdle, this.idleMs)
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     const { source } = this
+    this.rest()
     source.off('data', this.onData).off('end', this.onEnd).off('close', this.onClose)
     source.pause()
     done(error)
   }
 
   private readonly onData = (chunk: Buffer): void => {
-    if (!this.push(chunk)) this.source.pause()
+    this.timer?.refresh()
+    if (this.push(chunk)) return
+    this.source.pause()
+    this.rest()
   }
 
   private readonly onEnd = (): void => {
+    this.rest()
     this.push(null)
   }
 
   private readonly onClose = (): void => {
     if (!this.source.readableEnded) this.destroy(new Error('the client left while it sent its body'))
   }
+
+  private rest(): void {
+    clearTimeout(this.timer)
+    this.timer = undefined
+  }
+}
+
+/** True when the request has a body to upload. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

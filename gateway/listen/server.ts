@@ -1,15 +1,15 @@
-import type { ServerResponse } from 'node:http'
 import {
   createServer,
   type IncomingMessage,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
+  type ServerResponse,
 } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
 import { codeOfParserError, rawAnswer, sayGoodbye } from './endings.js'
-import { answerUnderWay, awaitTurn, TurnResponse } from './turns.js'
+import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 
 /** Bytes of a request head; also bounds the target and the number of fields. */
 const MAX_HEAD = 16 * 1024
@@ -57,7 +57,7 @@ export function createListener(handlers: Handlers): Listener {
 
     override detachSocket(socket: Socket): void {
       super.detachSocket(socket)
-      idle.add(socket)
+      if (!socket.destroyed) idle.add(socket)
       if (draining) process.nextTick(closeIdle)
     }
 
@@ -133,6 +133,7 @@ export function createListener(handlers: Handlers): Listener {
     // A second status line inside an answer that has begun would be read as part of it.
     else if (answer?.headersSent) socket.destroy()
     else {
+      endTurn(socket)
       handlers.refused?.(code)
       sayGoodbye(socket, rawAnswer(code))
     }

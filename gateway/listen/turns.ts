@@ -37,9 +37,19 @@ export function awaitTurn(socket: Socket, res: TurnResponse): void {
 }
 
 function leave(socket: Socket): void {
-  for (const res of queues.get(socket) ?? []) {
-    res.destroy()
-    res.emit('close')
-  }
+  for (const res of queues.get(socket) ?? []) abandon(res)
   queues.delete(socket)
+}
+
+/** Takes the turn from an answer that will not be sent; to its request this is as if the client had left. */
+export function endTurn(socket: Duplex): void {
+  const res = current.get(socket)
+  if (res === undefined) return
+  res.detachSocket(socket as Socket)
+  abandon(res)
+}
+
+function abandon(res: ServerResponse): void {
+  res.destroy()
+  res.emit('close')
 }

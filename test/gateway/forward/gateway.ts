@@ -18,6 +18,8 @@ export interface Options {
   readonly trusted?: readonly string[]
   readonly answerFields?: readonly string[]
   readonly keepUpstream?: boolean
+  readonly connections?: number
+  readonly connectMs?: number
   readonly headMs?: number
   readonly idleMs?: number
   /** Stands for the rooms in between, such as a look at the body. */
@@ -38,8 +40,9 @@ export interface Gateway {
 /** Starts a gateway to `url`; it is torn down with the test. */
 export async function startGateway(t: Test, options: Options): Promise<Gateway> {
   const { url, answerFields = [], keepUpstream = false } = options
-  const timeouts = { connectMs: 1000, headMs: options.headMs ?? 30_000, idleMs: options.idleMs ?? 30_000 }
-  const upstream = { name: 'upstream', url, timeouts, fingerprintHeaders }
+  const { connections = 64, connectMs = 1000, headMs = 30_000, idleMs = 30_000 } = options
+  const timeouts = { connectMs, headMs, idleMs }
+  const upstream = { name: 'upstream', url, connections, timeouts, fingerprintHeaders }
   const http = createHttpTransport(upstream)
   const upgrades = createUpgradeTransport(upstream)
   const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders }
@@ -58,7 +61,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     request(req, res) {
       const fail = (code: ErrorCode): void => {
         const { status, body } = refusal(code)
-        res.writeHead(status, ['Content-Length', String(body.length), 'Connection', 'close']).end(body)
+        res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
       }
       try {
         const seen = readFacts(req, facts)

@@ -30,10 +30,9 @@ t.test('content', async t => {
   t.test('a chunked DELETE arrives as one request with its body', async t => {
     const { client, upstream } = await scene(t, answering(OK))
     client.send('DELETE /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
-    client.send('1c\r\nGET /hidden HTTP/1.1\r\nHost: a\r\n0\r\n\r\n')
-    await sleep(50)
-    const sent = upstream.connections[0]
-    t.notMatch(sent?.unread, /hidden/)
+    client.send('1d\r\nGET /hidden HTTP/1.1\r\nHost: a\r\n0\r\n\r\n')
+    t.equal((await client.message()).body, 'ok')
+    t.equal(upstream.connections[0]?.unread, '')
   })
 
   t.test('bytes of a body are not changed', async t => {
@@ -410,6 +409,84 @@ t.test('uploads', async t => {
     t.notMatch(peer.unread, /0\r\n\r\n/, 'the body does not look complete')
     await waitUntil('the end to be told', () => gateway.ended === 1)
     t.same(gateway.failures, [])
+  })
+})
+
+t.test('a client that stops sending', async t => {
+  const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
+
+  t.test('before an answer: 408, the upstream is cut and the connection ends', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+    client.send(POST)
+    const peer = await upstream.connection(0)
+    const answer = await client.message({ tillClose: true })
+    t.match(answer.line, / 408 /)
+    t.same(valuesOf(answer, 'connection'), ['close'])
+    t.same(gateway.failures, ['request-timeout'])
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    t.equal(gateway.ended, 1)
+  })
+
+  t.test('within an answer: both sides are cut', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+    client.send(POST)
+    const peer = await upstream.connection(0)
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart')
+    t.equal(await client.rest().then(text => text.slice(-4)), 'part')
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('for a while only, or because the upstream does: nothing happens', async t => {
+    const { client, upstream } = await scene(t, undefined, { idleMs: 200 })
+    const size = 8 * 1024 * 1024
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\nx`)
+    const peer = await upstream.connection(0)
+    await peer.head()
+    peer.socket.pause()
+    client.send('x'.repeat(size - 3))
+    await sleep(400)
+    peer.socket.resume()
+    for (let i = 0; i < 2; i++) {
+      await sleep(120)
+      client.send('x')
+    }
+    await peer.bytes(size)
+    peer.send(OK)
+    t.equal((await client.message()).body, 'ok')
+  })
+})
+
+t.test('more requests than connections', async t => {
+  const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
+  const { upstream, gateway, client } = await scene(t, undefined, { connections: 3, connectMs: 300 })
+  const holders = await Promise.all(Array.from({ length: 3 }, () => clientOf(t, gateway)))
+  for (const holder of holders) holder.send(POST)
+  await waitUntil('all connections to be taken', () => upstream.connections.length === 3)
+
+  t.test('a request that waits too long for one gets 503', async t => {
+    t.match((await client.send(GET).message()).line, / 503 /)
+    t.same(gateway.failures, ['overloaded'])
+    t.equal(gateway.ended, 1)
+  })
+
+  t.test('a request that waits is sent as soon as one is free, one that gave up never is', async t => {
+    const leaver = await clientOf(t, gateway)
+    leaver.send(GET.replace('/', '/left'))
+    client.send(GET.replace('/', '/next'))
+    await sleep(50)
+    leaver.reset()
+    await waitUntil('its end to be told', () => gateway.ended === 2)
+    holders[0]?.send('123456789')
+    const freed = await waitUntil('the upload', () =>
+      upstream.connections.find(({ unread }) => unread.endsWith('123456789')),
+    )
+    await freed.message()
+    freed.send(OK)
+    t.match((await freed.message()).line, /^GET \/next /)
+    freed.send(OK)
+    t.equal((await client.message()).body, 'ok')
   })
 })
 
