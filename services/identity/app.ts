@@ -20,6 +20,8 @@ export interface Log {
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const DEFAULT_PROJECT = 'default'
+/** No path is longer: node refuses a longer request head. So an id of any length is looked up, and not found. */
+const MAX_PATH = 16 * 1024
 
 /** Builds the server; it does not listen yet. */
 export function buildApp(routes: Routes, log: Log): FastifyInstance {
@@ -28,7 +30,7 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
     logger: false,
     // The gateway keeps connections open for later; closing waits for requests, not for those.
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: 200, ignoreTrailingSlash: true },
+    routerOptions: { maxParamLength: MAX_PATH, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
       void send(reply, answerTo(error, request, log))
     },

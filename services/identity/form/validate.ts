@@ -22,7 +22,12 @@ const MAX_TOLD = 5
 
 /** Keywords that only say that some part failed; silent when that part speaks for itself. */
 const COMPOSITE = new Set(['if', 'anyOf', 'oneOf'])
-const HIDDEN_CAUSE = new Set(['not', 'propertyNames'])
+/** Codes of keywords that a client need not tell apart; a form cannot either. */
+const CODES: Readonly<Record<string, string>> = {
+  not: 'not_allowed',
+  propertyNames: 'not_allowed',
+  const: 'enum',
+}
 
 /** Builds the validator. Throws SchemaError when the schema breaks the draft-07 meta-schema. */
 export function compileValidator(root: JsonObject, patterns: ReadonlyMap<string, LinearPattern>): Validate {
@@ -90,7 +95,7 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
     // Two branches of a oneOf that both fit leave no other trace.
     const ambiguous = error.keyword === 'oneOf' && error.params.passingSchemas !== null
     if (COMPOSITE.has(error.keyword) && !ambiguous && explained.has(path)) continue
-    const code = HIDDEN_CAUSE.has(error.keyword) ? 'not_allowed' : error.keyword
+    const code = CODES[error.keyword] ?? error.keyword
     const key = `${path} ${code}`
     if (!errors.has(key))
       errors.set(key, { path, code, message: validationMessage(error.keyword, error.params) })

@@ -325,7 +325,7 @@ t.test('a checkbox with its hidden twin is true when any value is true, in eithe
     ['flag', ['', 'false'], { flag: false }],
     ['flag', [], {}],
     ['terms', ['false', 'true'], { terms: true }],
-    ['terms', ['false'], wrong('terms', 'const')],
+    ['terms', ['false'], wrong('terms', 'enum')],
     ...['TRUE', '1', 'yes', 'off', 'null'].map((bad): Case => ['flag', [bad], wrong('flag')]),
     ['flag', ['true', 'maybe'], wrong('flag', 'duplicate')],
   ]),
@@ -340,6 +340,20 @@ t.test('a fixed value is matched by its text and keeps its own type', t =>
     ['level', ['three'], wrong('level', 'enum')],
   ]),
 )
+
+t.test('a wrong fixed value has one code, from a form and from JSON', async t => {
+  const fixed = traitsSchema({
+    one: { const: 'a' },
+    either: { oneOf: [{ const: 'a', title: 'A' }, { const: 'b' }] },
+    size: { enum: ['S', 'M'] },
+    typed: { ...text, const: 'a' },
+  })
+  const traits = { one: 'x', either: 'x', size: 'x', typed: 'x' }
+  const codes = Object.keys(traits).map(name => `traits.${name} enum`)
+  const form = Object.entries(traits).map(([name, value]) => [`traits.${name}`, value] as const)
+  t.same(new Set((await submitEntries(fixed, form)) as string[]), new Set(codes))
+  t.same(new Set((await submitJson(fixed, { traits })) as string[]), new Set(codes))
+})
 
 t.test('of several types the first that fits is taken: boolean, number, text', t =>
   table(t, [

@@ -241,6 +241,8 @@ t.test('every refusal has one shape and says what to do', async t => {
     [json('POST', '/admin/identities', { schema_id: 'x', traits: {} }), 400, 'schema_id'],
     [json('POST', '/admin/identities', { traits: [] }), 400, 'type'],
     [json('PATCH', '/admin/identities/x', { traits: {} }), 404, 'not_found'],
+    [call('GET', `/admin/identities/${'x'.repeat(201)}`), 404, 'not_found'],
+    [call('DELETE', `/admin/identities/${'%00'.repeat(5000)}`), 404, 'not_found'],
   ]
   for (const [pending, status, code] of cases) {
     const reply = await pending
