@@ -20,6 +20,8 @@ export interface Log {
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const DEFAULT_PROJECT = 'default'
+/** About as long as a store takes to be found again. */
+const RETRY_AFTER_SECONDS = 5
 /** No path is longer: node refuses a longer request head. So an id of any length is looked up, and not found. */
 const MAX_PATH = 16 * 1024
 
@@ -107,9 +109,8 @@ function answerTo(error: unknown, request: FastifyRequest, log: Log): Answer {
   const id = request.headers['x-sluice-request-id']
   if (error instanceof StoreUnavailable) {
     log.error({ id, err: error.message }, 'identity store unavailable')
-    return problem(
-      new HttpError(503, 'store_unavailable', 'Identities cannot be reached now. Try again soon.'),
-    )
+    const away = new HttpError(503, 'store_unavailable', 'Identities cannot be reached now. Try again soon.')
+    return { ...problem(away), headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } }
   }
   const { statusCode, code } = error as Partial<FastifyError>
   if (statusCode === 413) return problem(new HttpError(413, 'too_large', 'The body is larger than 1 MiB.'))

@@ -12,11 +12,10 @@ import {
   StoreUnavailable,
   type UniqueKeys,
 } from './contract.js'
+import { databaseOf, patienceOf } from './mongodb-url.js'
 import { Turns } from './turns.js'
 
 const DUPLICATE_KEY = 11000
-const WAIT_MS = 5000
-const DEFAULT_DATABASE = 'sluice'
 const UNIQUE_PREFIX = 'unique_'
 
 interface IdentityDocument {
@@ -31,12 +30,10 @@ interface IdentityDocument {
   [unique: `unique_${string}`]: string
 }
 
-/** Connects and keeps the indexes. The database is the one the URL names, else `sluice`. Throws StoreUnavailable. */
+/** Connects and keeps the indexes. Throws StoreUnavailable. */
 export async function openMongoStore(url: string, identifiers: Identifiers): Promise<IdentityStore> {
-  const patience = /[?&]serverSelectionTimeoutMS=/i.test(url) ? {} : { serverSelectionTimeoutMS: WAIT_MS }
-  const client = new MongoClient(url, { ...patience, appName: 'sluice-identity' })
-  const named = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^?]+)/.exec(url)?.[1]
-  const collection = client.db(named ?? DEFAULT_DATABASE).collection<IdentityDocument>('identities')
+  const client = new MongoClient(url, { ...patienceOf(url), appName: 'sluice-identity' })
+  const collection = client.db(databaseOf(url)).collection<IdentityDocument>('identities')
   const store = new MongoStore(client, collection, identifiers)
   try {
     await store.prepare()

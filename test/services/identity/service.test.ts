@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -316,6 +316,54 @@ t.test('parallel changes of one identity lose nothing', async t => {
     const url = await mongoUrl(t)
     if (url !== undefined) await concurrency(t, { MONGODB_URL: url })
   })
+})
+
+/** `url` through a proxy of our own, which can stop to pass anything on. */
+async function stallable(t: Test, url: string) {
+  const [, start, credentials = '', host, port, rest] =
+    /^(mongodb:\/\/)([^@/]*@)?([^:/,]+):(\d+)[^/]*(\/[^?]*)/.exec(url) ?? []
+  const wire = { stalled: false }
+  const proxy = createServer(near => {
+    const far = connect(Number(port), host)
+    near.on('data', chunk => wire.stalled || far.write(chunk)).on('close', () => far.destroy())
+    far.on('data', chunk => near.write(chunk)).on('close', () => near.destroy())
+    for (const end of [near, far]) end.on('error', () => end.destroy())
+    t.teardown(() => near.destroy())
+  })
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => proxy.close())
+  const options = new URLSearchParams(new URL(url.replace(/^mongodb/, 'http')).search)
+  for (const [name, value] of Object.entries({
+    directConnection: 'true',
+    serverSelectionTimeoutMS: '500',
+    connectTimeoutMS: '500',
+    socketTimeoutMS: '500',
+  }))
+    options.set(name, value)
+  const at = `127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return { wire, url: `${start}${credentials}${at}${rest}?${options}` }
+}
+
+t.test('while MongoDB does not answer every request is told to come back, then all is as before', async t => {
+  const given = await mongoUrl(t)
+  if (given === undefined) return
+  const { wire, url } = await stallable(t, given)
+  const { form, call, lines } = await started(t, { MONGODB_URL: url })
+  t.equal((await form(PERSON)).status, 201)
+  wire.stalled = true
+  for (const reply of [await call('GET', '/admin/identities'), await form(PERSON)]) {
+    t.equal(reply.status, 503)
+    t.equal(reply.header('retry-after'), '5')
+    t.match(reply.json().errors, [{ path: '', code: 'store_unavailable', message: /Try again soon/ }])
+  }
+  t.equal(lines.length, 2)
+  t.notMatch(lines.join(), /127\.0\.0\.1|Ann/)
+  wire.stalled = false
+  let reply = await call('GET', '/admin/identities')
+  for (let tries = 0; reply.status === 503 && tries < 20; tries++) {
+    reply = await call('GET', '/admin/identities')
+  }
+  t.match(reply.json().identities, [{ traits: { email: 'Ann@x.example' } }])
 })
 
 t.test('identities outlive the process', async t => {

@@ -11,6 +11,7 @@ import {
   StoreUnavailable,
 } from '../../../services/identity/store/contract.js'
 import { openMongoStore } from '../../../services/identity/store/mongodb.js'
+import { databaseOf, patienceOf } from '../../../services/identity/store/mongodb-url.js'
 import { openSqliteStore } from '../../../services/identity/store/sqlite.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 
@@ -188,6 +189,22 @@ t.test('MongoDB', async t => {
     'follows the schema when it is opened again',
     reopening(identifiers => openMongoStore(second ?? url, identifiers ?? uniqueBy('email'))),
   )
+})
+
+t.test('a MongoDB URL may leave the database and the patience open', async t => {
+  const names: [string, string][] = [
+    ['mongodb://h', 'sluice'],
+    ['mongodb://h/', 'sluice'],
+    ['mongodb://u:p@h1:1,h2:2/?replicaSet=r', 'sluice'],
+    ['mongodb://h?appName=a/b', 'sluice'],
+    ['mongodb+srv://u:p@h/mine?w=1', 'mine'],
+    ['mongodb://h:1/my%2Down', 'my-own'],
+  ]
+  for (const [url, name] of names) t.equal(databaseOf(url), name, url)
+  const patience = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000, socketTimeoutMS: 10_000 }
+  t.same(patienceOf('mongodb://h'), patience)
+  const { socketTimeoutMS: _given, ...rest } = patience
+  t.same(patienceOf('mongodb://h/?w=1&sockettimeoutms=0'), rest, 'what the URL says counts')
 })
 
 t.test('a MongoDB that is away is named, without its address', async t => {
