@@ -7,6 +7,7 @@ import { MemoryStore } from './decide/store/memory.js'
 import { RedisStore } from './decide/store/redis.js'
 import { ResilientStore } from './decide/store/resilient.js'
 import type { CounterStore } from './decide/store/store.js'
+import { CATALOGUE } from './errors.js'
 import { corsFields, exposedFields, type Families, rateLimitFields } from './forward/fields.js'
 import { createHttpTransport } from './forward/http.js'
 import { rejectionOf, sendRejection } from './forward/reject.js'
@@ -61,7 +62,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   metrics.policyLoaded(compiled.revision)
 
   const pipeline = createPipeline(roomsOf(options, store, snapshot, observers, metrics))
-  const listener = createListener(pipeline)
+  const listener = createListener({
+    ...pipeline,
+    refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+    failed: error => log.error({ err: error }, 'a connection was cut'),
+  })
   const admin = await startAdmin({
     ...settings.admin,
     health,

@@ -94,6 +94,11 @@ export class Metrics {
     return { finished: event => this.#finished(event) }
   }
 
+  /** An answer was given before there was a request: what came was not HTTP. */
+  refusedUnread(status: number): void {
+    this.#requests.inc('', 'other', String(status), 'gateway')
+  }
+
   /** A policy came into force. */
   policyLoaded(revision: string): void {
     this.#policy.reset()

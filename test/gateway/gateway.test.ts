@@ -1,7 +1,7 @@
 /** A request's way through a whole gateway, on each counter store. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
@@ -321,11 +321,18 @@ t.test('the admin port tells health and metrics; the data port knows nothing of 
   const upstream = await startApp(t, (_req, res) => res.writeHead(418).end())
   const gateway = await testGateway(t, { upstream, policies: shipped })
   t.equal((await send(`${gateway.url}/metrics`)).status, 418)
+  t.equal((await send(`${gateway.url}/%`)).status, 400)
+  const noHttp = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    .end('no http\r\n\r\n')
+    .resume()
+  await once(noHttp, 'close')
   t.equal((await send(`${gateway.adminUrl}/livez`)).status, 200)
   t.equal((await send(`${gateway.adminUrl}/readyz`)).status, 200)
   const metrics = (await send(`${gateway.adminUrl}/metrics`)).body
   t.match(metrics, /sluice_requests_total\{[^}]*upstream="app"[^}]*\} 1/)
   t.match(metrics, /sluice_decisions_total\{[^}]*rule="catch-all"[^}]*outcome="allowed"[^}]*\} 1/)
+  t.match(metrics, /sluice_requests_total\{upstream="",method="other",code="400",source="gateway"\} 1/)
+  t.match(metrics, /sluice_requests_total\{upstream="",method="GET",code="400",source="gateway"\} 1/)
   t.match(metrics, /sluice_policy_info\{rev="sha256:/)
 })
 
