@@ -2,17 +2,12 @@
 import { textOf } from './choices.js'
 import type { Entry } from './entry.js'
 import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
-import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
+import { isJsonObject, type JsonValue, own } from './json.js'
 
 /** The texts under one name, and what was sent below it. Array rows are numbered without gaps. */
 export interface Sent {
   readonly texts: string[]
   readonly inner: Map<string | number, Sent>
-}
-
-/** From stored traits. */
-export function sentTraits(root: Field, traits: JsonObject): Sent {
-  return fromValue(traitsField(root), traits)
 }
 
 /** From the schema's defaults, for a form that is shown for the first time. */
