@@ -1,12 +1,17 @@
 /** Identities for administrators and programs: JSON in, JSON out. */
-import { own } from '../form/json.js'
+import { setImmediate } from 'node:timers/promises'
+import type { FieldError } from '../form/errors.js'
+import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
 import { type Answer, HttpError, jsonBody, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Written } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
+import { IdentifierTaken } from '../store/contract.js'
+import { takenError } from './registration.js'
 
 const PATH = '/admin/identities'
 const PAGE_SIZE = 50
 const MAX_PAGE_SIZE = 500
+const MAX_BATCH = 1000
 
 export function adminRoutes(identities: Identities): Routes {
   async function list(request: Request): Promise<Answer> {
@@ -29,11 +34,41 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function create(request: Request): Promise<Answer> {
-    const written = await identities.create(request.project, traitsOf(request))
+    const written = await identities.create(request.project, traitsOf(jsonBody(request)))
     const answer = shown(written, 201)
     return 'identity' in written
       ? { ...answer, headers: { location: `${PATH}/${written.identity.id}` } }
       : answer
+  }
+
+  /** Each entry by itself and in order; only a store that is away fails them all. */
+  async function createMany(request: Request): Promise<Answer> {
+    const entries = own(jsonBody(request), 'identities')
+    if (!Array.isArray(entries) || entries.length > MAX_BATCH) {
+      throw new HttpError(400, 'identities', `"identities" has to be a list of at most ${MAX_BATCH} entries.`)
+    }
+    const outcomes: unknown[] = []
+    for (const entry of entries) {
+      outcomes.push(await createEntry(request.project, entry))
+      // Other requests get their turn in between.
+      await setImmediate()
+    }
+    return { status: 200, body: { identities: outcomes } }
+  }
+
+  async function createEntry(project: string, entry: JsonValue): Promise<unknown> {
+    try {
+      const wanted = isJsonObject(entry) ? own(entry, 'create') : undefined
+      if (!isJsonObject(wanted)) throw new HttpError(400, 'required', 'The entry has to have "create".')
+      const written = await identities.create(project, traitsOf(wanted))
+      return 'errors' in written
+        ? failed(statusOf(written.errors), written.errors)
+        : { action: 'create', identity: written.identity.id }
+    } catch (error) {
+      if (error instanceof IdentifierTaken) return failed(409, [takenError(error)])
+      if (!(error instanceof HttpError)) throw error
+      return failed(error.status, [{ path: '', code: error.code, message: error.message }])
+    }
   }
 
   async function get(request: Request): Promise<Answer> {
@@ -43,11 +78,11 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function put(request: Request): Promise<Answer> {
-    return shown(await identities.replace(request.project, idOf(request), traitsOf(request)), 200)
+    return shown(await identities.replace(request.project, idOf(request), traitsOf(jsonBody(request))), 200)
   }
 
   async function patch(request: Request): Promise<Answer> {
-    return shown(await identities.merge(request.project, idOf(request), traitsOf(request)), 200)
+    return shown(await identities.merge(request.project, idOf(request), traitsOf(jsonBody(request))), 200)
   }
 
   async function remove(request: Request): Promise<Answer> {
@@ -55,20 +90,19 @@ export function adminRoutes(identities: Identities): Routes {
     return { status: 204 }
   }
 
-  /** The body's `traits`; a `schema_id` beside it must be the one schema there is. */
-  function traitsOf(request: Request) {
-    const body = jsonBody(request)
+  /** The `traits` of what was sent; a `schema_id` beside them must be the one schema there is. */
+  function traitsOf(body: JsonObject): JsonValue {
     const schemaId = own(body, 'schema_id')
     if (schemaId !== undefined && schemaId !== identities.schema.id) {
       throw new HttpError(400, 'schema_id', `schema_id has to be "${identities.schema.id}" or left out.`)
     }
     const traits = own(body, 'traits')
-    if (traits === undefined) throw new HttpError(400, 'required', 'The body has to have "traits".')
+    if (traits === undefined) throw new HttpError(400, 'required', '"traits" are required.')
     return traits
   }
 
   return new Map([
-    [PATH, { GET: list, POST: create }],
+    [PATH, { GET: list, POST: create, PATCH: createMany }],
     [`${PATH}/:id`, { GET: get, PUT: put, PATCH: patch, DELETE: remove }],
   ])
 }
@@ -78,6 +112,11 @@ function shown(written: Written, status: number): Answer {
   return 'errors' in written
     ? refusal(statusOf(written.errors), written.errors)
     : { status, body: written.identity }
+}
+
+/** The outcome of one entry that was refused. */
+function failed(status: number, errors: readonly FieldError[]) {
+  return { action: 'error', error: { status, errors } }
 }
 
 function idOf(request: Request): string {

@@ -185,6 +185,51 @@ t.test('PUT replaces, PATCH merges and null removes, DELETE deletes', async t =>
   t.equal((await call('GET', path)).status, 404)
 })
 
+t.test('many identities are created at once, each by itself and in order', async t => {
+  const { json, call } = await started(t)
+  const person = (email: string) => ({ email, name: { first: 'P' } })
+  const reply = await json('PATCH', '/admin/identities', {
+    identities: [
+      { create: { schema_id: 'person', traits: person('a@x.example') } },
+      { create: { traits: { email: 'no address' } } },
+      { create: { traits: person('A@x.example') } },
+      { create: { schema_id: 'animal', traits: person('b@x.example') } },
+      { create: {} },
+      { delete: 'x' },
+      null,
+      { create: { traits: person('c@x.example') } },
+    ],
+  })
+  t.equal(reply.status, 200)
+  const refused = (status: number, ...codes: string[]) => ({
+    action: 'error',
+    error: { status, errors: codes.map(code => ({ code, path: String, message: /\.$/ })) },
+  })
+  t.match(reply.json().identities, [
+    { action: 'create', identity: /^[0-9a-f-]{36}$/ },
+    refused(400, 'required', 'format'),
+    refused(409, 'taken'),
+    refused(400, 'schema_id'),
+    refused(400, 'required'),
+    refused(400, 'required'),
+    refused(400, 'required'),
+    { action: 'create', identity: String },
+  ])
+  const made = (await call('GET', '/admin/identities')).json().identities as { id: string; traits: object }[]
+  t.match(made, [{ traits: { email: 'a@x.example' } }, { traits: { email: 'c@x.example' } }])
+  const told = reply.json().identities as { identity?: string }[]
+  t.same(
+    made.map(({ id }) => id),
+    [told[0]?.identity, told[7]?.identity],
+  )
+  const many = Array.from({ length: 1000 }, (_, n) => ({ create: { traits: person(`p${n}@x.example`) } }))
+  const pending = json('PATCH', '/admin/identities', { identities: many })
+  const between = await call('GET', '/admin/identities?page_size=500')
+  t.ok((between.json().identities as object[]).length < 500, 'others are served in between')
+  const outcomes = (await pending).json().identities as { action: string }[]
+  t.equal(outcomes.filter(({ action }) => action === 'create').length, 1000)
+})
+
 t.test('pages have a size and lead on by a token', async t => {
   const { call, json } = await started(t)
   const ids: string[] = []
@@ -227,7 +272,9 @@ t.test('every refusal has one shape and says what to do', async t => {
     [call('GET', '/admin/identities/../%2e%2e/x'), 404, 'not_found'],
     [call('GET', '/%zz'), 400, 'malformed'],
     [call('DELETE', REGISTRATION), 405, 'method_not_allowed'],
-    [call('PATCH', '/admin/identities', type, '{}'), 405, 'method_not_allowed'],
+    [call('PUT', '/admin/identities', type, '{}'), 405, 'method_not_allowed'],
+    [json('PATCH', '/admin/identities', { identities: 'x' }), 400, 'identities'],
+    [json('PATCH', '/admin/identities', { identities: new Array(1001).fill(0) }), 400, 'identities'],
     [call('GET', '/sessions/whoami'), 401, 'no_session'],
     [call('POST', REGISTRATION, { 'content-type': 'text/plain' }, 'x'), 415, 'unsupported_media_type'],
     [call('POST', REGISTRATION), 415, 'unsupported_media_type'],
