@@ -18,7 +18,7 @@ export type Node = Group | Input
 /** Fewest rows a list of plain values shows; one blank row always follows the last filled one. */
 const MIN_ROWS = 3
 
-/** Most nodes of a form nobody has filled in. A schema that needs more is refused when it loads. */
+/** Most nodes of a form. A schema that needs more is refused when it loads, and no form can send as many names. */
 export const MAX_NODES = 5000
 
 /** Where a field stands. */
@@ -82,8 +82,8 @@ export function buildNodes(
   function node(field: Field, at: Place): Node[] {
     const again = at.around.has(field) && !at.sent
     if (again && at.repeated) return []
-    // What was sent is shown whole: the limits of a submission bound it. A deeper name would not be read.
-    if (!at.sent && (shown > MAX_NODES || at.around.size >= MAX_SEGMENTS)) return []
+    // A name that is deeper would not be read.
+    if (shown > MAX_NODES || at.around.size >= MAX_SEGMENTS) return []
     shown++
     const place = again ? { ...at, unused: true, repeated: true } : at
     const described: Described = {

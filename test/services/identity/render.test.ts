@@ -151,6 +151,22 @@ t.test('a form may go on without end in the schema, not on the page', async t =>
   t.same(await submitEntries(schema, formData(rendered(load({ default: value })))), value)
 })
 
+t.test('a submission cannot make the page much larger than itself', async t => {
+  const names = Array.from({ length: 30 }, (_, n) => `c${n}`)
+  const node = {
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(names.map(name => [name, { $ref: '#/definitions/node' }])),
+      n: { type: 'integer' },
+    },
+  }
+  const schema = traitsSchema({ it: { $ref: '#/definitions/node' } }, {}, { definitions: { node } })
+  const places = names.flatMap(one => names.map(two => `traits.it.${one}.${two}.${'c1.'.repeat(55)}n`))
+  const body = places.map(name => `${name}=x`).join('&')
+  const page = await shownAgain(schema, body)
+  t.ok(page.length < 20 * body.length, `${page.length} characters for ${body.length}`)
+})
+
 t.test('an untouched form with defaults gives the defaults', async t => {
   const schema = traitsSchema({
     flag: { type: 'boolean', default: true },
