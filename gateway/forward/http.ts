@@ -126,13 +126,17 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     const { res } = this.exchange
     this.wrote = true
     if (res.write(chunk)) return true
-    res.once('drain', this.resume as () => void)
+    this.awaitReader('drain', this.resume)
     return false
   }
 
   onComplete(): void {
     this.wrote = true
-    if (!this.clientLeft) this.exchange.res.end()
+    if (!this.clientLeft) {
+      const { res } = this.exchange
+      res.end()
+      if (res.writableLength > 0) this.awaitReader('finish')
+    }
     this.finish()
   }
 
@@ -201,8 +205,19 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     return isSafe(this.options.method) && isSocketGone(error)
   }
 
+  /** Cuts a client that stops reading; Node's own socket timer knows it from one that reads slowly. */
+  private awaitReader(event: 'drain' | 'finish', then?: () => void): void {
+    const { res } = this.exchange
+    res.setTimeout(this.way.idleMs, this.cut)
+    // Before Node's own listener, which sets the limit for the next request.
+    res.prependOnceListener(event, () => {
+      res.off('timeout', this.cut).setTimeout(0)
+      then?.()
+    })
+  }
+
   /** Ends the client's connection so that its answer looks as cut as it is, even where only the end marks the end. */
-  private cut(): void {
+  private readonly cut = (): void => {
     const { req, res } = this.exchange
     if (req.httpVersionMinor === 0) res.socket?.resetAndDestroy()
     else res.destroy()

@@ -38,7 +38,7 @@ export interface UpgradeExchange {
   onAnswer(status: number): void
   /** Called exactly once, when both sides are closed. */
   onUpstreamEnd(): void
-  /** As in Exchange. The answer must be written before it returns; the socket is ended after it. */
+  /** As in Exchange; the socket is ended by whoever answers. */
   fail(code: ErrorCode): void
 }
 

@@ -97,10 +97,7 @@ class Tunnel {
   private limit(ms: number, code: ErrorCode): void {
     clearTimeout(this.timer)
     if (this.answered) return
-    this.timer = setTimeout(() => {
-      this.fail(code)
-      this.request?.destroy()
-    }, ms)
+    this.timer = setTimeout(() => this.fail(code), ms)
   }
 
   private onOpen(answer: IncomingMessage, upstream: Socket): void {
@@ -121,7 +118,10 @@ class Tunnel {
   private onRefusal(answer: IncomingMessage): void {
     clearTimeout(this.timer)
     this.answered = true
-    const { client } = this
+    const { client, request, settings } = this
+    // What follows the answer must not end the connection before the answer has passed, as the package would.
+    request?.removeAllListeners('error').on('error', () => {})
+    client.setTimeout(settings.timeouts.idleMs, () => this.cut())
     const status = answer.statusCode as number
     this.exchange.onAnswer(status)
     const fields = answerFields(status, answer.rawHeaders, this.exchange.answerFields)
@@ -144,7 +144,8 @@ class Tunnel {
     if (this.answered || this.client.destroyed) return
     this.answered = true
     this.exchange.fail(code)
-    this.client.destroySoon()
+    this.request?.destroy()
+    this.finish()
   }
 
   private finish(): void {

@@ -1,12 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 
-/** The first bytes of a body; `complete` when they are all of it. */
-export interface Peek {
-  readonly prefix: Buffer
-  readonly complete: boolean
-}
-
 /**
  * Waits for the first `limitBytes` of a body, or less when it ends or `timeoutMs` passes before. `body` then
  * yields exactly the bytes the client sends, prefix included. Rejects when the client leaves meanwhile.
@@ -15,7 +9,7 @@ export function peekBody(
   req: IncomingMessage,
   limitBytes: number,
   timeoutMs: number,
-): Promise<Peek & { body: Readable }> {
+): Promise<{ prefix: Buffer; body: Readable }> {
   return new Promise((resolve, reject) => {
     const prefix = new Prefix(limitBytes)
     const settle = (): void => {
@@ -31,13 +25,12 @@ export function peekBody(
       req.pause()
       const bytes = prefix.all()
       if (bytes.length > 0) req.unshift(bytes)
-      resolve({ prefix: bytes.subarray(0, limitBytes), complete: false, body: req })
+      resolve({ prefix: bytes.subarray(0, limitBytes), body: req })
     }
     const onEnd = (): void => {
       settle()
       const bytes = prefix.all()
-      const fits = bytes.length <= limitBytes
-      resolve({ prefix: bytes.subarray(0, limitBytes), complete: fits, body: bodyOf(bytes) })
+      resolve({ prefix: bytes.subarray(0, limitBytes), body: bodyOf(bytes) })
     }
     const onLeave = (): void => {
       settle()
@@ -55,20 +48,18 @@ export function peekBody(
 export function tapBody(
   req: IncomingMessage,
   limitBytes: number,
-  onPrefix: (prefix: Buffer, complete: boolean) => void,
+  onPrefix: (prefix: Buffer) => void,
 ): Readable {
   const prefix = new Prefix(limitBytes)
-  const tell = (complete: boolean): void => {
-    req.off('data', onData).off('end', onEnd)
-    const bytes = prefix.all()
-    onPrefix(bytes.subarray(0, limitBytes), complete && bytes.length <= limitBytes)
+  const tell = (): void => {
+    req.off('data', onData).off('end', tell)
+    onPrefix(prefix.all().subarray(0, limitBytes))
   }
   const onData = (chunk: Buffer): void => {
     prefix.add(chunk)
-    if (prefix.full) tell(false)
+    if (prefix.full) tell()
   }
-  const onEnd = (): void => tell(true)
-  req.on('data', onData).on('end', onEnd)
+  req.on('data', onData).on('end', tell)
   // A listener starts the flow; the bytes must wait for the one who forwards them. Where there are none, nobody will.
   if (announcesBody(req)) req.pause()
   return req
@@ -92,9 +83,8 @@ class Prefix {
     this.bytes += chunk.length
   }
 
-  /** More than the limit, so that a body of exactly the limit can still be seen to end. */
   get full(): boolean {
-    return this.bytes > this.limit
+    return this.bytes >= this.limit
   }
 
   all(): Buffer {

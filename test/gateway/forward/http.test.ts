@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { peekBody, tapBody } from '../../../gateway/listen/body.js'
-import { valuesOf } from '../../helpers/raw.js'
+import { type RawPeer, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, scene } from './gateway.js'
 
@@ -303,7 +303,7 @@ t.test('an upstream that fails', async t => {
 t.test('a second attempt', async t => {
   const dying =
     (first: string) =>
-    async (peer: import('../../helpers/raw.js').RawPeer): Promise<void> => {
+    async (peer: RawPeer): Promise<void> => {
       const request = await peer.message()
       peer.send(request.line.includes('/first') ? first : OK)
       await peer.head()
@@ -455,6 +455,68 @@ t.test('a client that stops sending', async t => {
     await peer.bytes(size)
     peer.send(OK)
     t.equal((await client.message()).body, 'ok')
+  })
+})
+
+t.test('a client that stops reading', async t => {
+  const size = 64 * 1024 * 1024
+  const flood = async (peer: RawPeer): Promise<void> => {
+    await peer.message()
+    peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
+    peer.socket.write(Buffer.alloc(size))
+  }
+
+  t.test('is cut, and so is the upstream', async t => {
+    const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300 })
+    client.send(GET)
+    await client.head()
+    client.socket.pause()
+    await waitUntil('the end to be told', () => gateway.ended === 1, 2_000)
+    const peer = await upstream.connection(0)
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    client.socket.resume()
+    await waitUntil('the cut', () => client.ended || client.closed)
+    t.ok(client.unread.length < size)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('with its slot held: the rest is read and discarded', async t => {
+    const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300, keepUpstream: true })
+    client.send(GET)
+    await client.head()
+    client.socket.pause()
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    const peer = await upstream.connection(0)
+    t.equal(peer.socket.writableLength, 0)
+    t.notOk(peer.ended, 'the upstream keeps its connection')
+  })
+
+  t.test('when its answers have ended: is cut all the same', async t => {
+    const body = 'x'.repeat(10_000)
+    const { client } = await scene(t, answering(`HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n${body}`), {
+      idleMs: 300,
+    })
+    client.socket.pause()
+    client.send(GET.repeat(2_000))
+    await sleep(1_500)
+    client.socket.resume()
+    await waitUntil('the cut', () => client.ended || client.closed)
+    t.ok(client.unread.length < 2_000 * body.length)
+  })
+
+  t.test('slowly: gets everything', async t => {
+    const { client } = await scene(t, flood, { idleMs: 300 })
+    client.send(GET)
+    await client.head()
+    let received = client.unread.length
+    client.socket.removeAllListeners('data').on('data', bytes => {
+      received += bytes.length
+      if (received % 7 > 0 && received < size / 4) {
+        client.socket.pause()
+        setTimeout(() => client.socket.resume(), 5)
+      }
+    })
+    await waitUntil('the rest', () => received === size)
   })
 })
 

@@ -79,6 +79,26 @@ t.test('a refusal passes with its body, and the connection ends', async t => {
   await waitUntil('the end to be told', () => gateway.ended === 1)
 })
 
+t.test('a refusal passes whole when bytes follow it that belong to nothing', async t => {
+  const { client, upstream } = await scene(t)
+  client.send(`${HANDSHAKE}\r\n`)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  peer.send('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno more than two')
+  const answer = await client.message({ tillClose: true })
+  t.same([answer.line, answer.body], ['HTTP/1.1 403 Forbidden', 'no'])
+})
+
+t.test('a refusal that stops half way is cut at the idle limit', async t => {
+  const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+  client.send(`${HANDSHAKE}\r\n`)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  peer.send('HTTP/1.1 403 Forbidden\r\nContent-Length: 20\r\n\r\nno')
+  await waitUntil('both ends', () => client.closed && (peer.ended || peer.closed), 2_000)
+  await waitUntil('the end to be told', () => gateway.ended === 1)
+})
+
 t.test('nobody listens: upstream-unreachable', async t => {
   const { client, upstream, gateway } = await scene(t)
   await upstream.stop()
