@@ -12,11 +12,12 @@ export function openDataFolder(folder: string): void {
   }
 }
 
-/** The hash of the management key, and the key itself when this call made it (it is never shown again). */
-export function managementKey(folder: string): { hash: Buffer; made: string | undefined } {
+/** The hash of the management key, and the key itself when this call made it (it is never shown again), with the file that holds the hash. */
+export function managementKey(folder: string): { hash: Buffer; made: string | undefined; file: string } {
   const key = `sk_${randomBytes(32).toString('base64url')}`
-  const { bytes, made } = keptOnce(join(folder, 'api-key.sha256'), hashKey(key))
-  return { hash: bytes, made: made ? key : undefined }
+  const file = join(folder, 'api-key.sha256')
+  const { bytes, made } = keptOnce(file, hashKey(key))
+  return { hash: bytes, made: made ? key : undefined, file }
 }
 
 /** The encryption key of this data folder, made at first start. */

@@ -29,7 +29,6 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
   const { log } = options
   const settings = readSettings(options.env)
   openDataFolder(settings.dataDir)
-  const { keyHashes, notes } = managementKeys(settings)
   const box = createSecretBox(settings.encryptionKey ?? encryptionKey(settings.dataDir))
   const store = await openStore(settings)
   const closers = [() => store.close()]
@@ -40,10 +39,15 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
     await tryKey(store, box)
     const courier = startCourier({ store, box, poster: createPoster(settings.allowPrivateWebhooks), log })
     closers.push(() => courier.close())
+    const keyHashes: Buffer[] = []
     const server = createServer()
     closers.push(() => server.close())
-    addRoutes(server, { store, box, keyHashes, baseUrl: settings.baseUrl, log }, courier.notify)
+    const { baseUrl, allowPrivateWebhooks } = settings
+    addRoutes(server, { store, box, keyHashes, baseUrl, allowPrivateWebhooks, log }, courier.notify)
     await server.listen({ host: '127.0.0.1', port: 0 })
+    // Last: a key is shown once, so it is made when nothing can fail any more.
+    const { hashes, notes } = managementKeys(settings)
+    keyHashes.push(...hashes)
     const { port } = server.server.address() as AddressInfo
     return { url: `http://127.0.0.1:${port}`, notes, close }
   } catch (error) {
@@ -64,10 +68,14 @@ function addRoutes(server: Server, parts: ManagementParts, committed: (directory
   server.register(async scope => addScim(scope, { ...parts, users, groups }), { prefix: scimPath })
 }
 
-function managementKeys({ apiKeys, dataDir }: Settings): { keyHashes: Buffer[]; notes: string[] } {
-  if (apiKeys) return { keyHashes: apiKeys.map(hashKey), notes: [] }
-  const { hash, made } = managementKey(dataDir)
-  return { keyHashes: [hash], notes: made ? [`Management API key (shown once): ${made}`] : [] }
+function managementKeys({ apiKeys, dataDir }: Settings): { hashes: Buffer[]; notes: string[] } {
+  if (apiKeys) return { hashes: apiKeys.map(hashKey), notes: [] }
+  const { hash, made, file } = managementKey(dataDir)
+  if (made === undefined) return { hashes: [hash], notes: [] }
+  return {
+    hashes: [hash],
+    notes: [`Management API key (shown once): ${made}`, `To get a new one, delete ${file} and start again.`],
+  }
 }
 
 /** Only the chosen database's driver is loaded. */

@@ -89,34 +89,32 @@ export function startCourier({ store, box, poster, log }: CourierParts): Courier
    * the batch ends or the lease needs renewing, so a crash repeats at most one batch.
    */
   async function deliverBatch(directory: Directory, { events, attempts }: Delivery): Promise<boolean> {
-    const progress = { delivered: 0, failures: attempts, reported: Date.now() }
+    let delivered = 0
+    let failures = attempts
+    let reported = Date.now()
     const report = (due: number, until: number): Promise<boolean> => {
-      const { delivered, failures } = progress
-      progress.reported = Date.now()
+      reported = Date.now()
       return store.reportDelivery(directory.id, owner, { delivered, attempts: failures, due, until })
     }
     for (const event of events) {
       const problem = closed ? 'the service is closing' : await attempt(directory, event.id, event.body)
       if (problem !== undefined) {
-        if (closed) await report(Date.now(), 0)
-        else await fail(directory.id, event.id, problem)
+        const due = closed ? Date.now() : Date.now() + backOff(failures++)
+        const held = await report(due, 0)
+        if (!closed) {
+          if (held) wakeAt(directory.id, due)
+          const next = new Date(due).toISOString()
+          const fields = { directory: directory.id, event: event.id, attempt: failures, problem, next }
+          log.warn(fields, 'webhook not delivered')
+        }
         return false
       }
-      progress.delivered = event.sequence
-      progress.failures = 0
+      delivered = event.sequence
+      failures = 0
       const now = Date.now()
-      if (now - progress.reported > leaseMs / 3 && !(await report(0, now + leaseMs))) return false
+      if (now - reported > leaseMs / 3 && !(await report(0, now + leaseMs))) return false
     }
     return report(0, Date.now() + leaseMs)
-
-    async function fail(directoryId: string, eventId: string, problem: string): Promise<void> {
-      const due = Date.now() + backOff(progress.failures)
-      progress.failures++
-      if (await report(due, 0)) wakeAt(directoryId, due)
-      const next = new Date(due).toISOString()
-      const fields = { directory: directoryId, event: eventId, attempt: progress.failures, problem, next }
-      log.warn(fields, 'webhook not delivered')
-    }
   }
 
   /** Undefined when the event arrived, or when the directory has no webhook to send it to; else the problem. */

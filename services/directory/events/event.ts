@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { limits } from '../limits.js'
 import type { Directory } from '../model.js'
+import { ScimError } from '../scim/error.js'
 import type { GroupView } from '../scim/group.js'
 import type { UserView } from '../scim/user.js'
 import type { Head, QueuedEvent } from '../store/contract.js'
@@ -13,18 +15,33 @@ export type Happening =
       readonly data: UserView & { readonly group: GroupView }
     }
 
-/** Numbers the happenings on from the head and writes each as the JSON text that is delivered (design section 11). */
-export function toEvents(
+/** In order; many of them are made one by one as they are asked for. */
+export type Happenings = Iterable<Happening> | AsyncIterable<Happening>
+
+/**
+ * Numbers the happenings on from the head and writes each as the JSON text that is delivered (design section 11). Throws 413
+ * when they come to more than one change may tell.
+ */
+export async function toEvents(
   directory: Directory,
   head: Head,
-  happenings: readonly Happening[],
+  happenings: Happenings,
   now: string,
-): QueuedEvent[] {
+): Promise<QueuedEvent[]> {
   const { id: directory_id, tenant, product } = directory
-  return happenings.map(({ event, data }, index) => {
+  const events: QueuedEvent[] = []
+  let bytes = 0
+  for await (const { event, data } of happenings) {
     const id = `evt_${randomUUID()}`
-    const sequence = head.sequence + index + 1
-    const body = { event, tenant, product, directory_id, data, id, created_at: now, sequence }
-    return { id, sequence, body: JSON.stringify(body) }
-  })
+    const sequence = head.sequence + events.length + 1
+    const told = { event, tenant, product, directory_id, data, id, created_at: now, sequence }
+    const body = JSON.stringify(told)
+    bytes += Buffer.byteLength(body)
+    if (bytes > limits.eventBytes) {
+      const detail = `The webhook events of this change exceed ${limits.eventBytes} bytes: name fewer members in one request.`
+      throw new ScimError(413, detail, 'tooMany')
+    }
+    events.push({ id, sequence, body })
+  }
+  return events
 }

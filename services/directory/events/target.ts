@@ -1,10 +1,16 @@
 import { type LookupAddress, lookup } from 'node:dns'
-import { isIP, type LookupFunction } from 'node:net'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** True for an address of the public internet; private, loopback, link-local, mapped and translated ones are not. */
+/** The whole of ::/96: an IPv4 address in a form that some systems still take for that address. */
+const ipv4Compatible = new BlockList()
+ipv4Compatible.addSubnet('::', 96, 'ipv6')
+
+/** True for an address of the public internet; private, loopback, link-local and translated ones are not. */
 export function isPublicAddress(address: string): boolean {
-  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast'
+  if (!ipaddr.isValid(address)) return false
+  if (isIP(address) === 6 && ipv4Compatible.check(address, 'ipv6')) return false
+  return ipaddr.process(address).range() === 'unicast'
 }
 
 /** Why a webhook URL's literal address must not be called, or undefined. Names are judged when they are resolved. */

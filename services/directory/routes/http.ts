@@ -1,4 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { limits } from '../limits.js'
+import type { Log } from '../log.js'
+import { Unavailable } from '../store/contract.js'
 
 export type Server = FastifyInstance
 export type Request = FastifyRequest
@@ -16,17 +19,20 @@ export class HttpError extends Error {
   }
 }
 
-const maxBodyBytes = 1024 * 1024
+/** Longer than any address that Node.js reads: an id of whatever length is looked up, and not found. */
+const maxParamLength = 64 * 1024
+/** Seconds, sent with 503. */
+export const retryAfter = '1'
 const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** The server without routes: JSON bodies of at most 1 MiB, query parameters as text or, when repeated, lists. */
 export function createServer(): Server {
   return Fastify({
-    bodyLimit: maxBodyBytes,
+    bodyLimit: limits.bodyBytes,
     requestTimeout: 30_000,
     frameworkErrors: refuseUrl,
     forceCloseConnections: 'idle',
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 256, querystringParser: parseQuery },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength, querystringParser: parseQuery },
   })
 }
 
@@ -72,6 +78,7 @@ export function resource(server: Server, url: string, handlers: Partial<Record<M
 /** The status and sentence of an error; faults of our own (500) tell nothing about themselves. */
 export function explain(error: unknown): { status: number; message: string } {
   if (error instanceof HttpError) return { status: error.status, message: error.message }
+  if (error instanceof Unavailable) return { status: 503, message: error.message }
   const { statusCode = 500, code } = error as { statusCode?: number; code?: string }
   const known = code === undefined ? undefined : sentences[code]
   if (known) return { status: statusCode, message: known }
@@ -79,8 +86,18 @@ export function explain(error: unknown): { status: number; message: string } {
   return { status: 500, message: 'The directory service failed; its log says more.' }
 }
 
+/** Writes down a failure of our own, with the request's id as the gateway in front gave it. */
+export function logFault(log: Log, request: Request, error: unknown): void {
+  const id = request.headers['x-sluice-request-id']
+  const stack = error instanceof Error ? error.stack : String(error)
+  log.error(
+    { request: String(id ?? '').slice(0, 128), route: request.routeOptions.url, err: stack },
+    'request failed',
+  )
+}
+
 const sentences: Record<string, string> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: `The body is larger than ${maxBodyBytes} bytes.`,
+  FST_ERR_CTP_BODY_TOO_LARGE: `The body is larger than ${limits.bodyBytes} bytes.`,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'A body needs a well-formed Content-Type.',
 }
 

@@ -1,31 +1,41 @@
 import type { Log } from '../log.js'
 import type { Member, Resource, ResourceType } from '../model.js'
-import { viewGroup } from '../scim/group.js'
+import { viewGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
 import type { SecretBox } from '../secrets.js'
-import type { Store } from '../store/contract.js'
+import { everybody, type Store } from '../store/contract.js'
 import { credential, isKeyOf } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import { readDirectory, readPage, readScope, readTenantProduct, viewDirectory } from './directories.js'
-import { acceptJson, explain, HttpError, param, type Request, resource, type Server } from './http.js'
+import {
+  acceptJson,
+  explain,
+  HttpError,
+  logFault,
+  param,
+  type Request,
+  resource,
+  retryAfter,
+  type Server,
+} from './http.js'
 
 export interface ManagementParts {
   readonly store: Store
   readonly box: SecretBox
   readonly keyHashes: readonly Buffer[]
   readonly baseUrl: string | undefined
+  readonly allowPrivateWebhooks: boolean
   readonly log: Log
 }
 
 /** Paths of the management API; the second is an alias. */
 export const managementPaths = ['/api/v1/directory-sync', '/api/v1/dsync'] as const
 
-const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
 const success = (data: unknown): object => ({ data, error: null })
 
 /** The spec's endpoints 1 to 8. Everything under the path needs the key; answers are `{data, error}`. */
 export function addManagement(server: Server, parts: ManagementParts): void {
-  const { store, box, keyHashes, baseUrl } = parts
+  const { store, box, keyHashes, baseUrl, allowPrivateWebhooks } = parts
   acceptJson(server, ['application/json'])
   answerErrors(server, parts.log)
   server.addHook('onRequest', async request => {
@@ -43,7 +53,7 @@ export function addManagement(server: Server, parts: ManagementParts): void {
 
   resource(server, '/', {
     POST: async (request, reply) => {
-      const directory = readDirectory(request.body, box)
+      const directory = readDirectory(request.body, box, allowPrivateWebhooks)
       await store.createDirectory(directory)
       reply.code(201)
       return success(viewDirectory(directory, box, baseUrlOf(request, baseUrl)))
@@ -86,10 +96,7 @@ export function addManagement(server: Server, parts: ManagementParts): void {
 
 function viewGroupWithMembers(group: Resource, members: Member[]): object {
   const view = viewGroup(group)
-  const raw = {
-    ...view.raw,
-    members: members.map(({ userId, label }) => ({ value: userId, display: label })),
-  }
+  const raw = { ...view.raw, members: viewMembers(members) }
   const pairs = members.map(({ userId }) => ({ group_id: group.id, user_id: userId }))
   return { ...view, raw, members: pairs }
 }
@@ -98,9 +105,8 @@ function viewGroupWithMembers(group: Resource, members: Member[]): object {
 export function answerErrors(server: Server, log: Log): void {
   server.setErrorHandler((error, request, reply) => {
     const { status, message } = explain(error)
-    if (status >= 500) {
-      log.error({ route: request.routeOptions.url, err: (error as Error).message }, 'request failed')
-    }
+    if (status >= 500) logFault(log, request, error)
+    if (status === 503) reply.header('retry-after', retryAfter)
     reply.code(status).send({ data: null, error: { message, code: status } })
   })
   server.setNotFoundHandler((_request, reply) => {

@@ -1,13 +1,16 @@
 import { setImmediate as breathe } from 'node:timers/promises'
+import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { type Filter, parseFilter } from '../scim/filter.js'
+import { viewMembers } from '../scim/group.js'
 import { matches } from '../scim/match.js'
 import { narrow } from '../scim/terms.js'
-import type { Store } from '../store/contract.js'
+import { everybody, type Store } from '../store/contract.js'
 import { load } from '../sync/resources.js'
 import { query, queryInteger, type Request } from './http.js'
 
-export interface ScimType {
+/** How a type of resource is called outside. */
+export interface Naming {
   readonly type: ResourceType
   /** In addresses. */
   readonly path: 'Users' | 'Groups'
@@ -27,14 +30,14 @@ export interface ScimReader {
 
 const defaultCount = 100
 const maxCount = 200
-const scanPage = 500
+/** A search gives way to other requests after so many milliseconds. */
+const searchSlice = 20
 /** A page of groups ends early rather than carry more members than this. */
 const maxMembersPerPage = 20_000
 const maxMembersInPatchAnswer = 1000
-const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
 
 /** The reads of one resource type. Refusals are ScimError and HttpError. */
-export function createScimReader(store: Store, { type, name }: ScimType): ScimReader {
+export function createScimReader(store: Store, { type, name }: Naming): ScimReader {
   /** `groups` is computed in SCIM, never what a client sent, so the copy kept in `raw` is not shown here. */
   function plain({ id, raw, created, modified }: Resource, base: string): JsonObject {
     const { groups: _groups, ...shown } = raw
@@ -43,9 +46,7 @@ export function createScimReader(store: Store, { type, name }: ScimType): ScimRe
   }
 
   async function withMembers(resource: Resource, base: string): Promise<JsonObject> {
-    const members = await store.members(resource.id, everybody)
-    const shown = members.map(({ userId, label }) => ({ value: userId, display: label }))
-    return { ...plain(resource, base), members: shown }
+    return { ...plain(resource, base), members: viewMembers(await store.members(resource.id, everybody)) }
   }
 
   const wantsMembers = (request: Request): boolean =>
@@ -54,24 +55,34 @@ export function createScimReader(store: Store, { type, name }: ScimType): ScimRe
   const view: ScimReader['view'] = async (resource, base, request) =>
     wantsMembers(request) ? withMembers(resource, base) : plain(resource, base)
 
-  /** Walks the candidates in pages, gives other requests their turn between pages, and keeps one window of the hits. */
+  /** Walks the candidates in pages, gives other requests their turn between, and keeps one window of the hits. */
   async function search(directory: Directory, filter: Filter, base: string, start: number, count: number) {
     const lookAtMembers = type === 'group' && mentions(filter, 'members')
     const terms = narrow(filter)
     const hits: Resource[] = []
     let total = 0
     let after: Resource | undefined
+    let since = performance.now()
     for (;;) {
-      const page = await store.scan({ directoryId: directory.id, type, terms, after, limit: scanPage })
+      const page = await store.scan({
+        directoryId: directory.id,
+        type,
+        terms,
+        after,
+        limit: limits.resourcesAtOnce,
+      })
       for (const resource of page) {
+        if (performance.now() - since > searchSlice) {
+          await breathe()
+          since = performance.now()
+        }
         const candidate = lookAtMembers ? await withMembers(resource, base) : plain(resource, base)
         if (!matches(candidate, filter)) continue
         total++
         if (total >= start && hits.length < count) hits.push(resource)
       }
       after = page.at(-1)
-      if (page.length < scanPage) return { total, hits }
-      await breathe()
+      if (page.length < limits.resourcesAtOnce) return { total, hits }
     }
   }
 

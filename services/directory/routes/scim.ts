@@ -5,13 +5,22 @@ import { isObject } from '../scim/json.js'
 import type { SecretBox } from '../secrets.js'
 import { hashKey } from '../secrets.js'
 import type { Store } from '../store/contract.js'
-import { TooBusy } from '../sync/change.js'
 import type { GroupSync } from '../sync/groups.js'
 import type { UserSync } from '../sync/users.js'
 import { credential, isKeyOf } from './auth.js'
 import { baseUrlOf } from './base-url.js'
-import { acceptJson, explain, param, type Reply, type Request, resource, type Server } from './http.js'
-import { createScimReader, type ScimType } from './scim-read.js'
+import {
+  acceptJson,
+  explain,
+  logFault,
+  param,
+  type Reply,
+  type Request,
+  resource,
+  retryAfter,
+  type Server,
+} from './http.js'
+import { createScimReader, type Naming } from './scim-read.js'
 
 export interface ScimParts {
   readonly store: Store
@@ -44,7 +53,7 @@ export function addScim(server: Server, parts: ScimParts): void {
     return directory
   }
 
-  const routes = (type: ScimType, sync: UserSync | GroupSync): void => {
+  const routes = (type: Naming, sync: UserSync | GroupSync): void => {
     const read = createScimReader(store, type)
     const base = (request: Request): string => {
       const directory = directoryOf(request)
@@ -111,17 +120,14 @@ function answerScimErrors(server: Server, log: Log): void {
   const send = (reply: Reply, status: number, detail: string, scimType?: string): void => {
     const schemas = ['urn:ietf:params:scim:api:messages:2.0:Error']
     if (status === 401) reply.header('www-authenticate', 'Bearer')
-    if (status === 503) reply.header('retry-after', '1')
+    if (status === 503) reply.header('retry-after', retryAfter)
     reply.code(status).type(mediaType)
     reply.send({ schemas, status: String(status), ...(scimType ? { scimType } : {}), detail })
   }
   server.setErrorHandler((error, request, reply) => {
     if (error instanceof ScimError) return send(reply, error.status, error.message, error.scimType)
-    if (error instanceof TooBusy) return send(reply, 503, error.message)
     const { status, message } = explain(error)
-    if (status >= 500) {
-      log.error({ route: request.routeOptions.url, err: (error as Error).message }, 'request failed')
-    }
+    if (status >= 500) logFault(log, request, error)
     return send(reply, status, message, status === 400 ? 'invalidSyntax' : undefined)
   })
   server.setNotFoundHandler((_request, reply) => send(reply, 404, 'There is nothing at this path.'))

@@ -65,6 +65,9 @@ export interface DeliveryReport {
   readonly until: number
 }
 
+/** The database does not answer now, or no change gets through; trying again may help. Its message is for the client. */
+export class Unavailable extends Error {}
+
 /** What the service asks of a database. One test suite (store-contract.test.ts) holds for all adapters. */
 export interface Store {
   createDirectory(directory: Directory): Promise<void>
@@ -82,6 +85,8 @@ export interface Store {
   resource(scope: Scope, type: ResourceType, id: string): Promise<Resource | undefined>
   /** Those of the ids that exist, in no order. */
   resourcesById(directoryId: string, type: ResourceType, ids: readonly string[]): Promise<Resource[]>
+  /** Which of the ids exist. */
+  idsAmong(directoryId: string, type: ResourceType, ids: readonly string[]): Promise<Set<string>>
   /** In order of creation, then id. */
   resources(scope: Scope, type: ResourceType, page: Page): Promise<Resource[]>
   count(directoryId: string, type: ResourceType): Promise<number>
@@ -103,6 +108,9 @@ export interface Store {
 
   close(): Promise<void>
 }
+
+/** All members of a group at once. */
+export const everybody: Page = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
 
 /** Most events handed out by one claim. */
 export const deliveryBatch = 20

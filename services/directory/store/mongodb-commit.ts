@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Filter } from 'mongodb'
+import { chunks } from '../chunks.js'
 import type { Change, Head, Write } from './contract.js'
 import {
   type Collections,
@@ -7,6 +9,7 @@ import {
   insertIfNew,
   insertNew,
   type JournalItem,
+  type MembershipDocument,
   type ResourceDocument,
 } from './mongodb-connection.js'
 
@@ -85,8 +88,8 @@ export function createCommitter(collections: Collections) {
     for (const text of texts) {
       for (const item of JSON.parse(text) as JournalItem[]) {
         if (item.kind === 'event') {
-          const { sequence, id, body } = item.event
-          events.push({ _id: keyOf(directory, sequence), directory, sequence, event: id, body })
+          const { id: event, ...queued } = item.event
+          events.push({ _id: keyOf(directory, queued.sequence), directory, event, ...queued })
         } else await write(directory, version, item)
       }
     }
@@ -98,9 +101,6 @@ export function createCommitter(collections: Collections) {
 
   async function write(directory: string, version: number, step: Write): Promise<void> {
     const older = { $lt: version }
-    const tombstone = { version, deletedAt: new Date() }
-    const $set = tombstone
-    const gone = { $set, $unset: { group: '', user: '' } } as const
     switch (step.kind) {
       case 'create':
         return insertNew(resources, [toDocument(directory, version, step)])
@@ -109,26 +109,30 @@ export function createCommitter(collections: Collections) {
         await resources.updateOne({ _id, version: older }, { $set: fields })
         return
       }
-      case 'delete':
-        await resources.replaceOne({ _id: step.id, version: older }, tombstone as unknown as ResourceDocument)
-        await memberships.updateMany({ group: step.id, version: older }, gone)
-        await memberships.updateMany({ user: step.id, version: older }, gone)
-        return
-      case 'join':
-        return insertNew(
-          memberships,
-          step.userIds.map(user => ({
-            _id: `${step.groupId}/${user}/${version}`,
-            group: step.groupId,
-            user,
-            version,
-          })),
-        )
+      case 'delete': {
+        const tombstone = { version, deletedAt: new Date() } as ResourceDocument
+        await resources.replaceOne({ _id: step.id, version: older }, tombstone)
+        await end(version, { group: step.id })
+        return end(version, { user: step.id })
+      }
+      case 'join': {
+        const { groupId: group, userIds } = step
+        const pair = (user: string) => ({ _id: `${group}/${user}/${version}`, group, user, version })
+        return insertNew(memberships, userIds.map(pair))
+      }
       case 'leave':
         for (const users of chunks(step.userIds, 1000)) {
-          await memberships.updateMany({ group: step.groupId, user: { $in: users }, version: older }, gone)
+          await end(version, { group: step.groupId, user: { $in: users } })
         }
     }
+  }
+
+  /** Makes tombstones of memberships that no newer change has written. */
+  async function end(version: number, which: Filter<MembershipDocument>): Promise<void> {
+    await memberships.updateMany(
+      { ...which, version: { $lt: version } },
+      { $set: { version, deletedAt: new Date() }, $unset: { group: '', user: '' } },
+    )
   }
 
   return { commit, head, finishAbandoned }
@@ -136,13 +140,6 @@ export function createCommitter(collections: Collections) {
 
 const padded = (number: number): string => String(number).padStart(16, '0')
 const keyOf = (directory: string, number: number): string => `${directory}/${padded(number)}`
-
-/** A list in pieces of at most `size`. */
-function chunks<T>(list: readonly T[], size: number): T[][] {
-  const pieces: T[][] = []
-  for (let start = 0; start < list.length; start += size) pieces.push(list.slice(start, start + size))
-  return pieces
-}
 
 function toDocument(
   directory: string,

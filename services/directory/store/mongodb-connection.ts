@@ -3,11 +3,12 @@ import {
   type Db,
   MongoBulkWriteError,
   MongoClient,
+  MongoError,
   MongoServerError,
   type OptionalUnlessRequiredId,
 } from 'mongodb'
 import type { Directory, ResourceType } from '../model.js'
-import type { QueuedEvent, Write } from './contract.js'
+import { type QueuedEvent, type Store, Unavailable, type Write } from './contract.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -98,14 +99,26 @@ export interface Collections {
   parts: Collection<PartDocument>
 }
 
+/** A server that is connected but stalls is given up after this time. */
+const answerMs = 10_000
+
+/** The database that the URL names, else `sluice`. */
+const databaseOf = (url: string): string =>
+  decodeURIComponent(/^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1] ?? 'sluice')
+
 /** Connects and makes the indexes; every query of the adapter is served by one of them or by `_id`. */
 export async function connectMongodb(
   url: string,
 ): Promise<{ client: MongoClient; collections: Collections }> {
-  const client = new MongoClient(url, { serverSelectionTimeoutMS: 5000, ignoreUndefined: true })
+  const client = new MongoClient(url, {
+    serverSelectionTimeoutMS: 5000,
+    socketTimeoutMS: answerMs,
+    waitQueueTimeoutMS: answerMs,
+    ignoreUndefined: true,
+  })
   try {
     await client.connect()
-    const collections = named(client.db())
+    const collections = named(client.db(databaseOf(url)))
     await createIndexes(collections)
     return { client, collections }
   } catch (error) {
@@ -174,3 +187,24 @@ export async function insertIfNew<T extends { _id: string }>(
 }
 
 const duplicateKey = 11000
+
+/** The store, with Unavailable for a server that is gone, stalls or is just electing its primary. */
+export function guarded(store: Store): Store {
+  const methods = Object.entries(store).map(([name, method]) => {
+    const guard = async (...values: unknown[]): Promise<unknown> => {
+      try {
+        return await (method as (...values: unknown[]) => Promise<unknown>)(...values)
+      } catch (error) {
+        if (!isOutage(error)) throw error
+        throw new Unavailable('The database (MONGODB_URL) cannot be reached; try again.', { cause: error })
+      }
+    }
+    return [name, guard]
+  })
+  return Object.fromEntries(methods) as Store
+}
+
+/** Errors of the driver itself tell of the connection; those of the server have a label when they pass by themselves. */
+const isOutage = (error: unknown): boolean =>
+  error instanceof MongoError &&
+  (!(error instanceof MongoServerError) || error.hasErrorLabel('RetryableWriteError'))

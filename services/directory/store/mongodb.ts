@@ -2,7 +2,7 @@ import { setInterval } from 'node:timers'
 import type { Directory, Resource, ResourceType, Scope } from '../model.js'
 import { deliveryBatch, type Store } from './contract.js'
 import { createCommitter } from './mongodb-commit.js'
-import { connectMongodb, type ResourceDocument } from './mongodb-connection.js'
+import { connectMongodb, guarded, type ResourceDocument } from './mongodb-connection.js'
 
 const tombstoneMs = 60 * 60 * 1000
 
@@ -26,7 +26,7 @@ export async function openMongodb(url: string): Promise<Store> {
 
   const byAge = { created: 1, _id: 1 } as const
 
-  return {
+  return guarded({
     async createDirectory(directory) {
       const { id, tenant, product, created } = directory
       await journals.insertOne({ _id: id, version: 0, sequence: 0 })
@@ -51,6 +51,11 @@ export async function openMongodb(url: string): Promise<Store> {
     resourcesById: async (directoryId, type, ids) => {
       const found = await resources.find({ _id: { $in: [...ids] }, directory: directoryId, type }).toArray()
       return found.map(toResource)
+    },
+    async idsAmong(directoryId, type, ids) {
+      const among = { _id: { $in: [...ids] }, directory: directoryId, type }
+      const found = await resources.find(among, { projection: { _id: 1 } }).toArray()
+      return new Set(found.map(document => document._id))
     },
     resources: async (scope, type, { offset, limit }) => {
       const found = resources.find({ ...scoped(scope), type })
@@ -130,7 +135,7 @@ export async function openMongodb(url: string): Promise<Store> {
       clearInterval(sweeper)
       await client.close()
     },
-  }
+  })
 }
 
 function scoped(scope: Scope): { directory: string } | { tenant: string; product: string } {

@@ -152,6 +152,13 @@ export function openSqlite(file: string): Store {
         `SELECT * FROM resources WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
         ...[JSON.stringify(ids), directoryId, type],
       ).map(toResource),
+    idsAmong: async (directoryId, type, ids) =>
+      new Set(
+        all<{ id: string }>(
+          `SELECT id FROM resources WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
+          ...[JSON.stringify(ids), directoryId, type],
+        ).map(row => row.id),
+      ),
     async resources(scope, type, { offset, limit }) {
       const { where, values } = scoped(scope)
       const sql = `SELECT * FROM resources WHERE ${where} AND type = ? ORDER BY created, id LIMIT ? OFFSET ?`
@@ -226,6 +233,13 @@ export function openSqlite(file: string): Store {
     reportDelivery: report,
 
     async close() {
+      statements.clear()
+      try {
+        // Takes the side files into the database file; libsql's close alone leaves them behind.
+        db.exec('PRAGMA journal_mode = DELETE')
+      } catch {
+        // Another process has the database open: the side files are its own now.
+      }
       db.close()
     },
   }

@@ -1,22 +1,19 @@
-import { type Happening, toEvents } from '../events/event.js'
+import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
-import type { Store, Write } from '../store/contract.js'
+import { type Store, Unavailable, type Write } from '../store/contract.js'
 
 /** What a request comes to: writes and happenings are empty when nothing changes. */
 export interface Plan<Result> {
   readonly result: Result
   readonly writes: readonly Write[]
-  readonly happenings: readonly Happening[]
+  readonly happenings: Happenings
 }
 
 /** Reads what it needs and decides; may run more than once. `now` is ISO 8601. */
 export type Planner<Result> = (now: string) => Promise<Plan<Result>>
 
-/** Changes a directory: the only way resources are written. */
+/** Changes a directory: the only way resources are written. Throws Unavailable when others change it all the time. */
 export type Changer = <Result>(directory: Directory, planner: Planner<Result>) => Promise<Result>
-
-/** The directory changed so often meanwhile that no attempt got through. */
-export class TooBusy extends Error {}
 
 const maxAttempts = 20
 
@@ -35,13 +32,13 @@ export function createChanger(store: Store, committed: (directoryId: string) => 
       const { result, writes, happenings } = await planner(now)
       if (writes.length === 0) return result
       // Without a webhook nobody would ever fetch the events from the outbox.
-      const events = directory.webhook ? toEvents(directory, head, happenings, now) : []
+      const events = directory.webhook ? await toEvents(directory, head, happenings, now) : []
       if (await store.commit(directory.id, head, { writes, events })) {
         if (events.length > 0) committed(directory.id)
         return result
       }
     }
-    throw new TooBusy('The directory is changing too fast; try again.')
+    throw new Unavailable('The directory is changing too fast; try again.')
   }
 
   return (directory, planner) => {

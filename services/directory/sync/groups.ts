@@ -1,5 +1,8 @@
+import { setImmediate as breathe } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { chunks } from '../chunks.js'
 import type { Happening } from '../events/event.js'
+import { limits } from '../limits.js'
 import type { Log } from '../log.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
 import { readGroup, viewGroup } from '../scim/group.js'
@@ -8,7 +11,7 @@ import { applyPatch } from '../scim/patch.js'
 import { parsePatch } from '../scim/patch-path.js'
 import { groupAttributes } from '../scim/schema.js'
 import { viewUser } from '../scim/user.js'
-import type { Store, Write } from '../store/contract.js'
+import { everybody, type Store, type Write } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
 import { changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
 
@@ -25,63 +28,86 @@ interface Wanted {
   readonly membership: MembershipPlan
 }
 
-const everybody = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
+/** Ids of users that really leave and join. */
+interface Moves {
+  readonly leaving: readonly string[]
+  readonly joining: readonly string[]
+}
 
 /** Group changes on a store; unknown members are logged by number only. */
 export function createGroupSync(store: Store, change: Changer, log: Log): GroupSync {
-  /** Users that really leave and join: ids without a user, and memberships already as wanted, fall away. */
-  async function moves(directory: Directory, groupId: string | undefined, plan: MembershipPlan) {
-    const asked = [...plan.add, ...plan.remove]
-    const present =
-      groupId === undefined
-        ? new Set<string>()
-        : plan.reset
-          ? new Set((await store.members(groupId, everybody)).map(member => member.userId))
-          : await store.membersAmong(groupId, asked)
-    const leaving = plan.reset
-      ? [...present].filter(id => !plan.add.has(id))
-      : [...plan.remove].filter(id => present.has(id))
-    const joining = [...plan.add].filter(id => !present.has(id))
-    const users = await store.resourcesById(directory.id, 'user', [...leaving, ...joining])
-    const known = new Map(users.map(user => [user.id, user]))
-    const unknown = joining.filter(id => !known.has(id)).length
+  /** Ids without a user, and memberships already as wanted, fall away. */
+  async function moves(
+    directory: Directory,
+    groupId: string | undefined,
+    plan: MembershipPlan,
+  ): Promise<Moves> {
+    const present = groupId === undefined ? new Set<string>() : await presentOf(groupId, plan)
+    const leaving = [...(plan.reset ? present : plan.remove)].filter(
+      id => present.has(id) && !plan.add.has(id),
+    )
+    const asked = [...plan.add].filter(id => !present.has(id))
+    const known = await store.idsAmong(directory.id, 'user', asked)
+    const unknown = asked.length - known.size
     if (unknown > 0)
       log.warn({ directory: directory.id, group: groupId, unknown }, 'unknown members are left out')
-    const pick = (ids: string[]): Resource[] =>
-      ids.map(id => known.get(id)).filter(user => user !== undefined)
-    return { leaving: pick(leaving), joining: pick(joining) }
+    return { leaving, joining: asked.filter(id => known.has(id)) }
   }
 
-  /** Membership as writes and events: removals before additions. */
-  function membershipOf(group: Resource, leaving: Resource[], joining: Resource[]) {
+  /** Of the members, those that the plan may be about. */
+  async function presentOf(groupId: string, { reset, add, remove }: MembershipPlan): Promise<Set<string>> {
+    if (!reset) return store.membersAmong(groupId, [...add, ...remove])
+    return new Set((await store.members(groupId, everybody)).map(member => member.userId))
+  }
+
+  /** Removals before additions. */
+  function writesOf(groupId: string, { leaving, joining }: Moves): Write[] {
+    const move = (kind: 'join' | 'leave', userIds: readonly string[]): Write[] =>
+      userIds.length > 0 ? [{ kind, groupId, userIds }] : []
+    return [...move('leave', leaving), ...move('join', joining)]
+  }
+
+  async function* told(group: Resource, { leaving, joining }: Moves): AsyncGenerator<Happening> {
+    yield* each(group, leaving, 'group.user_removed')
+    yield* each(group, joining, 'group.user_added')
+  }
+
+  /** Few users are in memory at a time, and other requests get their turn between. */
+  async function* each(
+    group: Resource,
+    userIds: readonly string[],
+    event: 'group.user_added' | 'group.user_removed',
+  ): AsyncGenerator<Happening> {
     const view = viewGroup(group)
-    const tell = (event: 'group.user_added' | 'group.user_removed') => (user: Resource) =>
-      ({ event, data: { ...viewUser(user), group: view } }) as const
-    const move = (kind: 'join' | 'leave', users: Resource[]): Write[] =>
-      users.length > 0 ? [{ kind, groupId: group.id, userIds: users.map(user => user.id) }] : []
-    const happenings: Happening[] = [
-      ...leaving.map(tell('group.user_removed')),
-      ...joining.map(tell('group.user_added')),
-    ]
-    return { writes: [...move('leave', leaving), ...move('join', joining)], happenings }
+    for (const ids of chunks(userIds, limits.resourcesAtOnce)) {
+      const found = await store.resourcesById(group.directoryId, 'user', ids)
+      const users = new Map(found.map(user => [user.id, user]))
+      for (const user of ids.map(id => users.get(id)).filter(user => user !== undefined)) {
+        yield { event, data: { ...viewUser(user), group: view } }
+      }
+      await breathe()
+    }
   }
 
   const update = (directory: Directory, id: string, next: (raw: JsonObject) => Wanted): Promise<Resource> =>
     change(directory, async (now): Promise<Plan<Resource>> => {
       const group = await load(store, directory, 'group', id)
       const { raw, membership } = next(group.raw)
-      const { leaving, joining } = await moves(directory, id, membership)
+      const moved = await moves(directory, id, membership)
       const renamed = !isDeepStrictEqual(raw, group.raw)
-      if (!renamed && leaving.length + joining.length === 0)
+      if (!renamed && moved.leaving.length + moved.joining.length === 0) {
         return { result: group, writes: [], happenings: [] }
+      }
       await requireUnique(store, directory, 'group', 'displayName', raw, id)
       const result = changed(group, raw, now)
-      const moved = membershipOf(result, leaving, joining)
-      const updated: Happening[] = renamed ? [{ event: 'group.updated', data: viewGroup(result) }] : []
+      async function* happenings(): AsyncGenerator<Happening> {
+        if (renamed) yield { event: 'group.updated', data: viewGroup(result) }
+        yield* told(result, moved)
+      }
       return {
         result,
-        writes: [save('replace', result), ...moved.writes],
-        happenings: [...updated, ...moved.happenings],
+        writes: [save('replace', result), ...writesOf(id, moved)],
+        happenings: happenings(),
       }
     })
 
@@ -92,12 +118,15 @@ export function createGroupSync(store: Store, change: Changer, log: Log): GroupS
       return change(directory, async now => {
         await requireUnique(store, directory, 'group', 'displayName', raw)
         const result = newResource(directory, 'group', raw, now)
-        const { joining } = await moves(directory, undefined, plan)
-        const moved = membershipOf(result, [], joining)
+        const moved = await moves(directory, undefined, plan)
+        async function* happenings(): AsyncGenerator<Happening> {
+          yield { event: 'group.created', data: viewGroup(result) }
+          yield* told(result, moved)
+        }
         return {
           result,
-          writes: [save('create', result), ...moved.writes],
-          happenings: [{ event: 'group.created', data: viewGroup(result) }, ...moved.happenings],
+          writes: [save('create', result), ...writesOf(result.id, moved)],
+          happenings: happenings(),
         }
       })
     },

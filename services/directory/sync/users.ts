@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
 import { viewGroup } from '../scim/group.js'
 import { isObject } from '../scim/json.js'
@@ -35,6 +36,33 @@ export function createUserSync(store: Store, change: Changer): UserSync {
       return { result, writes: [save('replace', result)], happenings }
     })
 
+  /**
+   * Takes the user out of some groups, or deletes it with its last memberships. Each is a change of its own, so that a user
+   * of any number of groups can be deleted. True when the user is gone.
+   */
+  const leave = (directory: Directory, id: string): Promise<boolean> =>
+    change(directory, async (now): Promise<Plan<boolean>> => {
+      const user = await load(store, directory, 'user', id)
+      const all = await store.groupIdsOf(id)
+      const some = all.slice(0, limits.resourcesAtOnce)
+      const last = some.length === all.length
+      const groups = await store.resourcesById(directory.id, 'group', some)
+      const left = groups.map(group => changed(group, group.raw, now))
+      const data = viewUser(user)
+      const removed = left.map(
+        group => ({ event: 'group.user_removed', data: { ...data, group: viewGroup(group) } }) as const,
+      )
+      return {
+        result: last,
+        writes: [
+          ...left.map(group => save('replace', group)),
+          ...some.map(groupId => ({ kind: 'leave', groupId, userIds: [id] }) as const),
+          ...(last ? [{ kind: 'delete', id } as const] : []),
+        ],
+        happenings: last ? [...removed, { event: 'user.deleted', data }] : removed,
+      }
+    })
+
   return {
     create(directory, body) {
       const raw = readUser(body)
@@ -55,22 +83,8 @@ export function createUserSync(store: Store, change: Changer): UserSync {
         readUser(applyPatch(old, parsePatch(body, extensionsOf(old)), userAttributes)),
       ),
 
-    remove: (directory, id) =>
-      change(directory, async now => {
-        const user = await load(store, directory, 'user', id)
-        const groups = await store.resourcesById(directory.id, 'group', await store.groupIdsOf(id))
-        const left = groups.map(group => changed(group, group.raw, now))
-        const data = viewUser(user)
-        return {
-          result: undefined,
-          writes: [...left.map(group => save('replace', group)), { kind: 'delete', id }],
-          happenings: [
-            ...left.map(
-              group => ({ event: 'group.user_removed', data: { ...data, group: viewGroup(group) } }) as const,
-            ),
-            { event: 'user.deleted', data },
-          ],
-        }
-      }),
+    async remove(directory, id) {
+      while (!(await leave(directory, id)));
+    },
   }
 }

@@ -8,8 +8,9 @@ import { waitUntil } from '../../helpers/wait.js'
 import { okta, patchOp, type Service, startReceiver, startService } from './harness.js'
 
 const WEBHOOK_ALLOW_PRIVATE = 'true'
+const secret = 'hush-hush'
 const hooked = (service: Service, webhook_url: string) =>
-  service.directory({ webhook_url, webhook_secret: 'hush' })
+  service.directory({ webhook_url, webhook_secret: secret })
 
 for (const store of ['SQLite', 'MongoDB']) {
   t.test(`${store}: every change is told once, in order, and nothing else is`, async t => {
@@ -89,11 +90,11 @@ t.test('a call is signed both ways over the bytes that were sent', async t => {
   t.match(call.headers, { 'content-type': 'application/json', 'webhook-id': call.event.id })
   const [, time, boxyhq] =
     /^t=(\d{13}),s=([0-9a-f]{64})$/.exec(String(call.headers['boxyhq-signature'])) ?? []
-  t.equal(boxyhq, createHmac('sha256', 'hush').update(`${time}.${call.text}`).digest('hex'))
+  t.equal(boxyhq, createHmac('sha256', secret).update(`${time}.${call.text}`).digest('hex'))
   const signed = `${call.headers['webhook-id']}.${call.headers['webhook-timestamp']}.${call.text}`
   t.equal(
     call.headers['webhook-signature'],
-    `v1,${createHmac('sha256', 'hush').update(signed).digest('base64')}`,
+    `v1,${createHmac('sha256', secret).update(signed).digest('base64')}`,
   )
   t.ok(Math.abs(Number(call.headers['webhook-timestamp']) - Date.now() / 1000) < 30)
   // Vector of the Standard Webhooks reference implementation.
@@ -154,12 +155,55 @@ t.test('events outlive the process: what was not delivered is sent after the nex
   )
 })
 
+t.test('membership events of any size: bounded for one change, in pieces for a deletion', async t => {
+  const receiver = await startReceiver(t)
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const { scim } = await hooked(service, receiver.url)
+  const note = 'x'.repeat(60 * 1024)
+  const big = async (name: string) => (await scim('POST', '/Users', okta(name, { note }))).body.id
+  const members: { value: string }[] = []
+  for (let n = 0; n < 300; n++) members.push({ value: await big(`u${n}`) })
+  const group = { displayName: 'Team', note }
+  const { id } = (await scim('POST', '/Groups', group)).body
+  const join = (value: object[]) =>
+    scim('PATCH', `/Groups/${id}`, patchOp({ op: 'add', path: 'members', value }))
+  t.match(await join(members), { status: 413, body: { scimType: 'tooMany', detail: /name fewer members/ } })
+  t.same((await scim('GET', `/Groups/${id}`)).body.members, [], 'nothing of it was done')
+  t.equal((await join(members.slice(0, 150))).status, 200)
+  const [{ value: leaver } = { value: '' }] = members
+  for (let n = 0; n < 120; n++) {
+    await scim('POST', '/Groups', { displayName: `g${n}`, members: members.slice(0, 1) })
+  }
+  t.equal((await scim('DELETE', `/Users/${leaver}`)).status, 204)
+  t.equal((await scim('GET', `/Users/${leaver}`)).status, 404)
+  const expected = 300 + 1 + 150 + 2 * 120 + 121 + 1
+  await waitUntil('all events', () => receiver.calls.length === expected, 20_000)
+  const last = receiver.calls.slice(-122).map(call => call.event)
+  t.equal(last.filter(({ event, data }) => event === 'group.user_removed' && data.id === leaver).length, 121)
+  t.match(last.at(-1), { event: 'user.deleted', data: { id: leaver }, sequence: expected })
+})
+
 t.test('private and loopback targets are refused unless allowed, by address and by name', async t => {
   const receiver = await startReceiver(t)
-  const service = await startService(t)
-  for (const url of [receiver.url, receiver.url.replace('127.0.0.1', 'localhost')]) {
-    const { scim } = await hooked(service, url)
-    await scim('POST', '/Users', okta('ada'))
+  const DATA_DIR = t.testdir()
+  const lenient = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DATA_DIR })
+  const byAddress = await hooked(lenient, receiver.url)
+  await lenient.close()
+  const service = await startService(t, { DATA_DIR })
+  const body = { tenant: 't', product: 'p', webhook_url: receiver.url, webhook_secret: secret }
+  t.match(await service.manage('POST', '', body), {
+    status: 400,
+    body: {
+      error: { message: /127\.0\.0\.1 is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it/ },
+    },
+  })
+  const byName = await hooked(service, receiver.url.replace('127.0.0.1', 'localhost'))
+  for (const [{ id, secret }, name] of [
+    [byAddress, 'a'],
+    [byName, 'b'],
+  ] as const) {
+    const authorization = `Bearer ${secret}`
+    await service.call('POST', `/api/scim/v2.0/${id}/Users`, okta(name), { authorization })
   }
   await waitUntil(
     'both refusals',
@@ -190,7 +234,7 @@ t.test('private and loopback targets are refused unless allowed, by address and 
     '64:ff9b::7f00:1',
     '2002:7f00:1::',
   )
-  inside.push('::127.0.0.1', 'fec0::1', '::ffff:0:127.0.0.1', '64:ff9b:1::1')
+  inside.push('::127.0.0.1', '::8.8.8.8', '::a9fe:a9fe', 'fec0::1', '::ffff:0:127.0.0.1', '64:ff9b:1::1')
   for (const address of inside) t.notOk(isPublicAddress(address), address)
   for (const address of ['8.8.8.8', '2606:4700::1111', '::ffff:8.8.8.8'])
     t.ok(isPublicAddress(address), address)

@@ -9,7 +9,7 @@ const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}
 t.test('a directory is created and read back as the spec shows it', async t => {
   const service = await startService(t)
   const fields = { name: 'Acme', tenant: 'acme', product: 'crm', type: 'okta-scim-v2' }
-  const webhook = { webhook_url: 'https://example.com/hook', webhook_secret: 'hush' }
+  const webhook = { webhook_url: 'https://example.com/hook', webhook_secret: 'hush-hush' }
   const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sync.example.com' }
   const { status, body } = await service.manage('POST', '', { ...fields, ...webhook }, forwarded)
   t.equal(status, 201)
@@ -25,7 +25,7 @@ t.test('a directory is created and read back as the spec shows it', async t => {
         secret: scim.secret,
         endpoint: `https://sync.example.com/api/scim/v2.0/${id}`,
       },
-      webhook: { endpoint: 'https://example.com/hook', secret: 'hush' },
+      webhook: { endpoint: 'https://example.com/hook', secret: 'hush-hush' },
     },
     error: null,
   })
@@ -45,13 +45,9 @@ t.test('a directory is created and read back as the spec shows it', async t => {
   t.match(evil.body.data.scim.endpoint, service.url, 'a malformed host is not repeated')
 })
 
-t.test('defaults and half webhooks', async t => {
+t.test('defaults', async t => {
   const service = await startService(t, { BASE_URL: 'https://fixed.example/' })
-  const { body } = await service.manage('POST', '', {
-    tenant: 't',
-    product: 'p',
-    webhook_url: 'https://example.com',
-  })
+  const { body } = await service.manage('POST', '', { tenant: 't', product: 'p' })
   t.match(body.data, { name: 'scim-t-p', type: 'generic-scim-v2', webhook: { endpoint: '', secret: '' } })
   t.match(body.data.scim.endpoint, 'https://fixed.example/api/scim/v2.0/')
 })
@@ -59,6 +55,7 @@ t.test('defaults and half webhooks', async t => {
 t.test('refusals: status, envelope and a sentence that helps', async t => {
   const service = await startService(t)
   const good = { tenant: 't', product: 'p' }
+  const hook = (webhook_url: string, webhook_secret = 'hush-hush') => ({ webhook_url, webhook_secret })
   const bodies: [unknown, RegExp][] = [
     [{ product: 'p' }, /tenant is required/],
     [{ tenant: 't' }, /product is required/],
@@ -70,11 +67,23 @@ t.test('refusals: status, envelope and a sentence that helps', async t => {
     [{ ...good, name: 'a\u0000b' }, /control characters/],
     [{ ...good, type: 'ldap' }, /type must be one of azure-scim-v2, /],
     [
-      { ...good, webhook_url: 'ftp://x/', webhook_secret: 's' },
+      { ...good, webhook_url: 'ftp://x/', webhook_secret: 'hush-hush' },
       /webhook_url must be an http or https address/,
     ],
-    [{ ...good, webhook_url: 'nonsense', webhook_secret: 's' }, /webhook_url/],
-    [{ ...good, webhook_url: 'https://u:p@x/', webhook_secret: 's' }, /must not hold a user/],
+    [{ ...good, webhook_url: 'nonsense', webhook_secret: 'hush-hush' }, /webhook_url/],
+    [{ ...good, webhook_url: 'https://u:p@x/', webhook_secret: 'hush-hush' }, /must not hold a user/],
+    [{ ...good, tenant: 'half \ud83d' }, /half a character/],
+    [{ ...good, webhook_url: 'https://example.com' }, /webhook_url and webhook_secret belong together/],
+    [{ ...good, webhook_secret: 'hush-hush' }, /webhook_url and webhook_secret belong together/],
+    [{ ...good, ...hook('https://[::1]/') }, /::1 is not a public address/],
+    [{ ...good, ...hook('https://169.254.169.254/') }, /is not a public address/],
+    [{ ...good, ...hook('https://example.com/', 'hush') }, /webhook_secret must have at least 6 characters/],
+    [{ ...good, ...hook('https://example.com/', 'whsec_') }, /at least 16 bytes in base64/],
+    [
+      { ...good, ...hook('https://example.com/', 'whsec_????????????????????????') },
+      /at least 16 bytes in base64/,
+    ],
+    [{ ...good, ...hook('https://example.com/', 'whsec_c2hvcnQ=') }, /at least 16 bytes in base64/],
     [[], /must be a JSON object/],
     ['', /must be a JSON object/],
     ['{"tenant":', /not valid JSON/],
@@ -93,6 +102,11 @@ t.test('refusals: status, envelope and a sentence that helps', async t => {
     [400, 'GET', '/api/v1/directory-sync?tenant=t', undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users', undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=p&product=q', undefined, key],
+    [400, 'GET', '/api/v1/directory-sync?tenant=a:b&product=p', undefined, key],
+    [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=a:b', undefined, key],
+    [401, 'GET', `/api/v1/directory-sync/${'x'.repeat(9000)}`, undefined, {}],
+    [404, 'GET', `/api/v1/directory-sync/${'x'.repeat(9000)}`, undefined, key],
+    [404, 'GET', `/api/v1/directory-sync/users/${'x'.repeat(300)}?tenant=t&product=p`, undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users?tenant[$ne]=t&tenant=t&product=p', undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=p&pageOffset=-1', undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=p&pageLimit=x', undefined, key],
@@ -175,7 +189,8 @@ t.test('lists cover all directories of a tenant and product, page by page, and n
 t.test('the first start makes a key, shows it once, and keeps nothing readable', async t => {
   const dataDir = join(t.testdir(), 'data')
   const first = await start({ env: { DATA_DIR: dataDir }, log: quiet })
-  const [note = ''] = first.notes
+  const [note = '', advice] = first.notes
+  t.match(advice, `delete ${join(dataDir, 'api-key.sha256')}`)
   const key = note.replace('Management API key (shown once): ', '')
   t.match(key, /^sk_[\w-]{43}$/)
   const body = JSON.stringify({
@@ -194,6 +209,10 @@ t.test('the first start makes a key, shows it once, and keeps nothing readable',
   t.equal(answer.status, 201)
   const { data } = (await answer.json()) as { data: { scim: { secret: string } } }
   await first.close()
+  t.notOk(
+    readdirSync(dataDir).some(file => /-(wal|shm)$/.test(file)),
+    'all of the database is in its file',
+  )
   t.equal(statSync(dataDir).mode & 0o777, 0o700)
   for (const file of readdirSync(dataDir)) {
     t.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600, file)
@@ -208,6 +227,14 @@ t.test('the first start makes a key, shows it once, and keeps nothing readable',
   await t.rejects(start({ env: { DATA_DIR: dataDir, ENCRYPTION_KEY }, log: quiet }), {
     message: /do not open with this key/,
   })
+})
+
+t.test('a start that fails keeps no key that nobody has seen', async t => {
+  const dataDir = t.testdir({ 'directory.db': { 'a folder': '' } })
+  await t.rejects(start({ env: { DATA_DIR: dataDir }, log: quiet }), {
+    message: /directory.db cannot be opened/,
+  })
+  t.notOk(readdirSync(dataDir).includes('api-key.sha256'))
 })
 
 t.test('a wrong setting stops the start with a sentence that names it', async t => {

@@ -407,7 +407,7 @@ t.test('PATCH refuses what it cannot do, in the words of the RFC', async t => {
       t,
       () => patched(base, { op: 'replace', path: 'title', value: 'T' }, operation),
       { status: 400, scimType },
-      JSON.stringify(operation),
+      JSON.stringify(operation).slice(0, 80),
     )
   }
   t.equal(({} as { polluted?: number }).polluted, undefined)

@@ -280,6 +280,9 @@ t.test(
       },
     })
     t.match(await service.call('GET', '/api/scim/v2.0/unknown/Users'), error(404))
+    t.match(await service.call('GET', `/api/scim/v2.0/${'x'.repeat(9000)}/Users`), error(404))
+    t.match(await service.call('GET', `${path}/${'x'.repeat(9000)}`), error(401))
+    t.match(await one.scim('GET', `/Users/${'x'.repeat(9000)}`), error(404))
     t.match(await service.call('GET', path), error(401))
     for (const authorization of [
       'non-token',

@@ -91,6 +91,8 @@ function contract(t: Test, store: Store): void {
     t.equal(await store.resource({ directoryId: randomUUID() }, 'user', user.id), undefined)
     t.equal(await store.resource({ tenant: directory.tenant, product: 'x' }, 'user', user.id), undefined)
     t.same(ids(await store.resourcesById(directory.id, 'user', [user.id, 'unknown'])), [user.id])
+    t.same(await store.idsAmong(directory.id, 'user', [user.id, 'unknown']), new Set([user.id]))
+    t.same(await store.idsAmong(directory.id, 'group', [user.id]), new Set())
   })
 
   t.test('lists keep the order of creation, page by page, over all directories of a tenant', async t => {
