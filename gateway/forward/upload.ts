@@ -9,6 +9,7 @@ export class Upload extends Readable {
   private readonly source: Readable
   private readonly idleMs: number
   private readonly onIdle: () => void
+  private wanted = false
   /** Runs only while the upstream could take more than the client sends. */
   private timer: NodeJS.Timeout | undefined
 
@@ -18,8 +19,7 @@ export class Upload extends Readable {
     this.source = source
     this.idleMs = idleMs
     this.onIdle = onIdle
-    source.on('data', this.onData).on('end', this.onEnd).on('close', this.onClose).on('error', this.onClose)
-    source.pause()
+    source.on('end', this.onEnd).on('close', this.onClose).on('error', this.onClose)
     this.on('error', () => {})
   }
 
@@ -29,6 +29,9 @@ export class Upload extends Readable {
   }
 
   override _read(): void {
+    // Only now: a client that expects a 100 gets it when its body begins to flow.
+    if (!this.wanted) this.source.on('data', this.onData)
+    this.wanted = true
     this.source.resume()
     this.timer ??= setTimeout(this.onIdle, this.idleMs)
   }

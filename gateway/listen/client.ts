@@ -64,9 +64,11 @@ export function networkOf(address: string): string {
 function parseRange(cidr: string): [Address, number] {
   const [network = '', bits, ...rest] = cidr.split('/')
   const address = parseAddress(network)
+  // The prefix of an IPv4-mapped network counts the 96 bits in front of the address it is folded to.
+  const mapped = address?.kind() === 'ipv4' && network.includes(':') ? 96 : 0
   const widest = address?.kind() === 'ipv4' ? 32 : 128
-  const length = bits === undefined ? widest : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-  if (address === undefined || rest.length > 0 || !(length <= widest)) {
+  const length = bits === undefined ? widest : /^\d{1,3}$/.test(bits) ? Number(bits) - mapped : Number.NaN
+  if (address === undefined || rest.length > 0 || !(length >= 0 && length <= widest)) {
     throw new Error(`trustedProxies: '${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`)
   }
   return [address, length]

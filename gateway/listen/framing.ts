@@ -34,15 +34,26 @@ export function checkFraming(req: IncomingMessage): void {
   if (hosts > 1 || (hosts === 0 && req.httpVersionMinor === 1)) throw new GatewayError('bad-host')
   if (lengths + codings > 1) throw new GatewayError('bad-framing')
   if (codings === 1 && req.httpVersionMinor === 0) throw new GatewayError('bad-framing')
+  if (!expectsNothingStrange(req)) throw new GatewayError('expectation-failed')
   if ('upgrade' in req && req.upgrade === true) checkUpgrade(req, lengths + codings)
+}
+
+/** RFC 9110 section 10.1.1: the one expectation there is; an HTTP/1.0 client's is not one. */
+function expectsNothingStrange({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  return (
+    headers.expect === undefined || httpVersionMinor === 0 || headers.expect.toLowerCase() === '100-continue'
+  )
+}
+
+/** True when the request asks for the one protocol we switch to. */
+export function asksForWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
 /** Only `websocket` by GET without a body: other upgrades (h2c) would be tunnels past every check. */
 function checkUpgrade(req: IncomingMessage, framingFields: number): void {
-  const protocol = req.headers.upgrade?.toLowerCase()
-  if (req.method !== 'GET' || protocol !== 'websocket' || framingFields > 0) {
+  if (req.method !== 'GET' || !asksForWebSocket(req) || framingFields > 0)
     throw new GatewayError('bad-upgrade')
-  }
 }
 
 /** True when `authority` is a plain `host[:port]`. */

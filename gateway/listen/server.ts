@@ -9,6 +9,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
 import { codeOfParserError, rawAnswer, sayGoodbye } from './endings.js'
+import { asksForWebSocket } from './framing.js'
 import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 
 /** Bytes of a request head; also bounds the target and the number of fields. */
@@ -67,7 +68,7 @@ export function createListener(handlers: Handlers): Listener {
     }
   }
 
-  const server = createServer({
+  const options = {
     ServerResponse: Response,
     maxHeaderSize: MAX_HEAD,
     headersTimeout: HEAD_TIMEOUT_MS,
@@ -77,20 +78,25 @@ export function createListener(handlers: Handlers): Listener {
     insecureHTTPParser: false,
     // Checked with the rest of the framing, where the answer has a body that explains it.
     requireHostHeader: false,
-  })
+    // Node 24.9 and later: what asks for another protocol, such as h2c, is then served as if it had not (RFC 9110
+    // section 7.8). Before, Node hands over the socket of every upgrade, and such a request is answered 400.
+    shouldUpgradeCallback: asksForWebSocket,
+  }
+  const server = createServer(options)
   // With any other value Node hides fields from us by which it still frames the message (CVE-2026-58044).
   server.maxHeadersCount = 0
 
   server.on('connection', socket => {
     socket.on('close', () => idle.delete(socket))
   })
-  server.on('request', (req, res) => {
-    if (res.socket === null) awaitTurn(req.socket, res)
-    try {
-      handlers.request(req, res)
-    } catch (error) {
-      fail(req.socket, error)
-    }
+  server.on('request', serve)
+  server.on('checkExpectation', serve)
+  server.on('checkContinue', (req, res) => {
+    // Not before somebody wants the body: a refusal comes instead of it.
+    req.once('resume', () => {
+      if (!res.headersSent) res.writeContinue()
+    })
+    serve(req, res)
   })
   server.on('upgrade', (req, socket, head) => {
     if (!takeOver(socket)) return
@@ -112,6 +118,15 @@ export function createListener(handlers: Handlers): Listener {
     broken.add(socket)
     refuse(socket, codeOfParserError(error))
   })
+
+  function serve(req: IncomingMessage, res: Response): void {
+    if (res.socket === null) awaitTurn(req.socket, res)
+    try {
+      handlers.request(req, res)
+    } catch (error) {
+      fail(req.socket, error)
+    }
+  }
 
   /** Node lets go of a socket with an upgrade or CONNECT, even while an earlier request waits for its answer. */
   function takeOver(socket: Duplex): boolean {

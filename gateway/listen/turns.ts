@@ -49,7 +49,8 @@ export function endTurn(socket: Duplex): void {
   abandon(res)
 }
 
+/** What Node's own destroy does since version 24 only. */
 function abandon(res: ServerResponse): void {
-  res.destroy()
+  res.destroyed = true
   res.emit('close')
 }

@@ -533,13 +533,19 @@ t.test('more requests than connections', async t => {
     t.equal(gateway.ended, 1)
   })
 
+  t.test('and no 100 before it', async t => {
+    const late = await clientOf(t, gateway)
+    late.send('POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n')
+    t.match((await late.message()).line, / 503 /)
+  })
+
   t.test('a request that waits is sent as soon as one is free, one that gave up never is', async t => {
     const leaver = await clientOf(t, gateway)
     leaver.send(GET.replace('/', '/left'))
     client.send(GET.replace('/', '/next'))
     await sleep(50)
     leaver.reset()
-    await waitUntil('its end to be told', () => gateway.ended === 2)
+    await waitUntil('its end to be told', () => gateway.ended === 3)
     holders[0]?.send('123456789')
     const freed = await waitUntil('the upload', () =>
       upstream.connections.find(({ unread }) => unread.endsWith('123456789')),

@@ -153,19 +153,42 @@ t.test('a client that leaves during the handshake cancels it', async t => {
 
 t.test('only websocket by GET without a body is upgraded', async t => {
   for (const [what, request] of [
-    [
-      'h2c',
-      'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n',
-    ],
     ['POST', HANDSHAKE.replace('GET', 'POST').concat('\r\n')],
     ['a body', HANDSHAKE.concat('Content-Length: 2\r\n\r\nhi')],
-    ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n')],
   ] as const) {
     t.test(what, async t => {
       const { client, upstream, gateway } = await scene(t)
       t.match((await client.send(request).message()).line, / 400 /)
       t.same(gateway.failures, ['bad-upgrade'])
       t.equal(upstream.connections.length, 0)
+    })
+  }
+})
+
+t.test('an offer of another protocol is refused, or not taken up where Node lets us', async t => {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const takesRequest = major > 24 || (major === 24 && minor >= 9)
+  const offer = 'Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'
+  for (const [what, request, body] of [
+    ['h2c by GET', `GET / HTTP/1.1\r\n${offer}\r\n`, ''],
+    ['h2c by POST', `POST / HTTP/1.1\r\n${offer}Content-Length: 2\r\n\r\nhi`, 'hi'],
+    ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n'), ''],
+  ] as const) {
+    t.test(what, async t => {
+      const { client, upstream, gateway } = await scene(t)
+      client.send(request)
+      if (takesRequest) {
+        const peer = await upstream.connection(0)
+        const seen = await peer.message()
+        t.equal(seen.body, body)
+        for (const name of ['upgrade', 'http2-settings']) t.same(valuesOf(seen, name), [])
+        peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+        t.equal((await client.message()).body, 'ok')
+      } else {
+        t.match((await client.message()).line, / 400 /)
+        t.same(gateway.failures, ['bad-upgrade'])
+        t.equal(upstream.connections.length, 0)
+      }
     })
   }
 })

@@ -157,7 +157,7 @@ t.test('request targets', async t => {
 })
 
 t.test('client address', async t => {
-  const trusted = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
+  const trusted = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8', '::ffff:172.16.0.0/108'])
   for (const [what, peer, hops, address, isTrusted] of [
     ['an unknown peer is the client, whatever it says', '8.8.8.8', '1.1.1.1', '8.8.8.8', false],
     ['a trusted peer without hops is the client', '10.0.0.1', undefined, '10.0.0.1', true],
@@ -176,6 +176,8 @@ t.test('client address', async t => {
     ['a port is no part of an address', '10.0.0.1', '1.1.1.1:4711', '1.1.1.1', true],
     ['brackets are no part of an address', 'fd00::1', '[2001:DB8::1]:4711', '2001:db8::1', true],
     ['mapped IPv4 peer', '::ffff:8.8.8.8', undefined, '8.8.8.8', false],
+    ['peer of a mapped range', '172.31.0.1', '1.1.1.1', '1.1.1.1', true],
+    ['peer beside a mapped range', '172.32.0.1', '1.1.1.1', '172.32.0.1', false],
     ['mapped IPv4 peer that is trusted', '::ffff:10.0.0.1', '1.1.1.1', '1.1.1.1', true],
     ['mapped IPv4 hop in hex', '10.0.0.1', '0:0:0:0:0:FFFF:0101:0101', '1.1.1.1', true],
     ['IPv6 in its short form', '10.0.0.1', '2001:0DB8:0:0:0:0:0:1', '2001:db8::1', true],
@@ -185,7 +187,17 @@ t.test('client address', async t => {
   t.equal(clientAddress('::ffff:9.9.9.9', '1.1.1.1', new TrustedProxies([])).address, '9.9.9.9')
   t.equal(networkOf('1.2.3.4'), '1.2.3.4')
   t.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
-  for (const cidr of ['10.0.0.0/33', 'fd00::/129', '10.0.0.0/', 'x', '10.0.0/8', '10.0.0.0/8/8', '']) {
+  for (const cidr of [
+    '10.0.0.0/33',
+    'fd00::/129',
+    '10.0.0.0/',
+    'x',
+    '10.0.0/8',
+    '10.0.0.0/8/8',
+    '',
+    '::ffff:10.0.0.0/64',
+    '::ffff:10.0.0.0/129',
+  ]) {
     t.throws(() => new TrustedProxies([cidr]), {
       message: `trustedProxies: '${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`,
     })

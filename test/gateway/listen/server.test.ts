@@ -252,6 +252,48 @@ t.test('a client that leaves is told to every request that waits for its turn', 
   t.same(left.sort(), ['/b', '/c', '/slow'])
 })
 
+t.test('Expect', async t => {
+  const POST = 'POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n'
+
+  t.test('the body is asked for when somebody reads it, and once', async t => {
+    let read = (): void => {}
+    const { client } = await listen(t, (req, res) => {
+      read = () => {
+        req.on('end', () => res.end('ok')).resume()
+      }
+    })
+    client.send(POST)
+    await sleep(30)
+    t.equal(client.unread, '')
+    read()
+    t.match((await client.head()).line, / 100 /)
+    t.equal((await client.send('hi').message()).body, 'ok')
+  })
+
+  t.test('a refusal comes instead of the 100', async t => {
+    const { client } = await listen(t, (_req, res) => res.writeHead(429).end())
+    const answer = await client.send(POST).message({ tillClose: true })
+    t.match(answer.line, / 429 /)
+    t.notMatch(answer.body, / 100 /)
+    t.same(valuesOf(answer, 'connection'), ['close'], 'what the client sends meanwhile is no request')
+  })
+
+  t.test('a second request waits for its 100 as for its answer', async t => {
+    const { client } = await listen(t, (req, res) => {
+      req.on('end', () => setTimeout(() => res.end(req.method), 30)).resume()
+    })
+    client.send(GET + POST)
+    t.equal((await client.message()).body, 'GET')
+    t.match((await client.head()).line, / 100 /)
+    t.equal((await client.send('hi').message()).body, 'POST')
+  })
+
+  t.test('anything else is refused, of HTTP/1.1', async t => {
+    t.equal(await heard(t, request('Host: a\r\nExpect: foo\r\n')), 'expectation-failed')
+    t.match(await heard(t, 'GET / HTTP/1.0\r\nHost: a\r\nExpect: foo\r\n\r\n'), { path: '/' })
+  })
+})
+
 t.test('what is not HTTP', async t => {
   const slow: Answer = (req, res) => setTimeout(() => res.end(req.url), 50)
 
