@@ -49,8 +49,9 @@ export function endTurn(socket: Duplex): void {
   abandon(res)
 }
 
-/** What Node's own destroy does since version 24 only. */
+/** Newer versions of Node do this by themselves for answers in the queue. */
 function abandon(res: ServerResponse): void {
+  if (res.destroyed) return
   res.destroyed = true
   res.emit('close')
 }
