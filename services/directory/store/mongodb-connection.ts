@@ -99,23 +99,19 @@ export interface Collections {
   parts: Collection<PartDocument>
 }
 
-/** A server that is connected but stalls is given up after this time. */
-const answerMs = 10_000
+/** How long a server may be away, or connected but silent, unless the URL says otherwise. */
+const patience = { serverSelectionTimeoutMS: 5000, socketTimeoutMS: 10_000, waitQueueTimeoutMS: 10_000 }
 
 /** The database that the URL names, else `sluice`. */
-const databaseOf = (url: string): string =>
+export const databaseOf = (url: string): string =>
   decodeURIComponent(/^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1] ?? 'sluice')
 
 /** Connects and makes the indexes; every query of the adapter is served by one of them or by `_id`. */
 export async function connectMongodb(
   url: string,
 ): Promise<{ client: MongoClient; collections: Collections }> {
-  const client = new MongoClient(url, {
-    serverSelectionTimeoutMS: 5000,
-    socketTimeoutMS: answerMs,
-    waitQueueTimeoutMS: answerMs,
-    ignoreUndefined: true,
-  })
+  const unset = Object.entries(patience).filter(([name]) => !new RegExp(`[?&]${name}=`, 'i').test(url))
+  const client = new MongoClient(url, { ...Object.fromEntries(unset), ignoreUndefined: true })
   try {
     await client.connect()
     const collections = named(client.db(databaseOf(url)))
@@ -204,7 +200,11 @@ export function guarded(store: Store): Store {
   return Object.fromEntries(methods) as Store
 }
 
-/** Errors of the driver itself tell of the connection; those of the server have a label when they pass by themselves. */
-const isOutage = (error: unknown): boolean =>
-  error instanceof MongoError &&
-  (!(error instanceof MongoServerError) || error.hasErrorLabel('RetryableWriteError'))
+/**
+ * Errors of the driver itself tell of the connection; those of the server have a label when they pass by themselves. Now and
+ * then the driver lets the socket's own error through, as EPIPE.
+ */
+function isOutage(error: unknown): boolean {
+  if (error instanceof MongoServerError) return error.hasErrorLabel('RetryableWriteError')
+  return error instanceof MongoError || /^E[A-Z]+$/.test((error as NodeJS.ErrnoException).code ?? '')
+}

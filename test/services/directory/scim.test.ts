@@ -1,5 +1,7 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
+import { waitUntil } from '../../helpers/wait.js'
 import { type Directory, okta, patchOp, type Service, startService } from './harness.js'
 
 const find = (filter: string, more = ''): string => `?filter=${encodeURIComponent(filter)}${more}`
@@ -261,6 +263,64 @@ t.test('SCIM on MongoDB', async t => {
   const service = await startService(t, { MONGODB_URL })
   users(t, service)
   groups(t, service)
+})
+
+/** A way to a server that can be silenced or cut. */
+async function startLine(t: Test, port: number) {
+  const sockets = new Set<Socket>()
+  let silent = false
+  const line = createServer(near => {
+    const far = connect(port, '127.0.0.1')
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from)
+      from.on('data', data => silent || to.write(data))
+      from.on('error', () => undefined)
+      from.on('close', () => to.destroy())
+    }
+  })
+  const cut = (): void => {
+    line.close()
+    for (const socket of sockets) socket.destroy()
+  }
+  await new Promise<void>(resolve => line.listen(0, '127.0.0.1', resolve))
+  t.teardown(cut)
+  const silence = (on: boolean): void => {
+    silent = on
+  }
+  return { port: (line.address() as AddressInfo).port, silence, cut }
+}
+
+t.test('a database that is silent or gone is answered 503, in both shapes, and comes back', async t => {
+  const url = await mongoUrl(t)
+  if (url === undefined) return
+  const address = new URL(url)
+  const line = await startLine(t, Number(address.port))
+  address.port = String(line.port)
+  for (const name of ['socketTimeoutMS', 'serverSelectionTimeoutMS']) address.searchParams.set(name, '400')
+  const service = await startService(t, { MONGODB_URL: address.href })
+  const { scim, tenant } = await service.directory()
+  t.equal((await scim('POST', '/Users', okta('ada'))).status, 201)
+  const unavailable = { status: 503, body: { status: '503', detail: /MONGODB_URL/ } }
+  line.silence(true)
+  const answer = await scim('GET', '/Users', undefined, { 'x-sluice-request-id': 'req-1' })
+  t.match(answer, unavailable)
+  t.equal(answer.headers.get('retry-after'), '1')
+  t.match(
+    service.logged.find(entry => entry.startsWith('request failed')),
+    /"request":"req-1".*"err":"Error: .*\\n *at /,
+    'with the request and the place',
+  )
+  line.silence(false)
+  await waitUntil('the database', async () => (await scim('GET', '/Users')).status === 200)
+
+  line.cut()
+  t.match(await scim('POST', '/Users', okta('eve')), unavailable)
+  const listed = await service.manage('GET', `?tenant=${tenant}&product=app`)
+  t.match(listed, { status: 503, body: { data: null, error: { code: 503, message: /MONGODB_URL/ } } })
+  t.equal(listed.headers.get('retry-after'), '1')
 })
 
 t.test(

@@ -6,6 +6,7 @@ import type { Directory, Resource, ResourceType } from '../../../services/direct
 import { termsOf } from '../../../services/directory/scim/terms.js'
 import type { Head, Store, Write } from '../../../services/directory/store/contract.js'
 import { openMongodb } from '../../../services/directory/store/mongodb.js'
+import { databaseOf } from '../../../services/directory/store/mongodb-connection.js'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 
@@ -245,6 +246,18 @@ t.test('SQLite', async t => {
     t.equal(await other.count(directory.id, 'user'), 1)
     t.same(await other.head(directory.id), { version: 1, sequence: 1 })
   })
+})
+
+t.test('the database is the one the URL names, else sluice', async t => {
+  for (const [url, database] of [
+    ['mongodb://localhost', 'sluice'],
+    ['mongodb://u:p@a:1,b:2/?replicaSet=r', 'sluice'],
+    ['mongodb+srv://a.example?w=1', 'sluice'],
+    ['mongodb://a:1,b:2/acme?authSource=admin', 'acme'],
+    ['mongodb://a/a%20b', 'a b'],
+  ] as const) {
+    t.equal(databaseOf(url), database, url)
+  }
 })
 
 t.test('MongoDB', async t => {
