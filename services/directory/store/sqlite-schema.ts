@@ -1,3 +1,5 @@
+import type { Resource, ResourceType } from '../model.js'
+
 /** The embedded database's tables. Every query of sqlite.ts is served by one of the keys or indexes here. */
 export const sqliteSchema = `
 CREATE TABLE IF NOT EXISTS directories (
@@ -32,3 +34,22 @@ CREATE TABLE IF NOT EXISTS outbox (
   PRIMARY KEY (directory_id, sequence)
 ) WITHOUT ROWID;
 `
+
+/** A row of `resources`. */
+export interface ResourceRow {
+  id: string
+  directory_id: string
+  type: ResourceType
+  tenant: string
+  product: string
+  created: string
+  modified: string
+  label: string
+  raw: string
+}
+
+/** The resource of a row. */
+export function toResource(row: ResourceRow): Resource {
+  const { id, directory_id: directoryId, type, tenant, product, created, modified, label, raw } = row
+  return { id, directoryId, type, tenant, product, created, modified, label, raw: JSON.parse(raw) }
+}

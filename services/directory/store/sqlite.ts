@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import Database from 'libsql'
-import type { Directory, Member, Resource, ResourceType, Scope } from '../model.js'
+import type { Directory, Member, Scope } from '../model.js'
 import {
   type Change,
   deliveryBatch,
@@ -9,19 +9,8 @@ import {
   type Store,
   type Write,
 } from './contract.js'
-import { sqliteSchema } from './sqlite-schema.js'
+import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 
-interface ResourceRow {
-  id: string
-  directory_id: string
-  type: ResourceType
-  tenant: string
-  product: string
-  created: string
-  modified: string
-  label: string
-  raw: string
-}
 interface DeliveryRow {
   attempts: number
   due: number
@@ -249,9 +238,4 @@ function scoped(scope: Scope): { where: string; values: string[] } {
   return 'directoryId' in scope
     ? { where: 'directory_id = ?', values: [scope.directoryId] }
     : { where: 'tenant = ? AND product = ?', values: [scope.tenant, scope.product] }
-}
-
-function toResource(row: ResourceRow): Resource {
-  const { id, directory_id: directoryId, type, tenant, product, created, modified, label, raw } = row
-  return { id, directoryId, type, tenant, product, created, modified, label, raw: JSON.parse(raw) }
 }
