@@ -184,6 +184,7 @@ export function createListener(handlers: Handlers): Listener {
         // The HTTP server's own close would also cut answers that have ended but are still on their way.
         NetServer.prototype.close.call(server, () => {
           clearTimeout(deadline)
+          // Stops its sweep for slow requests, which was still needed.
           server.close()
           resolve()
         })
