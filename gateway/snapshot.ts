@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../config/load.js'
 import type { Problem } from '../config/problem.js'
 import { identifyBy } from './identify/identify.js'
+import { TrustedProxies } from './listen/client.js'
 import { compilePolicy, type Fault } from './match/compile.js'
 import { PatternError, parsePattern } from './match/pattern.js'
 import { PathTrie } from './match/trie.js'
@@ -45,7 +46,7 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
     sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
   })
   const { routes, faults: routeFaults } = compileRoutes(config)
-  const problems = [...faults, ...routeFaults].map(({ file, path, message }) =>
+  const problems = [...faults, ...routeFaults, ...proxyFaults(config)].map(({ file, path, message }) =>
     problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
@@ -101,6 +102,18 @@ function compileRoutes({ gateway, gatewayFile }: Config): { routes: PathTrie<str
     }
   }
   return { routes, faults }
+}
+
+/** What the listener would refuse at the start is refused here, so that a check says all of it. */
+function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
+  return gateway.trustedProxies.flatMap((cidr, i) => {
+    try {
+      new TrustedProxies([cidr])
+      return []
+    } catch (error) {
+      return { file: gatewayFile, path: ['trustedProxies', i], message: (error as Error).message }
+    }
+  })
 }
 
 function identifiersOf({ gateway }: Config, tools: Tools): Identifier[] {

@@ -69,7 +69,7 @@ function parseRange(cidr: string): [Address, number] {
   const widest = address?.kind() === 'ipv4' ? 32 : 128
   const length = bits === undefined ? widest : /^\d{1,3}$/.test(bits) ? Number(bits) - mapped : Number.NaN
   if (address === undefined || rest.length > 0 || !(length >= 0 && length <= widest)) {
-    throw new Error(`trustedProxies: '${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`)
+    throw new Error(`'${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`)
   }
   return [address, length]
 }
