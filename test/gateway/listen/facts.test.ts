@@ -199,7 +199,7 @@ t.test('client address', async t => {
     '::ffff:10.0.0.0/129',
   ]) {
     t.throws(() => new TrustedProxies([cidr]), {
-      message: `trustedProxies: '${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`,
+      message: `'${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`,
     })
   }
 })
