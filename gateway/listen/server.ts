@@ -78,8 +78,8 @@ export function createListener(handlers: Handlers): Listener {
     insecureHTTPParser: false,
     // Checked with the rest of the framing, where the answer has a body that explains it.
     requireHostHeader: false,
-    // Node 24.9 and later: what asks for another protocol, such as h2c, is then served as if it had not (RFC 9110
-    // section 7.8). Before, Node hands over the socket of every upgrade, and such a request is answered 400.
+    // Where Node knows this option, what asks for another protocol, such as h2c, is served as if it had not (RFC 9110
+    // section 7.8). Older Node hands over the socket of every upgrade, and such a request is answered 400.
     shouldUpgradeCallback: asksForWebSocket,
   }
   const server = createServer(options)
