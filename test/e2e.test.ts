@@ -1,7 +1,7 @@
 /** The built command as a process, asked with the README's own calls. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -184,6 +184,23 @@ t.test(
     t.match(await sluice('--version'), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
   },
 )
+
+t.test('a body too large for a service is answered 413 in its own words, through the gateway', async t => {
+  const folder = folderFor(t)
+  const { url, apiKey } = await serve(t, folder)
+  for (const path of ['/api/v1/directory-sync', '/self-service/registration', '/admin/identities']) {
+    for (const size of [1_100_000, 5_000_000]) {
+      const file = join(folder, 'large')
+      writeFileSync(file, 'a'.repeat(size))
+      const json = 'Content-Type: application/json'
+      const fields = ['Host: acme.localhost', `Authorization: Api-Key ${apiKey}`, json, 'Expect:']
+      const args = ['-s', '-w', '\n%{http_code}', ...fields.flatMap(field => ['-H', field])]
+      const { stdout } = await run('curl', [...args, '--data-binary', `@${file}`, url + path])
+      t.match(stdout, /\n413$/, `${path} ${size}`)
+      t.notMatch(stdout, /upstream/)
+    }
+  }
+})
 
 t.test('sluice health asks the admin port', async t => {
   const { adminUrl } = await serve(t, folderFor(t))

@@ -1,5 +1,6 @@
 /** How a connection ends for which Node offers no response object: a last answer, and no long goodbye. */
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ErrorCode, problem } from '../errors.js'
 
@@ -16,6 +17,25 @@ export function sayGoodbye(socket: Duplex, lastBytes = ''): void {
   socket.once('close', () => clearTimeout(timer))
   socket.end(lastBytes)
   socket.resume()
+}
+
+/** True when the request announces a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/**
+ * An answer that is the last of its connection may be given while the body still comes. Node would close at once, and
+ * the reset could overtake the answer; instead the connection says goodbye, and what still comes is dropped.
+ */
+export function lastAnswerMayComeEarly(req: IncomingMessage, res: ServerResponse): void {
+  // Before Node's own listener, which is the one that closes.
+  res.prependOnceListener('finish', () => {
+    if (req.complete || res.shouldKeepAlive) return
+    const { socket } = req
+    socket.destroySoon = () => sayGoodbye(socket)
+    req.resume()
+  })
 }
 
 /** What a client hears whose bytes Node's parser gave up on. */

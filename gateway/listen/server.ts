@@ -8,7 +8,7 @@ import {
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
-import { codeOfParserError, rawAnswer, sayGoodbye } from './endings.js'
+import { codeOfParserError, hasBody, lastAnswerMayComeEarly, rawAnswer, sayGoodbye } from './endings.js'
 import { asksForWebSocket } from './framing.js'
 import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 
@@ -121,6 +121,7 @@ export function createListener(handlers: Handlers): Listener {
 
   function serve(req: IncomingMessage, res: Response): void {
     if (res.socket === null) awaitTurn(req.socket, res)
+    if (hasBody(req)) lastAnswerMayComeEarly(req, res)
     try {
       handlers.request(req, res)
     } catch (error) {

@@ -37,6 +37,10 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
       void send(reply, answerTo(error, request, log))
     },
   })
+  // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
+  app.addHook('onSend', async (_request, reply) => {
+    if (reply.statusCode === 413) reply.removeHeader('connection')
+  })
   // Bodies are decoded by our own rules, whatever their media type says.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))

@@ -27,13 +27,18 @@ const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** The server without routes: JSON bodies of at most 1 MiB, query parameters as text or, when repeated, lists. */
 export function createServer(): Server {
-  return Fastify({
+  const server = Fastify({
     bodyLimit: limits.bodyBytes,
     requestTimeout: 30_000,
     frameworkErrors: refuseUrl,
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength, querystringParser: parseQuery },
   })
+  // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
+  server.addHook('onSend', async (_request, reply) => {
+    if (reply.statusCode === 413) reply.removeHeader('connection')
+  })
+  return server
 }
 
 /** An address that cannot even be routed belongs to no area, so it is answered here. */
