@@ -3,9 +3,7 @@ import type { Config } from '../config/load.js'
 import { startAdmin } from './admin/server.js'
 import { Decider } from './decide/decide.js'
 import { needsBody, PEEK_BYTES } from './decide/email-or-flow.js'
-import { MemoryStore } from './decide/store/memory.js'
-import { RedisStore } from './decide/store/redis.js'
-import { ResilientStore } from './decide/store/resilient.js'
+import { openStore } from './decide/store/open.js'
 import type { CounterStore } from './decide/store/store.js'
 import { CATALOGUE } from './errors.js'
 import { corsFields, exposedFields, type Families, rateLimitFields } from './forward/fields.js'
@@ -45,8 +43,6 @@ export interface Gateway {
 
 /** How long a request's body is waited for when an enforced rule's key stands in it. */
 const PEEK_MS = 5000
-/** How long a start waits for Redis before it goes on without. */
-const REDIS_PATIENCE_MS = 1000
 
 /** Starts listening; the counter store may be away, the addresses may not be taken. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -54,7 +50,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const settings = config.gateway
   const metrics = new Metrics()
   const health = new Health()
-  const store = await openStore(options, metrics)
+  const store = await openStore({ redis: settings.redis, ...settings.store }, log, {
+    failed: op => metrics.storeError(op),
+    awayChanged: away => metrics.fallbackActive(away),
+  })
   const upstreams = openUpstreams(options)
   const snapshot = compiled.snapshot(upstreams)
   const redactor = new Redactor(options.secret, compiled.words)
@@ -131,28 +130,6 @@ function roomsOf(
       for (const observer of observers) observer.finished(event)
     },
   }
-}
-
-/** Redis with this process in its stead, or this process alone. */
-async function openStore({ config, log }: GatewayOptions, metrics: Metrics): Promise<CounterStore> {
-  const { redis, store } = config.gateway
-  const now = () => performance.now()
-  if (redis === '') return new MemoryStore(now)
-  const remote = new RedisStore({ url: redis, log })
-  if (!(await remote.answers(REDIS_PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
-  return new ResilientStore({
-    remote,
-    local: new MemoryStore(now, 'local'),
-    deadlineMs: store.deadline,
-    instances: store.instances,
-    onFailure: () => metrics.storeError('take'),
-    onChange: away => {
-      metrics.fallbackActive(away)
-      if (away)
-        log.warn({ onStoreError: store.onError }, 'Redis is away: each rule goes on as its onStoreError says')
-      else log.info({}, 'Redis is back: counting there again')
-    },
-  })
 }
 
 interface OpenUpstream extends Upstream {

@@ -1,0 +1,51 @@
+import type { Log, OnStoreError } from '../../types.js'
+import { MemoryStore } from './memory.js'
+import { RedisStore } from './redis.js'
+import { ResilientStore } from './resilient.js'
+import type { CounterStore } from './store.js'
+
+export interface StoreSettings {
+  /** Address of Redis; empty means that this process counts alone. */
+  readonly redis: string
+  /** How long a request waits for Redis, in milliseconds. */
+  readonly deadline: number
+  /** Gateways that share the quotas. */
+  readonly instances: number
+  readonly onError: OnStoreError
+}
+
+/** What the rest of the house wants to hear of the store. */
+export interface StoreHooks {
+  /** A call failed or came too late; `op` is one of the few things a store is asked for. */
+  failed(op: string): void
+  /** Redis went away, or came back. */
+  awayChanged(away: boolean): void
+}
+
+/** How long a start waits for Redis before it goes on without. */
+const PATIENCE_MS = 1000
+
+/** Redis with this process in its stead, or this process alone (design section 5, 'Redis away'). */
+export async function openStore(
+  { redis, deadline, instances, onError }: StoreSettings,
+  log: Log,
+  hooks: StoreHooks,
+): Promise<CounterStore> {
+  const now = () => performance.now()
+  if (redis === '') return new MemoryStore(now)
+  const remote = new RedisStore({ url: redis, log })
+  if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
+  return new ResilientStore({
+    remote,
+    local: new MemoryStore(now, 'local'),
+    deadlineMs: deadline,
+    instances,
+    onFailure: () => hooks.failed('take'),
+    onChange: away => {
+      hooks.awayChanged(away)
+      if (away)
+        log.warn({ onStoreError: onError }, 'Redis is away: each rule goes on as its onStoreError says')
+      else log.info({}, 'Redis is back: counting there again')
+    },
+  })
+}
