@@ -13,5 +13,9 @@ if not score or tonumber(score) <= now then
   return 0
 end
 redis.call('ZADD', KEYS[1], 'XX', now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[2] / 1000))
+-- The set lives as long as its longest slot, which may be of another length since the rule was edited.
+local ttl = math.ceil(ARGV[2] / 1000)
+if redis.call('PTTL', KEYS[1]) < ttl then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+end
 return 1

@@ -185,7 +185,11 @@ for _, ask in ipairs(asks) do
     say(granted and 1 or 0)
     if granted then
       redis.call('ZADD', ask.key, now + ask.ttl, holder)
-      redis.call('PEXPIRE', ask.key, given_clock and TEST_TTL_MS or math.ceil(ask.ttl / 1000))
+      local ttl = given_clock and TEST_TTL_MS or math.ceil(ask.ttl / 1000)
+      -- The set lives as long as its longest slot, which may be of another length since the rule was edited.
+      if redis.call('PTTL', ask.key) < ttl then
+        redis.call('PEXPIRE', ask.key, ttl)
+      end
       ask.held = ask.held + 1
     end
     say(ask.held)

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis, type Result } from 'ioredis'
 import type { Log } from '../../types.js'
+import { RedisSlots } from './slots.js'
 import {
   type Answer,
   type Ask,
@@ -20,15 +21,6 @@ declare module 'ioredis' {
   }
 }
 
-/** A slot of ours, renewed while its request lives. */
-interface Hold {
-  readonly key: string
-  readonly holder: string
-  readonly ttlMs: number
-  renewAt: number
-}
-
-const RENEWAL_TICK_MS = 250
 const PING_PATIENCE_MS = 1000
 const CONNECT_TICK_MS = 10
 
@@ -53,15 +45,12 @@ export interface RedisStoreOptions {
 export class RedisStore implements RemoteStore {
   readonly #redis: Redis
   readonly #clock: (() => number) | undefined
-  readonly #log: Log
-  readonly #holds = new Set<Hold>()
-  readonly #renewals: NodeJS.Timeout
+  readonly #slots: RedisSlots
 
   constructor({ url, log, clock }: RedisStoreOptions) {
-    this.#log = log
     this.#clock = clock
     this.#redis = connect(url, log)
-    this.#renewals = setInterval(() => this.#renewDue(), RENEWAL_TICK_MS).unref()
+    this.#slots = new RedisSlots(this.#redis, log, () => this.#redis.disconnect(true))
   }
 
   async take(asks: readonly Ask[], holder: string): Promise<Answer[]> {
@@ -100,7 +89,7 @@ export class RedisStore implements RemoteStore {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#renewals)
+    this.#slots.close()
     this.#redis.disconnect()
   }
 
@@ -116,31 +105,8 @@ export class RedisStore implements RemoteStore {
       return counted(quota, used, violated, demand.kind === 'slots' ? SLOT_RETRY_MS : resetMs)
     })
     if (code === BROKEN) return { granted, unavailable: true, store: 'none', counts: uncounted(ask) }
-    const release = granted ? this.#hold(ask, holder) : undefined
-    return { granted, unavailable: false, store: 'redis', counts, release }
-  }
-
-  #hold(ask: Ask, holder: string): (() => void) | undefined {
-    if (ask.demand.kind !== 'slots') return undefined
-    const { ttlMs } = ask.demand
-    const hold: Hold = { key: ask.key, holder, ttlMs, renewAt: performance.now() + ttlMs / 3 }
-    this.#holds.add(hold)
-    return () => {
-      if (!this.#holds.delete(hold)) return
-      // A release that is lost heals by itself when the slot's TTL ends.
-      this.#redis.zrem(ask.key, holder).catch(error => this.#log.debug({ err: error }, 'slot not released'))
-    }
-  }
-
-  #renewDue(): void {
-    const now = performance.now()
-    for (const hold of this.#holds) {
-      if (hold.renewAt > now) continue
-      hold.renewAt = now + hold.ttlMs / 3
-      this.#redis
-        .renew(hold.key, hold.holder, hold.ttlMs * 1000)
-        .catch(error => this.#log.debug({ err: error }, 'slot not renewed'))
-    }
+    const slot = granted && demand.kind === 'slots' && this.#slots.hold(ask.key, holder, demand.ttlMs)
+    return { granted, unavailable: false, store: 'redis', counts, ...slot }
   }
 }
 

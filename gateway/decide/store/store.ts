@@ -32,6 +32,12 @@ export interface Answer {
   readonly counts: readonly Count[]
   /** Gives a slot back; safe to call twice. Present when a slot was taken. */
   readonly release?: (() => void) | undefined
+  /** Tells `listener`, at most once, that the slot ran out and may be another's. Absent where slots cannot run out. */
+  readonly onLost?: ((listener: () => void) => void) | undefined
+  /** When windows were charged, on the store's clock: what `giveBack` needs. */
+  readonly at?: number | undefined
+  /** On refusal: when asking again may pay, if that can be sooner than the resets promise (tokens lent out may return). */
+  readonly askAgainMs?: number | undefined
 }
 
 export interface CounterStore {
