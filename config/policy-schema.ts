@@ -76,7 +76,20 @@ const Selector = Strict({
 const LimitRow = Strict({
   for: Type.Array(Selector, { minItems: 1, description: 'The plans and environments this row covers.' }),
   quotas: NamedMap(
-    Strict({ burst: Quota('Requests per second.'), sustained: Quota('Requests per minute.') }),
+    Strict({
+      burst: Quota('Requests per second.'),
+      sustained: Quota('Requests per minute.'),
+      algorithm: Word(['sliding-window', 'fixed-window', 'token-bucket'], {
+        default: 'sliding-window',
+        description:
+          'sliding-window: no interval of the window’s length ever admits more than the quota. fixed-window: a window begins with its first request. token-bucket: refills evenly, so up to twice the quota may pass in one window’s length.',
+      }),
+      lease: Type.Boolean({
+        default: false,
+        description:
+          'Each gateway may take tokens ahead from Redis and spend them by itself: fewer calls, never more than the quota, refusals possible from 90 % of it.',
+      }),
+    }),
     { description: 'Limits by bucket. A bucket left out here does not exist for this row.' },
   ),
 })

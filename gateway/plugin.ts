@@ -1,9 +1,9 @@
 /** What a plugin is: name, schema, create, close (design section 3). The package's public entry. */
 import type { Static, TSchema } from 'typebox'
-import type { Check, Demand, Facts, Finished, Log, Project } from './types.js'
+import type { Check, Demand, Facts, Finished, Log, Project, Reading, Rule, StoreName } from './types.js'
 
 export { Duration } from '../config/duration.js'
-export type { Check, Demand, Facts, Finished, Log, Project, Rule, Window } from './types.js'
+export type { Check, Demand, Facts, Finished, Log, Project, Reading, Rule, Window } from './types.js'
 
 /** What the gateway lends a plugin. */
 export interface Tools {
@@ -26,10 +26,36 @@ export interface Identifier {
   close?(): Promise<void>
 }
 
-/** Says what a check wants counted. The gateway counts all demands of a request in one step. */
-export interface Limiter<Config> {
+/** Says what a check wants counted: the gateway counts all demands of a request in one step. */
+export interface CountedLimiter<Config> extends LimiterBase<Config> {
   demand(check: Check<Config>): Demand
+}
+
+/** Counts by itself. What it grants is given back when another rule refuses the request. */
+export interface SelfCountingLimiter<Config> extends LimiterBase<Config> {
+  /** Within `store.deadline`: a limiter that throws or is late is handled like a counter store that is away. */
+  spend(check: Check<Config>): Ruling | Promise<Ruling>
+}
+
+export type Limiter<Config> = CountedLimiter<Config> | SelfCountingLimiter<Config>
+
+interface LimiterBase<Config> {
+  /** False when a rule has nothing to say about a request it matches. */
+  applies?(rule: Rule<Config>, facts: Facts): boolean
   close?(): Promise<void>
+}
+
+/** The answer of a limiter that counts by itself. */
+export interface Ruling {
+  readonly granted: boolean
+  /** Who counted. */
+  readonly store: StoreName
+  /** The state after the answer; empty when the client shall learn no numbers. */
+  readonly readings: readonly Reading[]
+  /** Undoes what was granted, as if it had never been asked for. */
+  giveBack?(): void
+  /** Called once when the request's upstream work has ended. */
+  release?(): void
 }
 
 /** Watches finished requests; it cannot change them. */

@@ -82,7 +82,14 @@ export interface Matched {
 export interface Check<Config = unknown> {
   readonly rule: Rule<Config>
   readonly key: string
+  readonly facts: Facts
 }
+
+/**
+ * How a window counts. `sliding-window`: no interval of its length admits more than the quota. `fixed-window`: begins with
+ * the first request and ends whole. `token-bucket`: holds the quota when full and refills evenly.
+ */
+export type Algorithm = 'sliding-window' | 'fixed-window' | 'token-bucket'
 
 /** A length of time with a quota. */
 export interface Window {
@@ -90,11 +97,17 @@ export interface Window {
   readonly name: string
   readonly quota: number
   readonly ms: number
+  readonly algorithm: Algorithm
 }
 
 /** What a limiter wants counted. All demands of a request are taken together, or none. */
 export type Demand =
-  | { readonly kind: 'windows'; readonly windows: readonly Window[] }
+  | {
+      readonly kind: 'windows'
+      readonly windows: readonly Window[]
+      /** An instance may take tokens ahead and spend them by itself (design section 5, 'Leases'). */
+      readonly lease: boolean
+    }
   | { readonly kind: 'slots'; readonly max: number; readonly ttlMs: number }
 
 /** Who answered: Redis, this process by choice, this process in Redis's stead, or nobody. */
@@ -132,6 +145,8 @@ export interface Verdict {
   readonly allowed: boolean
   readonly outcomes: readonly Outcome[]
   readonly reportOnly: readonly Outcome[]
+  /** Resolves when every report-only rule has been counted; absent when that is so already. Never rejects. */
+  readonly settled: Promise<void> | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
   /** Gives back every slot; safe to call more than once. */

@@ -1,109 +1,151 @@
-/** Turns the rules that apply to a request into one verdict: builds the checks, asks the store once, merges the answers. */
-import type { Limiter } from '../plugin.js'
-import type { Demand, Facts, Matched, Outcome, Project, Reading, Rule, Verdict, Window } from '../types.js'
-import { emailOrFlow } from './email-or-flow.js'
-import { counterKey } from './key.js'
-import type { Answer, Ask, CounterStore } from './store/store.js'
+/**
+ * Turns the rules that apply to a request into one verdict. Enforced rules are asked first, those of other hash slots
+ * before the project's own; who granted gives back when a later one refuses. Report-only rules ride along in the
+ * project's call, or are counted beside it: they never make anybody wait (design section 5, 'One round trip').
+ */
+import type { Verdict } from '../types.js'
+import { Denials } from './denials.js'
+import { CountedParty, outcomeOf, type Party, partiesOf } from './party.js'
+import {
+  type CountedQuestion,
+  type DecideRequest,
+  isCounted,
+  type Question,
+  type Questions,
+} from './question.js'
+import type { SelfCounting } from './self-counting.js'
+import type { CounterStore } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
-/** Enforced asks stand or fall together; each report-only rule is a group of its own, as if it were the only one. */
-const ENFORCED = 0
-
-export interface DecideRequest {
-  readonly facts: Facts
-  readonly project: Project
-  readonly matched: readonly Matched[]
-  /** The first bytes of the body, when a rule's key needed them. */
-  readonly bodyPrefix?: Buffer | undefined
-}
-
-/** What is asked of the store, and for which rule. */
-interface Question extends Ask {
-  readonly rule: Rule
-  readonly route: string
+export interface DeciderParts {
+  readonly questions: Questions
+  readonly store: CounterStore
+  readonly selfCounting: SelfCounting
+  /** Milliseconds, from any origin. */
+  now(): number
+  /** Hears of every slot taken and given back. */
+  onSlots(rule: string, change: number): void
+  /** Hears of a report-only rule that could not be counted. */
+  onLost(error: unknown): void
 }
 
 export class Decider {
-  readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
-  readonly #store: CounterStore
-  readonly #secret: Buffer
-  readonly #onSlots: (rule: string, change: number) => void
+  readonly #parts: DeciderParts
+  readonly #denials: Denials
 
-  /**
-   * @param secret keys the hashes that stand for e-mail addresses
-   * @param onSlots hears of every slot taken and given back
-   */
-  constructor(
-    limiters: ReadonlyMap<string, Limiter<unknown>>,
-    store: CounterStore,
-    secret: Buffer,
-    onSlots: (rule: string, change: number) => void,
-  ) {
-    this.#limiters = limiters
-    this.#store = store
-    this.#secret = secret
-    this.#onSlots = onSlots
+  constructor(parts: DeciderParts) {
+    this.#parts = parts
+    this.#denials = new Denials(parts.now)
   }
 
-  /** A promise only when the store is remote: counting in this process costs no extra turn of the event loop. */
+  /** A promise only when something remote must be waited for: counting in this process costs no extra turn. */
   decide(request: DecideRequest): Verdict | Promise<Verdict> {
-    const verdict = new GatheredVerdict(this.#onSlots)
-    let questions: Question[] = []
-    for (const { rule, route } of request.matched) {
-      const key = this.#key(rule, route, request)
-      if (key !== undefined) {
-        const group = rule.mode === 'enforce' ? ENFORCED : questions.length + 1
-        const demand = this.#demand(rule, key)
-        questions.push({ rule, route, key, demand, group, onStoreError: rule.onStoreError })
-      } else if (rule.missing === 'deny') {
-        verdict.add({ rule, route, key: '', result: 'limited', store: 'none', readings: [] })
-      }
+    const verdict = new GatheredVerdict(this.#parts.onSlots)
+    const enforced: Question[] = []
+    const observed: Question[] = []
+    for (const [i, matched] of request.matched.entries()) {
+      const question = this.#parts.questions.of(matched, request, i)
+      if (question === 'skip') continue
+      if (question !== 'deny') (matched.rule.mode === 'enforce' ? enforced : observed).push(question)
+      else verdict.add({ ...matched, key: '', result: 'limited', store: 'none', readings: [] })
     }
-    // A request that is refused already consumes nothing; report-only rules still see it.
-    if (!verdict.allowed) questions = questions.filter(({ rule }) => rule.mode === 'report-only')
-    if (questions.length === 0) return verdict
-    const answers = this.#store.take(questions, request.facts.id)
-    if (answers instanceof Promise) return answers.then(given => gather(verdict, questions, given))
-    return gather(verdict, questions, answers)
+    const { id } = request.facts
+    if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {
+      return this.#observe(observed, verdict, id)
+    }
+    return this.#enforce(enforced, observed, verdict, id)
   }
 
-  #key(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): string | undefined {
-    const looks = rule.key.includes('email-or-flow')
-    const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
-    return counterKey(rule, { facts, project, route, emailOrFlow: identity })
+  #enforce(
+    enforced: readonly Question[],
+    observed: readonly Question[],
+    verdict: GatheredVerdict,
+    id: string,
+  ): Verdict | Promise<Verdict> {
+    const parties = this.#parties(enforced)
+    const last = parties.pop() as Party
+    const riders = ridersOf(last, observed)
+    const final = riders.length === 0 ? last : this.#join(last as CountedParty, riders)
+    let rode = false
+    const granted = after(askAll(parties, id), granted => {
+      rode = granted
+      return granted && final.ask(id)
+    })
+    return after(granted, granted => {
+      if (!granted) for (const party of parties) party.giveBack()
+      for (const party of parties) party.record(verdict)
+      if (rode) final.record(verdict)
+      const left = rode
+        ? observed.filter(question => !riders.includes(question as CountedQuestion))
+        : observed
+      return this.#observe(left, verdict, id)
+    })
   }
 
-  #demand(rule: Rule, key: string): Demand {
-    const limiter = this.#limiters.get(rule.kind)
-    if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
-    return limiter.demand({ rule, key })
+  /** Counts report-only rules once the enforced verdict stands; whoever waits for it does not wait for these. */
+  #observe(observed: readonly Question[], verdict: GatheredVerdict, id: string): Verdict {
+    if (observed.length === 0) return verdict
+    const left = observed.filter(question => !this.#denied([question], verdict))
+    const waits: Promise<void>[] = []
+    for (const party of this.#parties(left)) {
+      const asked = party.ask(id)
+      if (asked instanceof Promise) waits.push(asked.then(() => party.record(verdict)))
+      else party.record(verdict)
+    }
+    if (waits.length > 0) {
+      verdict.settled = Promise.all(waits).then(
+        () => {},
+        error => this.#parts.onLost(error),
+      )
+    }
+    return verdict
+  }
+
+  /** True when one of the questions is known to be refused still: then nobody is asked, and its outcome is recorded. */
+  #denied(questions: readonly Question[], verdict: GatheredVerdict): boolean {
+    if (this.#denials.empty) return false
+    let denied = false
+    for (const question of questions) {
+      const answer = isCounted(question) ? this.#denials.recall(question) : undefined
+      if (answer === undefined) continue
+      denied = true
+      verdict.add(outcomeOf(question as CountedQuestion, answer))
+    }
+    return denied
+  }
+
+  #parties(questions: readonly Question[]): Party[] {
+    return partiesOf(questions, this.#parts.store, this.#denials, this.#parts.selfCounting)
+  }
+
+  #join({ questions }: CountedParty, riders: readonly CountedQuestion[]): CountedParty {
+    return new CountedParty([...questions, ...riders], this.#parts.store, this.#denials)
   }
 }
 
-function gather(
-  verdict: GatheredVerdict,
-  questions: readonly Question[],
-  answers: readonly Answer[],
-): Verdict {
-  for (const [i, question] of questions.entries()) {
-    const answer = answers[i] as Answer
-    verdict.add(outcomeOf(question, answer))
-    if (answer.release !== undefined) verdict.hold(question.rule, answer.release)
+/**
+ * Report-only questions about the same project join its call, which is made anyway. Not when tokens may be leased:
+ * then there often is no call.
+ */
+function ridersOf(party: Party, observed: readonly Question[]): CountedQuestion[] {
+  if (!(party instanceof CountedParty) || !party.questions.every(ridesInCall)) return []
+  return observed.filter(isCounted).filter(ridesInCall)
+}
+
+function ridesInCall({ rule, demand }: CountedQuestion): boolean {
+  return rule.key.includes('project') && !(demand.kind === 'windows' && demand.lease)
+}
+
+function askAll(parties: readonly Party[], id: string): boolean | Promise<boolean> {
+  if (parties.length === 0) return true
+  const asked = parties.map(party => party.ask(id))
+  if (asked.some(answer => answer instanceof Promise)) {
+    return Promise.all(asked).then(answers => answers.every(Boolean))
   }
-  return verdict
+  return asked.every(Boolean)
 }
 
-/** Within a refused group a rule that is not violated itself counts as allowed: it was not the reason. */
-function outcomeOf({ rule, route, key, demand }: Question, answer: Answer): Outcome {
-  const limited = answer.counts.some(count => count.violated)
-  const result = answer.unavailable ? 'unavailable' : limited ? 'limited' : 'allowed'
-  return { rule, route, key, result, store: answer.store, readings: readingsOf(rule.id, demand, answer) }
-}
-
-function readingsOf(id: string, demand: Demand, { counts }: Answer): Reading[] {
-  return counts.map(({ used, left, violated, resetMs }, i) => {
-    if (demand.kind === 'slots') return { policy: id, quota: demand.max, used, left, violated, resetMs }
-    const { name, quota, ms: windowMs } = demand.windows[i] as Window
-    return { policy: `${id}.${name}`, quota, windowMs, used, left, violated, resetMs }
-  })
+/** Goes on at once when nothing has to be waited for. */
+function after<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(next) : next(value)
 }

@@ -16,13 +16,14 @@ const LONGEST_KEY = 200
 
 /**
  * The full counter key of a rule, such as `sluice:{acme}:e:in-flight:identities-write:17:/admin/identities`.
- * The hash tag is the project, so all counters of a project live in one Redis Cluster slot. Report-only rules have a
- * key space of their own. The rule's kind and id stand in it, the policy's revision does not: an edit elsewhere resets nothing.
+ * The hash tag is the project, so all counters of a project live in one Redis Cluster slot; a key without the project is
+ * its own tag, so clients spread over the cluster. Report-only rules have a key space of their own. The rule's kind and id
+ * stand in it, the policy's revision does not: an edit elsewhere resets nothing.
  *
  * @returns undefined when a part is absent and the rule does not share one counter between such requests
  */
 export function counterKey(rule: Rule, request: Keyed): string | undefined {
-  let tag = rule.id
+  let tag = ''
   let rest = ''
   for (const part of rule.key) {
     const value = partValue(part, request)
@@ -32,7 +33,8 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
   }
   const space = rule.mode === 'enforce' ? 'e' : 'r'
   if (rest.length > LONGEST_KEY) rest = `:${createHash('sha256').update(rest).digest('base64url')}`
-  return `sluice:{${tag}}:${space}:${rule.kind}:${rule.id}${rest}`
+  const name = `${rule.kind}:${rule.id}${rest}`
+  return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
 }
 
 /** The values of one request by key part; undefined means absent. An empty value counts as absent. */

@@ -9,10 +9,12 @@ interface Held {
 export class GatheredVerdict implements Verdict {
   allowed = true
   holdsSlot = false
+  settled: Promise<void> | undefined
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []
   readonly #onSlots: (rule: string, change: number) => void
   #held: Held[] = []
+  #released = false
 
   /** `onSlots` hears of every slot taken and given back. */
   constructor(onSlots: (rule: string, change: number) => void) {
@@ -28,13 +30,19 @@ export class GatheredVerdict implements Verdict {
     }
   }
 
+  /** A report-only slot may come after the request has ended: then it goes back at once. */
   hold(rule: Rule, release: () => void): void {
+    if (this.#released) {
+      release()
+      return
+    }
     this.#held.push({ rule, release })
     this.#onSlots(rule.id, 1)
     if (rule.mode === 'enforce') this.holdsSlot = true
   }
 
   release(): void {
+    this.#released = true
     const held = this.#held
     this.#held = []
     for (const { rule, release } of held) {

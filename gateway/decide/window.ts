@@ -1,6 +1,7 @@
 /** Plugin: a bucket's burst and sustained quota, charged all-or-nothing (spec, 'Project rate limits'). */
 import { Type } from 'typebox'
 import { definePlugin } from '../plugin.js'
+import type { Demand, Rule } from '../types.js'
 
 const SECOND = 1000
 const MINUTE = 60_000
@@ -11,14 +12,29 @@ export const projectLimits = definePlugin({
   schema: Type.Object({
     burst: Type.Integer({ minimum: 1, description: 'Requests per second.' }),
     sustained: Type.Integer({ minimum: 1, description: 'Requests per minute.' }),
+    algorithm: Type.Union([
+      Type.Literal('sliding-window'),
+      Type.Literal('fixed-window'),
+      Type.Literal('token-bucket'),
+    ]),
+    lease: Type.Boolean(),
   }),
-  create: () => ({
-    demand: ({ rule: { config } }) => ({
-      kind: 'windows',
-      windows: [
-        { name: 'burst', quota: config.burst, ms: SECOND },
-        { name: 'sustained', quota: config.sustained, ms: MINUTE },
-      ],
-    }),
-  }),
+  create() {
+    // One object per rule: requests that ask for the same may then be seen to do so, and share a call.
+    const demands = new WeakMap<Rule, Demand>()
+    return {
+      demand({ rule }) {
+        const known = demands.get(rule)
+        if (known !== undefined) return known
+        const { burst, sustained, algorithm, lease } = rule.config
+        const windows = [
+          { name: 'burst', quota: burst, ms: SECOND, algorithm },
+          { name: 'sustained', quota: sustained, ms: MINUTE, algorithm },
+        ]
+        const demand: Demand = { kind: 'windows', windows, lease }
+        demands.set(rule, demand)
+        return demand
+      },
+    }
+  },
 })

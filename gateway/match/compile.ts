@@ -1,5 +1,5 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
-import type { Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
+import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { columnName, Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
@@ -7,6 +7,8 @@ import { PathTrie } from './trie.js'
 export interface Quota {
   readonly burst: number
   readonly sustained: number
+  readonly algorithm: Algorithm
+  readonly lease: boolean
 }
 export interface Selector {
   readonly plans?: readonly Plan[]
@@ -53,6 +55,9 @@ export interface Fault {
 
 const PLANS: readonly Plan[] = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
 const ENVIRONMENTS: readonly Environment[] = ['development', 'staging', 'production']
+
+/** How a quota counts when nothing is said. */
+const PLAIN = { algorithm: 'sliding-window', lease: false } as const
 
 /** Bucket name → its patterns. */
 type Buckets = ReadonlyMap<string, readonly Pattern[]>
@@ -159,7 +164,7 @@ function bucketRule(
     key: ['project'],
     missing: 'skip',
     onStoreError: limits.onStoreError,
-    config: { burst: quota.burst, sustained: quota.sustained },
+    config: quota,
     source,
   }
 }
@@ -179,7 +184,11 @@ function compileOverrides(
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
-      const quota = { ...(base?.config as Quota | undefined), ...project.overrides[name] }
+      const quota: Partial<Quota> = {
+        ...PLAIN,
+        ...(base?.config as Quota | undefined),
+        ...project.overrides[name],
+      }
       if (quota.burst === undefined || quota.sustained === undefined) {
         const message = `Bucket "${name}" has no quota for ${columnName(project.plan, project.environment)}, so an override must give both burst and sustained.`
         faults.push({ file: input.projectsFile, path, message })

@@ -37,6 +37,10 @@ export class MemoryStore implements CounterStore {
     return asks.map((ask, i) => this.#answer(ask, states[i], !refused.has(ask.group), now))
   }
 
+  giveBack(_asks: readonly Ask[], answers: readonly Answer[]): void {
+    for (const answer of answers) answer.release?.()
+  }
+
   async close(): Promise<void> {
     this.#young.clear()
     this.#old.clear()

@@ -30,7 +30,11 @@ const BROKEN = -1
 
 const PROBE: Ask = {
   key: 'sluice:{probe}',
-  demand: { kind: 'windows', windows: [{ name: 'probe', quota: 1_000_000, ms: 1000 }] },
+  demand: {
+    kind: 'windows',
+    windows: [{ name: 'probe', quota: 1_000_000, ms: 1000, algorithm: 'sliding-window' }],
+    lease: false,
+  },
   group: 0,
   onStoreError: 'open',
 }
@@ -86,6 +90,10 @@ export class RedisStore implements RemoteStore {
       await sleep(CONNECT_TICK_MS)
     }
     return false
+  }
+
+  giveBack(_asks: readonly Ask[], answers: readonly Answer[]): void {
+    for (const answer of answers) answer.release?.()
   }
 
   async close(): Promise<void> {

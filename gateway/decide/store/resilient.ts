@@ -65,6 +65,10 @@ export class ResilientStore implements CounterStore {
     })
   }
 
+  giveBack(_asks: readonly Ask[], answers: readonly Answer[]): void {
+    for (const answer of answers) answer.release?.()
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#probe)
     await Promise.all([this.#options.remote.close(), this.#options.local.close()])

@@ -55,13 +55,18 @@ let keys = 0
 const freshKey = () => `test:{k${++keys}}`
 
 function windows(key: string, ...list: readonly Window[]): Ask {
-  return { key, demand: { kind: 'windows', windows: list }, group: 0, onStoreError: 'local' }
+  return { key, demand: { kind: 'windows', windows: list, lease: false }, group: 0, onStoreError: 'local' }
 }
 function slots(key: string, max: number): Ask {
   return { key, demand: { kind: 'slots', max, ttlMs: 15_000 }, group: 0, onStoreError: 'local' }
 }
-const burst = (quota: number): Window => ({ name: 'burst', quota, ms: 1000 })
-const sustained = (quota: number): Window => ({ name: 'sustained', quota, ms: 60_000 })
+const burst = (quota: number): Window => ({ name: 'burst', quota, ms: 1000, algorithm: 'sliding-window' })
+const sustained = (quota: number): Window => ({
+  name: 'sustained',
+  quota,
+  ms: 60_000,
+  algorithm: 'sliding-window',
+})
 
 /** Asks once at each moment and returns the moments that were admitted; the moments must rise. */
 async function admittedAt(bench: Bench, ask: Ask, moments: readonly number[]): Promise<number[]> {
@@ -105,7 +110,7 @@ for (const kind of kinds) {
         quota: fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: kind.largest })),
         ms: fc.constantFrom(1000, 60_000),
       })
-      .map(({ quota, ms }): Window => ({ name: 'window', quota, ms }))
+      .map(({ quota, ms }): Window => ({ name: 'window', quota, ms, algorithm: 'sliding-window' }))
 
     t.test('no interval of the window’s length ever admits more than the quota (P1)', async t => {
       // Gaps as shares of the window, clustered: bursts, pauses and edges of parts.
@@ -155,7 +160,8 @@ for (const kind of kinds) {
       async t => {
         for (const quota of [1, 2, 10, 64, 65, 300, kind.largest]) {
           for (const n of [1, 2, 5, 12]) {
-            const window = { name: 'window', quota, ms: quota % 2 === 0 ? 1000 : 60_000 }
+            const ms = quota % 2 === 0 ? 1000 : 60_000
+            const window: Window = { name: 'window', quota, ms, algorithm: 'sliding-window' }
             const start = bench.at + 60_000 + Math.round(Math.random() * 60_000)
             const knocks = Array.from({ length: n * 200 }, (_, i) => start + (i * window.ms) / 200)
             const admitted = await greedy(bench, ask(freshKey(), window), knocks, quota)

@@ -55,7 +55,7 @@ t.test('a key is the project’s hash tag, the mode’s space, the rule’s id a
   t.equal(key(['project', 'path'], facts()), 'sluice:{acme}:e:k:r:22:/admin/identities/{id}')
   t.equal(
     key(['client-ip', 'method', 'auth'], facts()),
-    'sluice:{r}:e:k:r:9:192.0.2.1:4:POST:13:authenticated',
+    'sluice:*:{k:r:9:192.0.2.1:4:POST:13:authenticated}:e',
   )
 })
 

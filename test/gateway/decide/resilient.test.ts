@@ -38,8 +38,8 @@ async function bench(t: Test, instances = 1) {
 }
 
 function minute(key: string, quota: number, onStoreError: OnStoreError = 'local', group = 0): Ask {
-  const windows = [{ name: 'sustained', quota, ms: 60_000 }]
-  return { key, demand: { kind: 'windows', windows }, group, onStoreError }
+  const windows = [{ name: 'sustained', quota, ms: 60_000, algorithm: 'sliding-window' }] as const
+  return { key, demand: { kind: 'windows', windows, lease: false }, group, onStoreError }
 }
 
 t.test('a silent Redis costs a request no more than the deadline, and soon nothing', async t => {

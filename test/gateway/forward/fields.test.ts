@@ -48,6 +48,7 @@ function verdict(...outcomes: [Rule, Outcome['result'], ...Reading[]][]): Verdic
       readings,
     })),
     reportOnly: [],
+    settled: undefined,
     holdsSlot: false,
     release() {},
   }

@@ -22,6 +22,9 @@ function facts(method: string, path: string, headers: Record<string, string> = {
   }
 }
 
+const quota = (burst: number, sustained: number) =>
+  ({ burst, sustained, algorithm: 'sliding-window', lease: false }) as const
+
 const limits: ProjectLimits = {
   file: 'project-limits.yaml',
   mode: 'enforce',
@@ -41,13 +44,13 @@ const limits: ProjectLimits = {
       quotas: Object.fromEntries(
         ['identities-list', 'identity', 'self', 'admin', 'one-deep', 'scim', 'catch-all'].map(name => [
           name,
-          { burst: 10, sustained: 300 },
+          quota(10, 300),
         ]),
       ),
     },
     {
       for: [{ environments: ['development', 'staging'] }, { plans: ['developer'] }],
-      quotas: { 'catch-all': { burst: 5, sustained: 150 }, admin: { burst: 1, sustained: 10 } },
+      quotas: { 'catch-all': quota(5, 150), admin: quota(1, 10) },
     },
   ],
 }

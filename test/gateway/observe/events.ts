@@ -56,6 +56,7 @@ export function finished({
     allowed: outcomes.every(({ result }) => result === 'allowed'),
     outcomes,
     reportOnly,
+    settled: undefined,
     holdsSlot: false,
     release: () => {},
   }

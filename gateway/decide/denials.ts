@@ -1,0 +1,69 @@
+/**
+ * Refusals of Redis, remembered: a refused key is refused here until it could pass, so a flood costs Redis nothing
+ * (design section 5, 'Deny cache'). An entry holds only for the quota it was made under.
+ */
+import type { Demand } from '../types.js'
+import type { Answer, Ask, Count } from './store/store.js'
+
+interface Denial {
+  /** Rules are compiled anew when their numbers change, so the same object means the same quota. */
+  readonly demand: Demand
+  readonly answer: Answer
+  readonly at: number
+  readonly until: number
+}
+
+/** Bounds memory under a flood of keys; beyond it the oldest refusals are asked for again. */
+const MOST = 10_000
+
+export class Denials {
+  readonly #now: () => number
+  readonly #denials = new Map<string, Denial>()
+
+  /** `now` in milliseconds, from any origin. */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  get empty(): boolean {
+    return this.#denials.size === 0
+  }
+
+  /** The refusal that still holds for this ask, its times counted down. */
+  recall({ key, demand }: Ask): Answer | undefined {
+    const denial = this.#denials.get(key)
+    if (denial === undefined) return undefined
+    const now = this.#now()
+    if (denial.demand !== demand || denial.until <= now) {
+      this.#denials.delete(key)
+      return undefined
+    }
+    const elapsed = now - denial.at
+    const later = (count: Count) => ({ ...count, resetMs: Math.max(0, count.resetMs - elapsed) })
+    return { ...denial.answer, counts: denial.answer.counts.map(later) }
+  }
+
+  /** Keeps an answer when it is a refusal by Redis that time alone will end; slots come back at any moment. */
+  remember({ key, demand }: Ask, answer: Answer): void {
+    if (demand.kind !== 'windows' || answer.granted || answer.store !== 'redis') return
+    const forMs = answer.askAgainMs ?? longestViolation(answer)
+    if (forMs <= 0) return
+    if (this.#denials.size >= MOST) this.#forgetOldest()
+    const at = this.#now()
+    this.#denials.set(key, { demand, answer, at, until: at + forMs })
+  }
+
+  #forgetOldest(): void {
+    for (const key of this.#denials.keys()) {
+      this.#denials.delete(key)
+      return
+    }
+  }
+}
+
+/** Until no window is violated any more; 0 when none is: then the group was refused for another rule. */
+function longestViolation({ counts }: Answer): number {
+  let longest = 0
+  for (const { violated, resetMs } of counts) if (violated) longest = Math.max(longest, resetMs)
+  return longest
+}

@@ -1,0 +1,85 @@
+/** What one request asks of its rules: each rule with the key it counts by and the limiter that reads it. */
+import type { CountedLimiter, Limiter, SelfCountingLimiter } from '../plugin.js'
+import type { Facts, Matched, Project, Rule } from '../types.js'
+import { emailOrFlow } from './email-or-flow.js'
+import { counterKey } from './key.js'
+import type { Ask } from './store/store.js'
+
+export interface DecideRequest {
+  readonly facts: Facts
+  readonly project: Project
+  readonly matched: readonly Matched[]
+  /** The first bytes of the body, when a rule's key needed them. */
+  readonly bodyPrefix?: Buffer | undefined
+}
+
+/** A question to the counter store. */
+export interface CountedQuestion extends Ask {
+  readonly rule: Rule
+  readonly route: string
+}
+
+/** A question to a limiter that counts by itself. */
+export interface OwnQuestion {
+  readonly rule: Rule
+  readonly route: string
+  readonly key: string
+  readonly facts: Facts
+  readonly limiter: SelfCountingLimiter<unknown>
+}
+
+export type Question = CountedQuestion | OwnQuestion
+
+/** Enforced asks stand or fall together; each report-only rule is a group of its own, as if it were the only one. */
+const ENFORCED = 0
+
+export class Questions {
+  readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
+  readonly #secret: Buffer
+
+  /** @param secret keys the hashes that stand for e-mail addresses */
+  constructor(limiters: ReadonlyMap<string, Limiter<unknown>>, secret: Buffer) {
+    this.#limiters = limiters
+    this.#secret = secret
+  }
+
+  /**
+   * The question of one rule, `'skip'` when the rule has nothing to say, or `'deny'` when the request lacks a part of the
+   * key that the rule insists on.
+   *
+   * @param number tells a report-only question from the others of its request
+   */
+  of({ rule, route }: Matched, request: DecideRequest, number: number): Question | 'skip' | 'deny' {
+    const { facts } = request
+    const limiter = this.#limiters.get(rule.kind)
+    if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
+    if (limiter.applies?.(rule, facts) === false) return 'skip'
+    const key = this.#key(rule, route, request)
+    if (key === undefined) return rule.missing === 'deny' ? 'deny' : 'skip'
+    if ('spend' in limiter) return { rule, route, key, facts, limiter }
+    return this.#counted(limiter, rule, route, key, request, number)
+  }
+
+  #counted(
+    limiter: CountedLimiter<unknown>,
+    rule: Rule,
+    route: string,
+    key: string,
+    { facts }: DecideRequest,
+    number: number,
+  ): CountedQuestion {
+    const group = rule.mode === 'enforce' ? ENFORCED : number + 1
+    const demand = limiter.demand({ rule, key, facts })
+    return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
+  }
+
+  #key(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): string | undefined {
+    const looks = rule.key.includes('email-or-flow')
+    const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
+    return counterKey(rule, { facts, project, route, emailOrFlow: identity })
+  }
+}
+
+export function isCounted(question: Question): question is CountedQuestion {
+  return 'demand' in question
+}

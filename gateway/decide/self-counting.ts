@@ -1,0 +1,69 @@
+/**
+ * Limiters that count by themselves, contained: one that throws, lies or outlives the deadline is handled like a counter
+ * store that is away, and named in the log (design section 3).
+ */
+import type { Check, Ruling, SelfCountingLimiter } from '../plugin.js'
+import type { Log, Rule } from '../types.js'
+
+/** A ruling, or the news that there is none and the rule is `closed`. */
+export type Contained = Ruling | 'unavailable'
+
+const PASSED: Ruling = { granted: true, store: 'none', readings: [] }
+
+export class SelfCounting {
+  readonly #deadlineMs: () => number
+  readonly #log: Log
+
+  /** @param deadlineMs how long a ruling is waited for */
+  constructor(deadlineMs: () => number, log: Log) {
+    this.#deadlineMs = deadlineMs
+    this.#log = log
+  }
+
+  /** Never throws and never rejects. */
+  spend(limiter: SelfCountingLimiter<unknown>, check: Check): Contained | Promise<Contained> {
+    try {
+      const ruling = limiter.spend(check)
+      return ruling instanceof Promise ? this.#withinDeadline(ruling, check.rule) : ruling
+    } catch (error) {
+      return this.#failed(check.rule, error)
+    }
+  }
+
+  #withinDeadline(ruling: Promise<Ruling>, rule: Rule): Promise<Contained> {
+    return new Promise(resolve => {
+      let waiting = true
+      const settle = (contained: Contained) => {
+        waiting = false
+        clearTimeout(timer)
+        resolve(contained)
+      }
+      // As with the store, the deadline measures the limiter and not our own event loop.
+      const timer = setTimeout(() => {
+        setImmediate(() => {
+          if (waiting) settle(this.#failed(rule, new Error('no answer within the deadline')))
+        })
+      }, this.#deadlineMs())
+      ruling.then(
+        value => {
+          if (waiting) settle(value)
+          else undo(value)
+        },
+        error => {
+          if (waiting) settle(this.#failed(rule, error))
+        },
+      )
+    })
+  }
+
+  #failed(rule: Rule, error: unknown): Contained {
+    this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter did not answer')
+    return rule.onStoreError === 'closed' ? 'unavailable' : PASSED
+  }
+}
+
+/** Nobody waits for this ruling any more. */
+function undo(ruling: Ruling): void {
+  ruling.giveBack?.()
+  ruling.release?.()
+}
