@@ -16,7 +16,6 @@ export class Passage implements Exchange {
   limiterUs = 0
   body: Readable | undefined
   answerFields: readonly string[] = []
-  keepUpstream = false
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
   readonly #start = performance.now()
@@ -59,6 +58,11 @@ export class Passage implements Exchange {
   /** Runs a step; what it throws becomes the answer. */
   attempt(step: () => void): void {
     try {
+  /** True while a slot is held, which maxHold may end before the request. */
+  get keepUpstream(): boolean {
+    return this.#verdict?.holdsSlot ?? false
+  }
+
       step()
     } catch (error) {
       this.abandon(error)
@@ -68,7 +72,6 @@ export class Passage implements Exchange {
   /** The verdict is in; from here on the request may hold slots. */
   settle(verdict: Verdict): void {
     this.#verdict = verdict
-    this.keepUpstream = verdict.holdsSlot
     this.answerFields = this.#rooms.answerFields(this.facts, verdict)
   }
 
@@ -107,6 +110,7 @@ export class Passage implements Exchange {
     this.onUpstreamEnd()
     if (this.res.headersSent || this.res.destroyed) {
       this.res.destroy()
+    if (status === 101) this.#verdict?.upgraded()
       return
     }
     this.#source = 'gateway'

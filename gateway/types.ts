@@ -25,7 +25,9 @@ export interface Facts {
   readonly network: string
   /** True when the TCP peer is a trusted proxy, so its identity headers count. */
   readonly trusted: boolean
-  /** TLS fingerprints, only from a trusted hop. */
+  /** True when the request asks for a WebSocket. */
+  readonly upgrade?: boolean | undefined
+  /** TLS fingerprints: from a trusted hop, or of the TLS that ends here. */
   readonly ja3?: string | undefined
   readonly ja4?: string | undefined
   /** True when the request carries credentials (`Authorization` or a session cookie). */
@@ -108,7 +110,15 @@ export type Demand =
       /** An instance may take tokens ahead and spend them by itself (design section 5, 'Leases'). */
       readonly lease: boolean
     }
-  | { readonly kind: 'slots'; readonly max: number; readonly ttlMs: number }
+  | {
+      readonly kind: 'slots'
+      readonly max: number
+      readonly ttlMs: number
+      /** The slot goes back after this long even if its request lives. Absent: only with the request. */
+      readonly maxHoldMs?: number | undefined
+      /** What an upgrade holds it for. Absent: its handshake. */
+      readonly count?: 'handshake' | 'lifetime' | undefined
+    }
 
 /** Who answered: Redis, this process by choice, this process in Redis's stead, or nobody. */
 export type StoreName = 'redis' | 'memory' | 'local' | 'none'
@@ -149,6 +159,8 @@ export interface Verdict {
   readonly settled: Promise<void> | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
+  /** The upgrade was accepted: gives back the slots that count only its handshake. */
+  upgraded(): void
   /** Gives back every slot; safe to call more than once. */
   release(): void
 }

@@ -5,6 +5,7 @@
  */
 import type { Verdict } from '../types.js'
 import { Denials } from './denials.js'
+import type { OnSlots } from './hold.js'
 import { CountedParty, outcomeOf, type Party, partiesOf } from './party.js'
 import {
   type CountedQuestion,
@@ -23,8 +24,7 @@ export interface DeciderParts {
   readonly selfCounting: SelfCounting
   /** Milliseconds, from any origin. */
   now(): number
-  /** Hears of every slot taken and given back. */
-  onSlots(rule: string, change: number): void
+  readonly onSlots: OnSlots
   /** Hears of a report-only rule that could not be counted. */
   onLost(error: unknown): void
 }

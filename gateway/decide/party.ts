@@ -43,7 +43,8 @@ export class CountedParty implements Party {
       const answer = this.#answers[i]
       if (answer === undefined) continue
       verdict.add(outcomeOf(question, answer))
-      if (answer.release !== undefined) verdict.hold(question.rule, answer.release)
+      const { release, onLost } = answer
+      if (release !== undefined) verdict.hold(question.rule, release, { demand: question.demand, onLost })
     }
   }
 

@@ -1,23 +1,19 @@
 /** The request's answer as it comes together from its rules' outcomes, and the slots it holds. */
 import type { Outcome, Rule, Verdict } from '../types.js'
-
-interface Held {
-  readonly rule: Rule
-  readonly release: () => void
-}
+import { Hold, type OnSlots, type SlotTerms } from './hold.js'
 
 export class GatheredVerdict implements Verdict {
   allowed = true
-  holdsSlot = false
   settled: Promise<void> | undefined
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []
-  readonly #onSlots: (rule: string, change: number) => void
-  #held: Held[] = []
+  readonly #onSlots: OnSlots
+  readonly #held = new Set<Hold>()
+  #upgraded = false
   #released = false
 
   /** `onSlots` hears of every slot taken and given back. */
-  constructor(onSlots: (rule: string, change: number) => void) {
+  constructor(onSlots: OnSlots) {
     this.#onSlots = onSlots
   }
 
@@ -30,24 +26,33 @@ export class GatheredVerdict implements Verdict {
     }
   }
 
+  get holdsSlot(): boolean {
+    for (const { rule } of this.#held) if (rule.mode === 'enforce') return true
+    return false
+  }
+
   /** A report-only slot may come after the request has ended: then it goes back at once. */
-  hold(rule: Rule, release: () => void): void {
+  hold(rule: Rule, release: () => void, terms: SlotTerms = {}): void {
     if (this.#released) {
       release()
       return
     }
-    this.#held.push({ rule, release })
+    const hold = new Hold(rule, release, terms, ending => {
+      this.#held.delete(hold)
+      this.#onSlots(rule.id, -1, ending)
+    })
+    this.#held.add(hold)
     this.#onSlots(rule.id, 1)
-    if (rule.mode === 'enforce') this.holdsSlot = true
+    if (this.#upgraded) this.upgraded()
+  }
+
+  upgraded(): void {
+    this.#upgraded = true
+    for (const hold of this.#held) if (!hold.lifetime) hold.end('given-back')
   }
 
   release(): void {
     this.#released = true
-    const held = this.#held
-    this.#held = []
-    for (const { rule, release } of held) {
-      release()
-      this.#onSlots(rule.id, -1)
-    }
+    for (const hold of this.#held) hold.end('given-back')
   }
 }

@@ -122,7 +122,11 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.clientLeft) return true
+    if (this.clientLeft) {
+      // A stream without end must not be discarded for ever: once the slot is gone, nobody wants it.
+      if (!this.exchange.keepUpstream) this.abort?.()
+      return true
+    }
     const { res } = this.exchange
     this.wrote = true
     if (res.write(chunk)) return true

@@ -15,7 +15,7 @@ export interface Exchange {
   readonly answerFields: readonly string[]
   /**
    * True while the request holds an in-flight slot: when the client leaves after its whole request was sent, the
-   * upstream's answer is read and discarded to its end or the idle limit.
+   * upstream's answer is read and discarded to its end or the idle limit, or until this becomes false.
    */
   readonly keepUpstream: boolean
   /** Called exactly once, when upstream work has ended, however it ended. */
@@ -53,13 +53,23 @@ export interface UpgradeTransport {
   close(): void
 }
 
+/** Limits on waiting for an upstream, and for a client that uses it. */
+export interface Timeouts {
+  readonly connectMs: number
+  readonly headMs: number
+  /** A pause inside a body, in either direction. */
+  readonly idleMs: number
+  /** An open tunnel without a byte either way. */
+  readonly upgradeIdleMs: number
+}
+
 export interface UpstreamSettings {
   readonly name: string
   /** Scheme, host and port; requests bring their own path. */
   readonly url: string
   /** Most connections at a time; a request that finds all taken waits as long as for one to open. Default 1024. */
   readonly connections?: number
-  readonly timeouts: { readonly connectMs: number; readonly headMs: number; readonly idleMs: number }
+  readonly timeouts: Timeouts
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }

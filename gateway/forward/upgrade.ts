@@ -106,6 +106,8 @@ class Tunnel {
     this.joined = true
     this.upstream = upstream
     this.exchange.onAnswer(101)
+    // Whatever passes either way is read from or written to the client's socket.
+    this.client.setTimeout(this.settings.timeouts.upgradeIdleMs, () => this.cut())
     upstream.on('close', failed => {
       if (failed || !upstream.readableEnded) this.cut()
       else this.client.destroySoon()

@@ -31,7 +31,8 @@ export class Policy {
 
   /**
    * The rules that apply: at most one bucket, then every endpoint rule.
-   * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits).
+   * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits
+   * (spec, Limits), but the GET that opens a WebSocket is no read: it holds the upstream like a write.
    */
   match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
@@ -39,7 +40,7 @@ export class Policy {
       const bucket = this.#bucket(facts, project)
       if (bucket !== undefined) matched.push(bucket)
     }
-    if (facts.method !== 'GET' && facts.method !== 'HEAD' && facts.method !== 'OPTIONS') {
+    if (facts.upgrade || !isRead(facts.method)) {
       for (const { value, route } of this.#endpoint.findAll(facts.method, facts.path)) {
         for (const rule of value) {
           if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
@@ -56,6 +57,10 @@ export class Policy {
     const rule = found && table?.rules.get(found.value)
     return rule && { rule, route: found.route }
   }
+}
+
+function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 }
 
 function isPreflight(facts: Facts): boolean {

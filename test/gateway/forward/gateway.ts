@@ -22,6 +22,7 @@ export interface Options {
   readonly connectMs?: number
   readonly headMs?: number
   readonly idleMs?: number
+  readonly upgradeIdleMs?: number
   /** Stands for the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
 }
@@ -40,8 +41,14 @@ export interface Gateway {
 /** Starts a gateway to `url`; it is torn down with the test. */
 export async function startGateway(t: Test, options: Options): Promise<Gateway> {
   const { url, answerFields = [], keepUpstream = false } = options
-  const { connections = 64, connectMs = 1000, headMs = 30_000, idleMs = 30_000 } = options
-  const timeouts = { connectMs, headMs, idleMs }
+  const {
+    connections = 64,
+    connectMs = 1000,
+    headMs = 30_000,
+    idleMs = 30_000,
+    upgradeIdleMs = 30_000,
+  } = options
+  const timeouts = { connectMs, headMs, idleMs, upgradeIdleMs }
   const upstream = { name: 'upstream', url, connections, timeouts, fingerprintHeaders }
   const http = createHttpTransport(upstream)
   const upgrades = createUpgradeTransport(upstream)

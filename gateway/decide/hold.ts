@@ -1,0 +1,78 @@
+/** A slot as one request holds it: it ends once, by whatever comes first (design section 5, 'In-flight'). */
+import type { Demand, Log, Rule } from '../types.js'
+
+/** Why a slot is held no longer: its request is done with it, `maxHold` is over, or it ran out unrenewed. */
+export type SlotEnding = 'given-back' | 'held-too-long' | 'lost'
+
+/** Hears of every slot taken (+1) and of its end (-1), by the rule's id. */
+export type OnSlots = (rule: string, change: 1 | -1, ending?: SlotEnding) => void
+
+/** What its limiter says of a slot. */
+export interface SlotTerms {
+  readonly demand?: Demand
+  readonly onLost?: ((listener: () => void) => void) | undefined
+}
+
+export class Hold {
+  readonly rule: Rule
+  /** True when an upgrade holds it until its tunnel closes. */
+  readonly lifetime: boolean
+  readonly #release: () => void
+  readonly #onEnd: (ending: SlotEnding) => void
+  readonly #limit: NodeJS.Timeout | undefined
+  #ended = false
+
+  /** Calls `release` and `onEnd` once. */
+  constructor(
+    rule: Rule,
+    release: () => void,
+    { demand, onLost }: SlotTerms,
+    onEnd: (ending: SlotEnding) => void,
+  ) {
+    this.rule = rule
+    this.#release = release
+    this.#onEnd = onEnd
+    const terms = demand?.kind === 'slots' ? demand : undefined
+    this.lifetime = terms?.count === 'lifetime'
+    if (terms?.maxHoldMs !== undefined) {
+      this.#limit = setTimeout(() => this.end('held-too-long'), terms.maxHoldMs).unref()
+    }
+    onLost?.(() => this.end('lost'))
+  }
+
+  end(ending: SlotEnding): void {
+    if (this.#ended) return
+    this.#ended = true
+    clearTimeout(this.#limit)
+    this.#release()
+    this.#onEnd(ending)
+  }
+}
+
+/** Between two warnings of one kind about one rule. */
+const QUIET_MS = 60_000
+const WARNINGS = {
+  'held-too-long': 'slots were given back after maxHold while their requests were still in flight',
+  lost: 'slots ran out before they could be renewed: others may have been admitted beside their requests',
+} as const
+
+/**
+ * Passes on how many slots are held, and warns of those that ended before their requests did: at most one line a minute
+ * for each rule, without keys.
+ */
+export function slotReports(
+  onChange: (rule: string, change: number) => void,
+  log: Log,
+  now = () => performance.now(),
+): OnSlots {
+  const quietUntil = new Map<string, number>()
+  return (rule, change, ending = 'given-back') => {
+    onChange(rule, change)
+    if (ending === 'given-back') return
+    const warning = WARNINGS[ending]
+    const what = `${rule} ${warning}`
+    if ((quietUntil.get(what) ?? Number.NEGATIVE_INFINITY) > now()) return
+    quietUntil.set(what, now() + QUIET_MS)
+    log.warn({ rule }, warning)
+  }
+}
