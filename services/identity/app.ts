@@ -7,7 +7,8 @@ import fastify, {
 } from 'fastify'
 import { MAX_BODY_BYTES } from './form/entry.js'
 import { type Answer, type Handler, HttpError, type Methods, type Routes, refusal } from './http.js'
-import { takenError } from './routes/registration.js'
+import { PreconditionFailed } from './identities.js'
+import { CHANGED_MEANWHILE, takenError } from './routes/self-service.js'
 import { IdentifierTaken, StoreUnavailable } from './store/contract.js'
 
 /** Where the service writes what an operator should know. */
@@ -110,6 +111,7 @@ function problem(error: HttpError): Answer {
 function answerTo(error: unknown, request: FastifyRequest, log: Log): Answer {
   if (error instanceof HttpError) return problem(error)
   if (error instanceof IdentifierTaken) return refusal(409, [takenError(error)])
+  if (error instanceof PreconditionFailed) return refusal(412, [CHANGED_MEANWHILE])
   const id = request.headers['x-sluice-request-id']
   if (error instanceof StoreUnavailable) {
     log.error({ id, err: error.message }, 'identity store unavailable')

@@ -49,10 +49,14 @@ export function statusOf(errors: readonly FieldError[]): number {
   return errors.some(({ code }) => code === 'taken') ? 409 : 400
 }
 
+/** The body's media type, without parameters and in lower case. */
+export function mediaTypeOf(request: Request): string | undefined {
+  return request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+}
+
 /** The request's body as a JSON object. Throws HttpError. */
 export function jsonBody(request: Request): Record<string, JsonValue> {
-  const mediaType = request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (mediaType !== 'application/json') {
+  if (mediaTypeOf(request) !== 'application/json') {
     throw new HttpError(415, 'unsupported_media_type', 'Send application/json.')
   }
   let value: JsonValue

@@ -1,9 +1,11 @@
 /** What can be done with identities, whatever the transport and the store. */
-import { createHash } from 'node:crypto'
+import type { Precondition } from './etag.js'
+import type { FieldError } from './form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './form/json.js'
-import { type ParseResult, parseTraits } from './form/parse.js'
+import { findProblems, type ParseResult, parseTraits } from './form/parse.js'
 import type { CompiledSchema } from './form/schema.js'
 import { idMaker } from './ids.js'
+import type { Schemas } from './schemas.js'
 import type { Identifiers, IdentityStore, StoredIdentity, UniqueKeys } from './store/contract.js'
 
 /** An identity as the API shows it. */
@@ -13,74 +15,66 @@ export interface Identity {
   readonly traits: JsonObject
   readonly created_at: string
   readonly updated_at: string
+  /** How stored traits differ from what the project's schema asks for today; the next write has to mend it. */
+  readonly schema_problems?: readonly FieldError[]
+}
+
+/** An identity with its version, which grows with every write. */
+export interface Versioned {
+  readonly identity: Identity
+  readonly version: number
 }
 
 /** The outcome of a write: the identity, what is wrong with the traits, or undefined when there is no such identity. */
-export type Written = { readonly identity: Identity } | Extract<ParseResult, { errors: unknown }> | undefined
+export type Written = Versioned | Extract<ParseResult, { errors: unknown }> | undefined
+
+/** A write on no condition. */
+const ALWAYS: Precondition = () => true
 
 /** Writers that meet try again on what the other wrote; more collisions than this mean something else is wrong. */
 const MAX_ATTEMPTS = 50
 
-/** How the store finds the values that must be unique: per project and trait, whatever their letter case. */
-export function identifiersOf(schema: CompiledSchema): Identifiers {
-  const paths = new Map(schema.identifiers.map(path => [path.join('.'), path]))
-  return {
-    traits: [...paths.keys()],
-    keysOf(project, traitsJson) {
-      const traits = JSON.parse(traitsJson) as JsonObject
-      const keys = new Map<string, string>()
-      for (const [trait, path] of paths) {
-        const value = path.reduce<JsonValue | undefined>(
-          (holder, name) => (isJsonObject(holder) ? own(holder, name) : undefined),
-          traits,
-        )
-        if (typeof value !== 'string') continue
-        const folded = value.normalize('NFKC').toLowerCase()
-        keys.set(
-          trait,
-          createHash('sha256')
-            .update(JSON.stringify([project, trait, folded]))
-            .digest('hex'),
-        )
-      }
-      return keys
-    },
-  }
-}
+/** The identity is not in a version the writer knows. */
+export class PreconditionFailed extends Error {}
 
 export class Identities {
-  readonly schema: CompiledSchema
+  readonly #schemas: Schemas
   readonly #store: IdentityStore
   readonly #identifiers: Identifiers
   readonly #now: () => number
   readonly #newId: () => string
 
   /** `now` is the clock, in milliseconds since the epoch. */
-  constructor(schema: CompiledSchema, store: IdentityStore, now: () => number) {
-    this.schema = schema
+  constructor(schemas: Schemas, identifiers: Identifiers, store: IdentityStore, now: () => number) {
+    this.#schemas = schemas
     this.#store = store
-    this.#identifiers = identifiersOf(schema)
+    this.#identifiers = identifiers
     this.#now = now
     this.#newId = idMaker(now)
   }
 
+  /** The schema that the identities of `project` follow. */
+  schemaOf(project: string): CompiledSchema {
+    return this.#schemas.of(project)
+  }
+
   /** Stores traits that are already valid. Throws IdentifierTaken. */
-  async add(project: string, traits: JsonObject): Promise<Identity> {
+  async add(project: string, traits: JsonObject): Promise<Versioned> {
     const now = new Date(this.#now()).toISOString()
     const stored = this.#stored({ id: this.#newId(), project, createdAt: now, version: 0 }, traits, now)
     await this.#store.create(stored, this.#keys(stored))
-    return shown(stored)
+    return this.#shown(stored)
   }
 
   /** Validates and stores. Throws IdentifierTaken. */
   async create(project: string, traits: JsonValue): Promise<Exclude<Written, undefined>> {
-    const result = parseTraits(this.schema, traits)
-    return 'errors' in result ? result : { identity: await this.add(project, result.traits) }
+    const result = parseTraits(this.schemaOf(project), traits)
+    return 'errors' in result ? result : this.add(project, result.traits)
   }
 
-  async find(project: string, id: string): Promise<Identity | undefined> {
+  async find(project: string, id: string): Promise<Versioned | undefined> {
     const stored = await this.#store.find(project, id)
-    return stored && shown(stored)
+    return stored && this.#shown(stored)
   }
 
   /** One page behind the identity `after`, and whether there is more. */
@@ -90,32 +84,45 @@ export class Identities {
     size: number,
   ): Promise<{ identities: Identity[]; more: boolean }> {
     const found = await this.#store.list(project, after, size + 1)
-    return { identities: found.slice(0, size).map(shown), more: found.length > size }
+    const identities = found.slice(0, size).map(stored => this.#shown(stored).identity)
+    return { identities, more: found.length > size }
   }
 
-  /** PUT: the traits become exactly these. Throws IdentifierTaken. */
-  replace(project: string, id: string, traits: JsonValue): Promise<Written> {
-    return this.#update(project, id, () => traits)
+  /** PUT: the traits become exactly these. Throws IdentifierTaken and PreconditionFailed. */
+  replace(project: string, id: string, traits: JsonValue, known?: Precondition): Promise<Written> {
+    return this.#update(project, id, () => traits, known)
   }
 
-  /** PATCH: the traits are merged, null removes (RFC 7396). Throws IdentifierTaken. */
-  merge(project: string, id: string, patch: JsonValue): Promise<Written> {
-    return this.#update(project, id, traits => mergePatch(traits, patch))
+  /** PATCH: the traits are merged, null removes (RFC 7396). Throws IdentifierTaken and PreconditionFailed. */
+  merge(project: string, id: string, patch: JsonValue, known?: Precondition): Promise<Written> {
+    return this.#update(project, id, traits => mergePatch(traits, patch), known)
   }
 
-  remove(project: string, id: string): Promise<boolean> {
-    return this.#store.remove(project, id)
+  /** False when there is no such identity. Throws PreconditionFailed. */
+  async remove(project: string, id: string, known: Precondition = ALWAYS): Promise<boolean> {
+    if (known === ALWAYS) return this.#store.remove(project, id)
+    const before = await this.#store.find(project, id)
+    if (!before) return false
+    const removed = known(before.version) && (await this.#store.remove(project, id, before.version))
+    if (!removed) throw new PreconditionFailed()
+    return true
   }
 
   /** Repeats `change` on the newest traits until nobody else wrote in between. */
-  async #update(project: string, id: string, change: (traits: JsonObject) => JsonValue): Promise<Written> {
+  async #update(
+    project: string,
+    id: string,
+    change: (traits: JsonObject) => JsonValue,
+    known: Precondition = ALWAYS,
+  ): Promise<Written> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const before = await this.#store.find(project, id)
       if (!before) return undefined
-      const result = parseTraits(this.schema, change(JSON.parse(before.traits) as JsonObject))
+      if (!known(before.version)) throw new PreconditionFailed()
+      const result = parseTraits(this.schemaOf(project), change(JSON.parse(before.traits) as JsonObject))
       if ('errors' in result) return result
       const after = this.#stored(before, result.traits, new Date(this.#now()).toISOString())
-      if (await this.#store.replace(after, this.#keys(after))) return { identity: shown(after) }
+      if (await this.#store.replace(after, this.#keys(after))) return this.#shown(after)
     }
     throw new Error(`an identity changed ${MAX_ATTEMPTS} times while it was being written`)
   }
@@ -127,7 +134,7 @@ export class Identities {
   ): StoredIdentity {
     return {
       ...before,
-      schemaId: this.schema.id,
+      schemaId: this.schemaOf(before.project).id,
       traits: JSON.stringify(traits),
       updatedAt,
       version: before.version + 1,
@@ -137,15 +144,19 @@ export class Identities {
   #keys(identity: StoredIdentity): UniqueKeys {
     return this.#identifiers.keysOf(identity.project, identity.traits)
   }
-}
 
-function shown(stored: StoredIdentity): Identity {
-  return {
-    id: stored.id,
-    schema_id: stored.schemaId,
-    traits: JSON.parse(stored.traits) as JsonObject,
-    created_at: stored.createdAt,
-    updated_at: stored.updatedAt,
+  #shown(stored: StoredIdentity): Versioned {
+    const traits = JSON.parse(stored.traits) as JsonObject
+    const problems = findProblems(this.schemaOf(stored.project), traits)
+    const identity: Identity = {
+      id: stored.id,
+      schema_id: stored.schemaId,
+      traits,
+      created_at: stored.createdAt,
+      updated_at: stored.updatedAt,
+      ...(problems.length === 0 ? {} : { schema_problems: problems }),
+    }
+    return { identity, version: stored.version }
   }
 }
 

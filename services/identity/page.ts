@@ -22,6 +22,7 @@ fieldset { margin: 0 0 1rem; padding: .5rem 1rem 0; border: 1px solid var(--line
 .hint, .error { margin: 0 0 .25rem; font-size: .9rem; }
 .error { color: var(--bad); }
 .summary { margin: 0 0 1.5rem; padding: .75rem 1rem; border: 2px solid var(--bad); border-radius: .5rem; }
+.notice { margin: 0 0 1.5rem; padding: .75rem 1rem; border: 2px solid var(--line); border-radius: .5rem; }
 .summary ul { margin: 0; padding-left: 1.25rem; }
 a { color: inherit; }
 button { padding: .6rem 1.4rem; font: inherit; font-weight: 600; color: #fff; background: #1f5fd0; border: 0; border-radius: .375rem; cursor: pointer; }
@@ -34,7 +35,8 @@ const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
-  'referrer-policy': 'no-referrer',
+  // Other sites learn nothing; our own posts still say where they come from.
+  'referrer-policy': 'same-origin',
 }
 
 /** A page with a heading and its content. */

@@ -1,4 +1,5 @@
 /** The whole way of a submission: decode, look up, type, assemble, validate (design section 10). */
+import { isDeepStrictEqual } from 'node:util'
 import { assembleTraits } from './assemble.js'
 import { keepDeclared, Problems } from './declared.js'
 import { decodeBody } from './decode.js'
@@ -12,7 +13,8 @@ import { isWithin } from './validate.js'
 /** A request body as it came, with its Content-Type field. */
 export interface Submission {
   readonly contentType: string | undefined
-  readonly body: Buffer
+  /** A text is taken as UTF-8. */
+  readonly body: Uint8Array | string
 }
 
 /** Valid traits, or every problem found. */
@@ -28,16 +30,40 @@ export async function readForm(
   schema: CompiledSchema,
   { contentType, body }: Submission,
 ): Promise<{ result: ParseResult; entries: readonly Entry[] }> {
-  let entries: readonly Entry[]
-  try {
-    entries = await decodeBody(contentType, body)
-  } catch (error) {
-    if (!(error instanceof BodyError)) throw error
-    return { result: { errors: [error.error] }, entries: [] }
-  }
+  const entries = await readEntries({ contentType, body })
+  if ('errors' in entries) return { result: entries, entries: [] }
   const problems = new Problems()
   const traits = assembleTraits(schema.root, entries, problems)
   return { result: judge(schema, traits, problems), entries }
+}
+
+/** Types a submission that tells only what changes; the whole is judged when it is merged. */
+export async function parsePatch(
+  schema: CompiledSchema,
+  submission: Submission,
+): Promise<{ readonly patch: JsonValue } | { readonly errors: readonly FieldError[] }> {
+  const entries = await readEntries(submission)
+  if ('errors' in entries) return entries
+  const problems = new Problems()
+  const patch = assembleTraits(schema.root, entries, problems)
+  return problems.errors.length > 0 ? { errors: problems.errors } : { patch }
+}
+
+async function readEntries({
+  contentType,
+  body,
+}: Submission): Promise<Entry[] | { readonly errors: readonly FieldError[] }> {
+  try {
+    return await decodeBody(contentType, bufferOf(body))
+  } catch (error) {
+    if (!(error instanceof BodyError)) throw error
+    return { errors: [error.error] }
+  }
+}
+
+function bufferOf(body: Uint8Array | string): Buffer {
+  if (typeof body === 'string') return Buffer.from(body)
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 }
 
 /** Validates traits that came as JSON, keeping only what the schema declares. */
@@ -45,6 +71,16 @@ export function parseTraits(schema: CompiledSchema, traits: JsonValue): ParseRes
   const problems = new Problems()
   const field = schema.root.children.get('traits') as Field
   return judge(schema, keepDeclared(field, traits, 'traits', problems), problems)
+}
+
+/** How stored traits differ from what the schema asks for; empty when they do not. */
+export function findProblems(schema: CompiledSchema, traits: JsonObject): readonly FieldError[] {
+  const result = parseTraits(schema, traits)
+  if ('errors' in result) return result.errors
+  if (isDeepStrictEqual(result.traits, traits)) return []
+  return [
+    { path: 'traits', code: 'undeclared', message: 'This holds a field that the schema no longer has.' },
+  ]
 }
 
 function judge(schema: CompiledSchema, traits: JsonValue, problems: Problems): ParseResult {

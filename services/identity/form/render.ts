@@ -4,13 +4,31 @@ import { attributes, type Html, html } from './html.js'
 import type { Input } from './inputs.js'
 import type { Group, Node } from './nodes.js'
 
-/** A form that posts to `action`; with errors, a summary that leads to each field stands first. */
-export function renderForm(action: string, nodes: readonly Node[], errors: readonly FieldError[]): Html {
+/** Where a form goes, and what it carries besides its nodes. */
+export interface FormFrame {
+  readonly action: string
+  /** The words on the button. */
+  readonly submit: string
+  /** Values of fields nobody sees, by name. */
+  readonly hidden: Readonly<Record<string, string>>
+}
+
+/** A form; with errors, a summary that leads to each field stands first and has the focus. */
+export function renderForm(
+  { action, submit, hidden }: FormFrame,
+  nodes: readonly Node[],
+  errors: readonly FieldError[],
+): Html {
   return html`${errors.length > 0 ? summary(nodes, errors) : undefined}
 <form method="post"${attributes({ action })}>
+${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
 ${nodes.map(renderNode)}
-<p><button type="submit">Register</button></p>
+<p><button type="submit">${submit}</button></p>
 </form>`
+}
+
+function hiddenInput(name: string, value: string): Html {
+  return html`<input${attributes({ type: 'hidden', name, value })}>`
 }
 
 function summary(nodes: readonly Node[], errors: readonly FieldError[]): Html {
@@ -27,7 +45,7 @@ function summary(nodes: readonly Node[], errors: readonly FieldError[]): Html {
     ),
   ]
   const count = errors.length === 1 ? 'One answer needs' : `${errors.length} answers need`
-  return html`<div class="summary" role="alert" tabindex="-1"><h2>${count} your attention</h2>
+  return html`<div class="summary" role="alert" tabindex="-1" autofocus><h2>${count} your attention</h2>
 <ul>
 ${items}</ul></div>`
 }
@@ -46,14 +64,10 @@ function renderGroup(group: Group): Html {
   return html`<fieldset${attributes({ id, tabindex: '-1', 'aria-describedby': describedBy(group) })}>
 <legend>${group.label}</legend>
 ${notes(group)}${group.nodes.map(renderNode)}${
-  group.type === 'list' && group.nodes.length === 0 ? emptyList(group.name) : undefined
+  // A list without a row still says that it was shown, so that it comes back empty and not missing.
+  group.type === 'list' && group.nodes.length === 0 ? hiddenInput(group.name, '') : undefined
 }
 </fieldset>\n`
-}
-
-/** A list without a row still says that it was shown, so that it comes back empty and not missing. */
-function emptyList(name: string): Html {
-  return html`<input${attributes({ type: 'hidden', name, value: '' })}>`
 }
 
 function renderField(node: Input): Html {
@@ -99,7 +113,7 @@ function renderCheckbox(node: Input): Html {
     'aria-invalid': node.messages.length > 0 ? 'true' : undefined,
     'aria-describedby': describedBy(node),
   }
-  return html`<div class="field check"><input${attributes({ type: 'hidden', name: node.name, value: 'false' })}>
+  return html`<div class="field check">${hiddenInput(node.name, 'false')}
 <input${attributes(box)}> <label${attributes({ for: id })}>${node.label}${
     node.required ? html` <span class="required">(required)</span>` : undefined
   }</label>

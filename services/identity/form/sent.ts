@@ -23,6 +23,11 @@ export function sentDefaults(root: Field): Sent {
   return visit(traitsField(root), new Set())
 }
 
+/** From stored traits, for a form that changes them. */
+export function sentTraits(root: Field, traits: JsonValue): Sent {
+  return fromValue(traitsField(root), traits)
+}
+
 /** From a submission, for a form that is shown again with its errors. */
 export function sentEntries(root: Field, entries: readonly Entry[]): Sent {
   const document = nothing()

@@ -1,12 +1,13 @@
 /** Identities for administrators and programs: JSON in, JSON out. */
 import { setImmediate } from 'node:timers/promises'
+import { etagOf, ifMatch } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
 import { type Answer, HttpError, jsonBody, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Written } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
-import { takenError } from './registration.js'
+import { takenError } from './self-service.js'
 
 const PATH = '/admin/identities'
 const PAGE_SIZE = 50
@@ -34,10 +35,10 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function create(request: Request): Promise<Answer> {
-    const written = await identities.create(request.project, traitsOf(jsonBody(request)))
+    const written = await identities.create(request.project, traitsOf(request.project, jsonBody(request)))
     const answer = shown(written, 201)
     return 'identity' in written
-      ? { ...answer, headers: { location: `${PATH}/${written.identity.id}` } }
+      ? { ...answer, headers: { ...answer.headers, location: `${PATH}/${written.identity.id}` } }
       : answer
   }
 
@@ -60,7 +61,7 @@ export function adminRoutes(identities: Identities): Routes {
     try {
       const wanted = isJsonObject(entry) ? own(entry, 'create') : undefined
       if (!isJsonObject(wanted)) throw new HttpError(400, 'required', 'The entry has to have "create".')
-      const written = await identities.create(project, traitsOf(wanted))
+      const written = await identities.create(project, traitsOf(project, wanted))
       return 'errors' in written
         ? failed(statusOf(written.errors), written.errors)
         : { action: 'create', identity: written.identity.id }
@@ -72,29 +73,34 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function get(request: Request): Promise<Answer> {
-    const identity = await identities.find(request.project, idOf(request))
-    if (!identity) throw notFound()
-    return { status: 200, body: identity }
+    return shown(await identities.find(request.project, idOf(request)), 200)
   }
 
   async function put(request: Request): Promise<Answer> {
-    return shown(await identities.replace(request.project, idOf(request), traitsOf(jsonBody(request))), 200)
+    const traits = traitsOf(request.project, jsonBody(request))
+    return shown(await identities.replace(request.project, idOf(request), traits, known(request)), 200)
   }
 
   async function patch(request: Request): Promise<Answer> {
-    return shown(await identities.merge(request.project, idOf(request), traitsOf(jsonBody(request))), 200)
+    const traits = traitsOf(request.project, jsonBody(request))
+    return shown(await identities.merge(request.project, idOf(request), traits, known(request)), 200)
   }
 
   async function remove(request: Request): Promise<Answer> {
-    if (!(await identities.remove(request.project, idOf(request)))) throw notFound()
+    if (!(await identities.remove(request.project, idOf(request), known(request)))) throw notFound()
     return { status: 204 }
   }
 
-  /** The `traits` of what was sent; a `schema_id` beside them must be the one schema there is. */
-  function traitsOf(body: JsonObject): JsonValue {
+  /** The `traits` of what was sent; a `schema_id` beside them must be that of the project's schema. */
+  function traitsOf(project: string, body: JsonObject): JsonValue {
+    const { id } = identities.schemaOf(project)
     const schemaId = own(body, 'schema_id')
-    if (schemaId !== undefined && schemaId !== identities.schema.id) {
-      throw new HttpError(400, 'schema_id', `schema_id has to be "${identities.schema.id}" or left out.`)
+    if (schemaId !== undefined && schemaId !== id) {
+      throw new HttpError(
+        400,
+        'schema_id',
+        `schema_id has to be "${id}", this project's schema, or left out.`,
+      )
     }
     const traits = own(body, 'traits')
     if (traits === undefined) throw new HttpError(400, 'required', '"traits" are required.')
@@ -111,7 +117,13 @@ function shown(written: Written, status: number): Answer {
   if (!written) throw notFound()
   return 'errors' in written
     ? refusal(statusOf(written.errors), written.errors)
-    : { status, body: written.identity }
+    : { status, headers: { etag: etagOf(written.version) }, body: written.identity }
+}
+
+/** The versions a writer may be changing; without If-Match every one. */
+function known(request: Request): ReturnType<typeof ifMatch> | undefined {
+  const field = request.header('if-match')
+  return field === undefined ? undefined : ifMatch(field)
 }
 
 /** The outcome of one entry that was refused. */

@@ -1,81 +1,85 @@
 /** Registration by form or by JSON. */
+import { hasToken, refuseForeign } from '../csrf.js'
+import { etagOf } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
 import { html } from '../form/html.js'
-import { buildNodes } from '../form/nodes.js'
+import type { JsonObject } from '../form/json.js'
 import { readForm } from '../form/parse.js'
-import { renderForm } from '../form/render.js'
-import { type Sent, sentDefaults, sentEntries } from '../form/sent.js'
+import { sentDefaults, sentEntries } from '../form/sent.js'
+import { holdIdentity } from '../holder.js'
 import { type Answer, HttpError, prefers, type Request, type Routes, refusal, statusOf } from '../http.js'
-import type { Identities, Identity } from '../identities.js'
+import type { Identities, Versioned } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import { IdentifierTaken } from '../store/contract.js'
+import { FormPages, isBrowser, TOKEN_MISSING, takenError } from './self-service.js'
+import { SETTINGS_PATH } from './settings.js'
 
 const PATH = '/self-service/registration'
 const DONE = `${PATH}/done`
 
-/** GET shows the form, POST registers; a browser is led on to a page, any other client gets the identity. */
-export function registrationRoutes(identities: Identities): Routes {
-  const { schema } = identities
+/**
+ * GET shows the form, POST registers: a browser is led on to a page, any other client gets the identity, and both
+ * hold it for a while. `secret` signs tokens and cookies, `now` is the clock in milliseconds.
+ */
+export function registrationRoutes(identities: Identities, secret: Buffer, now: () => number): Routes {
+  const forms = new FormPages(secret, { path: PATH, heading: 'Register', submit: 'Register' })
 
   async function show(request: Request): Promise<Answer> {
-    const sent = sentDefaults(schema.root)
+    const schema = identities.schemaOf(request.project)
+    const shown = { schema, sent: sentDefaults(schema.root) }
     return prefers(request.header('accept'), 'application/json', 'text/html')
-      ? { status: 200, body: { action: PATH, method: 'POST', nodes: buildNodes(schema, sent, []) } }
-      : page(200, sent, [])
+      ? forms.nodes(request, shown)
+      : forms.page(request, 200, shown)
   }
 
   async function register(request: Request): Promise<Answer> {
-    const browser = prefers(request.header('accept'), 'text/html', 'application/json')
+    refuseForeign(request)
+    const schema = identities.schemaOf(request.project)
     const contentType = request.header('content-type')
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
+    const refused = (status: number, errors: readonly FieldError[]) =>
+      isBrowser(request)
+        ? forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors })
+        : refusal(status, errors)
+    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
     const outcome = 'errors' in result ? result : await stored(request.project, result.traits)
-    if ('errors' in outcome) {
-      const status = statusOf(outcome.errors)
-      return browser
-        ? page(status, sentEntries(schema.root, entries), outcome.errors)
-        : refusal(status, outcome.errors)
-    }
-    const { identity } = outcome
-    return browser
-      ? { status: 303, headers: { location: `${DONE}?identity=${identity.id}` } }
-      : { status: 201, headers: { location: `/admin/identities/${identity.id}` }, body: identity }
+    if ('errors' in outcome) return refused(statusOf(outcome.errors), outcome.errors)
+    const { identity, version } = outcome
+    const held = holdIdentity(secret, request, identity.id, now())
+    return isBrowser(request)
+      ? { status: 303, headers: { ...held, location: `${DONE}?identity=${identity.id}` } }
+      : {
+          status: 201,
+          headers: { ...held, location: `/admin/identities/${identity.id}`, etag: etagOf(version) },
+          body: identity,
+        }
   }
 
   async function stored(
     project: string,
-    traits: Identity['traits'],
-  ): Promise<{ identity: Identity } | { errors: readonly FieldError[] }> {
+    traits: JsonObject,
+  ): Promise<Versioned | { errors: readonly FieldError[] }> {
     try {
-      return { identity: await identities.add(project, traits) }
+      return await identities.add(project, traits)
     } catch (error) {
       if (!(error instanceof IdentifierTaken)) throw error
       return { errors: [takenError(error)] }
     }
   }
 
-  /** Says that it worked. Nobody is signed in here, so no trait is shown. */
+  /** Says that it worked. The address may have been passed on, so no trait is shown. */
   async function done(request: Request): Promise<Answer> {
     const id = request.query.get('identity') ?? ''
     if (!(await identities.find(request.project, id))) {
       throw new HttpError(404, 'not_found', 'There is no such identity.')
     }
-    const content = html`<p>Your registration is complete.</p><p>Identity: <code>${id}</code></p>`
+    const content = html`<p>Your registration is complete.</p><p>Identity: <code>${id}</code></p>
+<p><a href="${SETTINGS_PATH}">Change your details</a></p>`
     return { status: 200, headers: PAGE_HEADERS, body: renderPage('Registered', 'Registered', content) }
-  }
-
-  function page(status: number, sent: Sent, errors: readonly FieldError[]): Answer {
-    const form = renderForm(PATH, buildNodes(schema, sent, errors), errors)
-    const title = errors.length > 0 ? 'Error: Register' : 'Register'
-    return { status, headers: PAGE_HEADERS, body: renderPage(title, 'Register', form) }
   }
 
   return new Map([
     [PATH, { GET: show, POST: register }],
     [DONE, { GET: done }],
   ])
-}
-
-/** The error of a value another identity holds. */
-export function takenError(error: IdentifierTaken): FieldError {
-  return { path: `traits.${error.trait}`, code: 'taken', message: 'This is already in use.' }
 }

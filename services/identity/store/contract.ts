@@ -17,9 +17,12 @@ export interface StoredIdentity {
 /** For each identifier trait that has a value: its dot path below `traits`, and a key unique in the whole store. */
 export type UniqueKeys = ReadonlyMap<string, string>
 
-/** How identifier traits are found in identities stored before the schema declared them. */
+/** How identifier traits are found in identities, those stored before a schema declared them included. */
 export interface Identifiers {
+  /** The dot paths of all schemas together. */
   readonly traits: readonly string[]
+  /** Another text whenever `keysOf` may give other keys for what is stored. */
+  readonly revision: string
   keysOf(project: string, traitsJson: string): UniqueKeys
 }
 
@@ -31,8 +34,8 @@ export interface IdentityStore {
   list(project: string, after: string | undefined, limit: number): Promise<StoredIdentity[]>
   /** Writes only when the stored version is still the one before; false otherwise. Throws IdentifierTaken. */
   replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean>
-  /** False when there was none. */
-  remove(project: string, id: string): Promise<boolean>
+  /** Removes it in this version only, when one is given. False when there was none. */
+  remove(project: string, id: string, version?: number): Promise<boolean>
   close(): Promise<void>
 }
 

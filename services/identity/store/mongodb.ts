@@ -3,7 +3,7 @@
  * included, so that every write is atomic without a transaction.
  */
 import { createHash } from 'node:crypto'
-import { type Collection, MongoClient, MongoError, MongoServerError } from 'mongodb'
+import { type Collection, type Db, MongoClient, MongoError, MongoServerError } from 'mongodb'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -17,6 +17,7 @@ import { Turns } from './turns.js'
 
 const DUPLICATE_KEY = 11000
 const UNIQUE_PREFIX = 'unique_'
+const KEPT = 'identifiers'
 
 interface IdentityDocument {
   _id: string
@@ -30,11 +31,16 @@ interface IdentityDocument {
   [unique: `unique_${string}`]: string
 }
 
+/** Which identifier traits the unique keys were made by. */
+interface KeptIdentifiers {
+  _id: typeof KEPT
+  revision: string
+}
+
 /** Connects and keeps the indexes. Throws StoreUnavailable. */
 export async function openMongoStore(url: string, identifiers: Identifiers): Promise<IdentityStore> {
   const client = new MongoClient(url, { ...patienceOf(url), appName: 'sluice-identity' })
-  const collection = client.db(databaseOf(url)).collection<IdentityDocument>('identities')
-  const store = new MongoStore(client, collection, identifiers)
+  const store = new MongoStore(client, client.db(databaseOf(url)), identifiers)
   try {
     await store.prepare()
   } catch (error) {
@@ -47,18 +53,20 @@ export async function openMongoStore(url: string, identifiers: Identifiers): Pro
 class MongoStore implements IdentityStore {
   readonly #client: MongoClient
   readonly #identities: Collection<IdentityDocument>
+  readonly #kept: Collection<KeptIdentifiers>
   readonly #identifiers: Identifiers
   readonly #turns = new Turns()
   readonly #fields: ReadonlyMap<string, `unique_${string}`>
 
-  constructor(client: MongoClient, identities: Collection<IdentityDocument>, identifiers: Identifiers) {
+  constructor(client: MongoClient, db: Db, identifiers: Identifiers) {
     this.#client = client
-    this.#identities = identities
+    this.#identities = db.collection('identities')
+    this.#kept = db.collection('identity_settings')
     this.#identifiers = identifiers
     this.#fields = new Map(identifiers.traits.map(trait => [trait, uniqueField(trait)]))
   }
 
-  /** Brings indexes and unique keys in line with the schema's identifier traits. */
+  /** Brings indexes and unique keys in line with the schemas' identifier traits. */
   async prepare(): Promise<void> {
     await reached(async () => {
       await this.#identities.createIndex({ project: 1, _id: 1 })
@@ -66,24 +74,31 @@ class MongoStore implements IdentityStore {
       for (const { name } of await this.#identities.indexes()) {
         if (name?.startsWith(UNIQUE_PREFIX) && !wanted.has(name)) await this.#identities.dropIndex(name)
       }
-      for (const [trait, field] of this.#fields) {
-        await this.#fillIn(trait, field)
+      const { revision } = this.#identifiers
+      const isKept = (await this.#kept.findOne({ _id: KEPT, revision })) !== null
+      if (!isKept) {
+        // Forgotten first, so that a start that ends half-way is done again.
+        await this.#kept.deleteOne({ _id: KEPT })
+        await this.#renewKeys()
+      }
+      for (const field of this.#fields.values()) {
         await this.#identities
           .createIndex({ [field]: 1 }, { unique: true, name: field })
           .catch(error => this.#rethrow(error))
       }
+      if (!isKept) await this.#kept.replaceOne({ _id: KEPT }, { revision }, { upsert: true })
     })
   }
 
-  /** Gives identities written before `trait` was an identifier their unique key. */
-  async #fillIn(trait: string, field: `unique_${string}`): Promise<void> {
-    for await (const document of this.#identities.find({ [field]: { $exists: false } })) {
-      const key =
-        this.#identifiers.keysOf(document.project, document.traits).get(trait) ?? noKey(document._id)
-      await this.#identities.updateOne(
-        { _id: document._id, version: document.version },
-        { $set: { [field]: key } },
-      )
+  /** Gives identities written under other identifier traits the unique keys they have now. */
+  async #renewKeys(): Promise<void> {
+    for await (const document of this.#identities.find()) {
+      const { _id: id, version } = document
+      const keys = this.#uniqueFields(id, this.#identifiers.keysOf(document.project, document.traits))
+      if (Object.entries(keys).every(([field, key]) => document[field as keyof typeof keys] === key)) continue
+      await this.#identities
+        .updateOne({ _id: id, version }, { $set: keys })
+        .catch(error => this.#rethrow(error))
     }
   }
 
@@ -121,8 +136,11 @@ class MongoStore implements IdentityStore {
     return matchedCount > 0
   }
 
-  async remove(project: string, id: string): Promise<boolean> {
-    const { deletedCount } = await reached(() => this.#identities.deleteOne({ _id: id, project }))
+  async remove(project: string, id: string, version?: number): Promise<boolean> {
+    const wanted = { _id: id, project, ...(version === undefined ? {} : { version }) }
+    const { deletedCount } = await this.#turns.take(id, () =>
+      reached(() => this.#identities.deleteOne(wanted)),
+    )
     return deletedCount > 0
   }
 
@@ -131,7 +149,6 @@ class MongoStore implements IdentityStore {
   }
 
   #document(identity: StoredIdentity, keys: UniqueKeys): IdentityDocument {
-    const unique = [...this.#fields].map(([trait, field]) => [field, keys.get(trait) ?? noKey(identity.id)])
     return {
       _id: identity.id,
       project: identity.project,
@@ -140,8 +157,14 @@ class MongoStore implements IdentityStore {
       created_at: identity.createdAt,
       updated_at: identity.updatedAt,
       version: identity.version,
-      ...Object.fromEntries(unique),
+      ...this.#uniqueFields(identity.id, keys),
     }
+  }
+
+  #uniqueFields(id: string, keys: UniqueKeys): Record<`unique_${string}`, string> {
+    return Object.fromEntries(
+      [...this.#fields].map(([trait, field]) => [field, keys.get(trait) ?? noKey(id)]),
+    )
   }
 
   #rethrow(error: unknown): never {

@@ -20,7 +20,7 @@ const TABLES = `
     unique_key TEXT PRIMARY KEY, trait TEXT NOT NULL, identity_id TEXT NOT NULL
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS unique_keys_by_identity ON unique_keys (identity_id);
-  CREATE TABLE IF NOT EXISTS identifier_traits (trait TEXT PRIMARY KEY) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS identifier_revision (revision TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
 interface Row {
@@ -56,16 +56,13 @@ class SqliteStore implements IdentityStore {
     db.exec(TABLES)
   }
 
-  /** Brings the unique keys in line with the schema's identifier traits, which may have changed since the last start. */
+  /** Brings the unique keys in line with the schemas' identifier traits, which may have changed since the last start. */
   keepIdentifiers(identifiers: Identifiers): void {
-    const wanted = [...identifiers.traits].sort()
     this.#atomically(() => {
-      const kept = this.#db.prepare('SELECT trait FROM identifier_traits ORDER BY trait').all() as {
-        trait: string
-      }[]
-      if (kept.map(({ trait }) => trait).join('\n') === wanted.join('\n')) return
-      this.#db.exec('DELETE FROM unique_keys; DELETE FROM identifier_traits;')
-      for (const trait of wanted) this.#db.prepare('INSERT INTO identifier_traits VALUES (?)').run(trait)
+      const { revision } = identifiers
+      if (this.#db.prepare('SELECT 1 FROM identifier_revision WHERE revision = ?').get(revision)) return
+      this.#db.exec('DELETE FROM unique_keys; DELETE FROM identifier_revision;')
+      this.#db.prepare('INSERT INTO identifier_revision VALUES (?)').run(revision)
       for (const row of this.#db.prepare('SELECT id, project, traits FROM identities').iterate()) {
         const { id, project, traits } = row as Row
         this.#claim(id, identifiers.keysOf(project, traits))
@@ -125,11 +122,11 @@ class SqliteStore implements IdentityStore {
     })
   }
 
-  async remove(project: string, id: string): Promise<boolean> {
+  async remove(project: string, id: string, version?: number): Promise<boolean> {
     return this.#atomically(() => {
       const { changes } = this.#db
-        .prepare('DELETE FROM identities WHERE id = ? AND project = ?')
-        .run(id, project)
+        .prepare('DELETE FROM identities WHERE id = ? AND project = ? AND version = COALESCE(?, version)')
+        .run(id, project, version ?? null)
       if (changes > 0) this.#unclaim(id)
       return changes > 0
     })

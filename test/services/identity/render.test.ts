@@ -17,7 +17,8 @@ function rendered(
   sent: Sent = sentDefaults(schema.root),
   errors: readonly FieldError[] = [],
 ) {
-  return renderForm('/here', buildNodes(schema, sent, errors), errors).text
+  return renderForm({ action: '/here', submit: 'Send', hidden: {} }, buildNodes(schema, sent, errors), errors)
+    .text
 }
 
 /** The form as it is shown again after a submission. */

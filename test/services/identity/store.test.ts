@@ -24,7 +24,11 @@ const newId = idMaker(Date.now)
 
 /** Traits named here are unique by their plain value. */
 function uniqueBy(...traits: string[]): Identifiers {
-  return { traits, keysOf: (project, json) => keys(project, JSON.parse(json), traits) }
+  return {
+    traits,
+    revision: traits.join(),
+    keysOf: (project, json) => keys(project, JSON.parse(json), traits),
+  }
 }
 
 function keys(

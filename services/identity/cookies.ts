@@ -1,0 +1,21 @@
+/** Cookies of the self-service pages (RFC 6265): never for scripts, never sent along by other sites' forms. */
+import type { Request } from './http.js'
+
+/** The value of a cookie, the first when it is sent twice. */
+export function readCookie(request: Request, name: string): string | undefined {
+  const start = `${name}=`
+  const pairs = (request.header('cookie') ?? '').split(/[;,]/).map(pair => pair.trim())
+  return pairs.find(pair => pair.startsWith(start))?.slice(start.length)
+}
+
+/** A Set-Cookie field. Without `seconds` the cookie lives as long as the browser runs. */
+export function setCookie(request: Request, name: string, value: string, seconds?: number): string {
+  return [
+    `${name}=${value}`,
+    'Path=/self-service',
+    'HttpOnly',
+    'SameSite=Lax',
+    ...(seconds === undefined ? [] : [`Max-Age=${seconds}`]),
+    ...(request.header('x-forwarded-proto') === 'https' ? ['Secure'] : []),
+  ].join('; ')
+}

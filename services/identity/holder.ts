@@ -1,0 +1,29 @@
+/**
+ * Whose settings a request may see. There are no sign-ins here: only the browser that registered an identity holds
+ * it, by a signed cookie, for a while.
+ */
+import { readCookie, setCookie } from './cookies.js'
+import type { Request } from './http.js'
+import { isSame, signature } from './secret.js'
+
+const COOKIE = 'sluice_identity'
+const SECONDS = 3600
+
+/** The header fields that make the client hold the identity `id`. `now` in milliseconds. */
+export function holdIdentity(
+  secret: Buffer,
+  request: Request,
+  id: string,
+  now: number,
+): Record<string, string> {
+  const expires = String(now + SECONDS * 1000)
+  const value = `${id}.${expires}.${signature(secret, 'holder', request.project, id, expires)}`
+  return { 'set-cookie': setCookie(request, COOKIE, value, SECONDS) }
+}
+
+/** The id of the identity the client holds, undefined when there is none or its time is over. */
+export function heldIdentity(secret: Buffer, request: Request, now: number): string | undefined {
+  const [id = '', expires = '', signed = ''] = (readCookie(request, COOKIE) ?? '').split('.')
+  if (!isSame(signed, signature(secret, 'holder', request.project, id, expires))) return undefined
+  return now < Number(expires) ? id : undefined
+}

@@ -1,0 +1,86 @@
+/** What the forms for people have in common: how one is shown, and what may go wrong with it. */
+import { issueToken, TOKEN_FIELD } from '../csrf.js'
+import type { FieldError } from '../form/errors.js'
+import { type Html, html } from '../form/html.js'
+import { buildNodes } from '../form/nodes.js'
+import { renderForm } from '../form/render.js'
+import type { CompiledSchema } from '../form/schema.js'
+import type { Sent } from '../form/sent.js'
+import { type Answer, prefers, type Request } from '../http.js'
+import { PAGE_HEADERS, renderPage } from '../page.js'
+import type { IdentifierTaken } from '../store/contract.js'
+
+/** One of the forms. */
+export interface FormPlace {
+  readonly path: string
+  readonly heading: string
+  /** The words on the button. */
+  readonly submit: string
+}
+
+/** A form as it is to be shown. */
+export interface Shown {
+  readonly schema: CompiledSchema
+  readonly sent: Sent
+  readonly errors?: readonly FieldError[]
+  /** Further hidden fields. */
+  readonly hidden?: Readonly<Record<string, string>>
+  readonly notice?: Html
+}
+
+/** Wants a page: only browsers name HTML themselves. */
+export function isBrowser(request: Request): boolean {
+  return prefers(request.header('accept'), 'text/html', 'application/json')
+}
+
+/** Shows forms, each with a token of this service's secret. */
+export class FormPages {
+  readonly #secret: Buffer
+  readonly #place: FormPlace
+
+  constructor(secret: Buffer, place: FormPlace) {
+    this.#secret = secret
+    this.#place = place
+  }
+
+  /** The form as a page. */
+  page(request: Request, status: number, { schema, sent, errors = [], hidden, notice }: Shown): Answer {
+    const { path, heading, submit } = this.#place
+    const { token, headers } = issueToken(this.#secret, request)
+    const frame = { action: path, submit, hidden: { [TOKEN_FIELD]: token, ...hidden } }
+    const form = renderForm(frame, buildNodes(schema, sent, errors), errors)
+    const title = errors.length > 0 ? `Error: ${heading}` : heading
+    const body = renderPage(title, heading, html`${notice}${form}`)
+    return { status, headers: { ...PAGE_HEADERS, ...headers }, body }
+  }
+
+  /** The form for clients that render it themselves. */
+  nodes(request: Request, { schema, sent }: Shown, more: object = {}): Answer {
+    const { token, headers } = issueToken(this.#secret, request)
+    const nodes = buildNodes(schema, sent, [])
+    return {
+      status: 200,
+      headers,
+      body: { action: this.#place.path, method: 'POST', [TOKEN_FIELD]: token, ...more, nodes },
+    }
+  }
+}
+
+/** The error of a value another identity holds. */
+export function takenError(error: IdentifierTaken): FieldError {
+  return { path: `traits.${error.trait}`, code: 'taken', message: 'This is already in use.' }
+}
+
+/** The error of a browser's post without the token of the form it was shown. */
+export const TOKEN_MISSING: FieldError = {
+  path: '',
+  code: 'csrf',
+  message: 'It is not certain that you sent this yourself. Check your answers and send them again.',
+}
+
+/** The error of a write on a version that is not the newest. */
+export const CHANGED_MEANWHILE: FieldError = {
+  path: '',
+  code: 'changed',
+  message: 'These details were changed by somebody else meanwhile. Look at them before you save again.',
+}

@@ -1,0 +1,118 @@
+/** People change their own traits, by form or by JSON. */
+import { hasToken, refuseForeign } from '../csrf.js'
+import { etagOf, ifMatch, type Precondition } from '../etag.js'
+import type { Entry } from '../form/entry.js'
+import type { FieldError } from '../form/errors.js'
+import { html } from '../form/html.js'
+import { parsePatch, readForm } from '../form/parse.js'
+import { sentEntries, sentTraits } from '../form/sent.js'
+import { heldIdentity } from '../holder.js'
+import { type Answer, HttpError, prefers, type Request, type Routes, refusal, statusOf } from '../http.js'
+import { type Identities, PreconditionFailed, type Versioned, type Written } from '../identities.js'
+import { PAGE_HEADERS, renderPage } from '../page.js'
+import { IdentifierTaken } from '../store/contract.js'
+import { CHANGED_MEANWHILE, FormPages, isBrowser, TOKEN_MISSING, takenError } from './self-service.js'
+
+export const SETTINGS_PATH = '/self-service/settings'
+/** The hidden field that says which version the form showed. */
+const VERSION_FIELD = 'version'
+
+/**
+ * GET shows what is stored, POST and PUT replace it, PATCH merges; each by If-Match if the client says so. Only who
+ * holds an identity is known here. `secret` signs tokens and cookies, `now` is the clock in milliseconds.
+ */
+export function settingsRoutes(identities: Identities, secret: Buffer, now: () => number): Routes {
+  const forms = new FormPages(secret, { path: SETTINGS_PATH, heading: 'Your details', submit: 'Save' })
+
+  async function show(request: Request): Promise<Answer> {
+    const held = await holder(request)
+    if (!held) return nobody(request)
+    const { identity, version } = held
+    const schema = identities.schemaOf(request.project)
+    const shown = {
+      schema,
+      sent: sentTraits(schema.root, identity.traits),
+      hidden: { [VERSION_FIELD]: String(version) },
+      ...(request.query.has('saved')
+        ? { notice: html`<p class="notice" role="status">Your details are saved.</p>` }
+        : {}),
+    }
+    if (!prefers(request.header('accept'), 'application/json', 'text/html')) {
+      return forms.page(request, 200, shown)
+    }
+    const answer = forms.nodes(request, shown, { identity })
+    return { ...answer, headers: { ...answer.headers, etag: etagOf(version) } }
+  }
+
+  async function replace(request: Request): Promise<Answer> {
+    refuseForeign(request)
+    const held = await holder(request)
+    if (!held) return nobody(request)
+    const schema = identities.schemaOf(request.project)
+    const contentType = request.header('content-type')
+    const { result, entries } = await readForm(schema, { contentType, body: request.body })
+    const refused = async (status: number, errors: readonly FieldError[]) => {
+      if (!isBrowser(request)) return refusal(status, errors)
+      // The form goes on from the newest version: what is saved next is meant to replace it.
+      const { version } = (await holder(request)) ?? held
+      const hidden = { [VERSION_FIELD]: String(version) }
+      return forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors, hidden })
+    }
+    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
+    if ('errors' in result) return refused(statusOf(result.errors), result.errors)
+    try {
+      const known = knownVersion(request, entries)
+      return saved(request, await identities.replace(request.project, held.identity.id, result.traits, known))
+    } catch (error) {
+      if (error instanceof PreconditionFailed) return refused(412, [CHANGED_MEANWHILE])
+      if (error instanceof IdentifierTaken) return refused(409, [takenError(error)])
+      throw error
+    }
+  }
+
+  async function merge(request: Request): Promise<Answer> {
+    refuseForeign(request)
+    const held = await holder(request)
+    if (!held) return nobody(request)
+    const contentType = request.header('content-type')
+    const schema = identities.schemaOf(request.project)
+    const parsed = await parsePatch(schema, { contentType, body: request.body })
+    if ('errors' in parsed) return refusal(statusOf(parsed.errors), parsed.errors)
+    const known = ifMatch(request.header('if-match'))
+    return saved(request, await identities.merge(request.project, held.identity.id, parsed.patch, known))
+  }
+
+  async function holder(request: Request): Promise<Versioned | undefined> {
+    const id = heldIdentity(secret, request, now())
+    return id === undefined ? undefined : identities.find(request.project, id)
+  }
+
+  return new Map([[SETTINGS_PATH, { GET: show, POST: replace, PUT: replace, PATCH: merge }]])
+}
+
+/** If-Match, and for a form the version it showed. */
+function knownVersion(request: Request, entries: readonly Entry[]): Precondition {
+  const demanded = ifMatch(request.header('if-match'))
+  const shown = entries.find(entry => entry.name === VERSION_FIELD && 'text' in entry)
+  return version => demanded(version) && (!shown || !('text' in shown) || shown.text === String(version))
+}
+
+function saved(request: Request, written: Written): Answer {
+  if (!written) return nobody(request)
+  if ('errors' in written) return refusal(statusOf(written.errors), written.errors)
+  return isBrowser(request)
+    ? { status: 303, headers: { location: `${SETTINGS_PATH}?saved=true` } }
+    : { status: 200, headers: { etag: etagOf(written.version) }, body: written.identity }
+}
+
+/** Nobody is known by this request. */
+function nobody(request: Request): Answer {
+  const message = 'Only the browser that registered can change its details here, for an hour.'
+  if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
+  const content = html`<p>${message}</p><p><a href="/self-service/registration">Register</a></p>`
+  return {
+    status: 401,
+    headers: PAGE_HEADERS,
+    body: renderPage('Your details', 'You are not known here', content),
+  }
+}

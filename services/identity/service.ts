@@ -1,0 +1,93 @@
+/** The embedded identity service: typed registration by a schema, settings, and identities for administrators. */
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { buildApp, type Log } from './app.js'
+import { Identities } from './identities.js'
+import { adminRoutes } from './routes/admin.js'
+import { guardAdmin, readAdminKeys } from './routes/admin-guard.js'
+import { registrationRoutes } from './routes/registration.js'
+import { sessionRoutes } from './routes/sessions.js'
+import { settingsRoutes } from './routes/settings.js'
+import { readSchemas } from './schemas.js'
+import { serviceSecret } from './secret.js'
+import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
+import { openMongoStore } from './store/mongodb.js'
+import { openSqliteStore } from './store/sqlite.js'
+import { identifiersOf } from './unique-keys.js'
+
+/** A running service; `notes` are lines for the person who started it. */
+export interface Running {
+  readonly url: string
+  readonly notes: string[]
+  close(): Promise<void>
+}
+
+export interface StartOptions {
+  /**
+   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
+   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY.
+   */
+  readonly env: NodeJS.ProcessEnv
+  readonly log: Log
+}
+
+/** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about what is set wrong. */
+export async function startService({ env, log }: StartOptions): Promise<Running> {
+  const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
+  const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
+  const identifiers = identifiersOf(schemas)
+  const secret = serviceSecret(env)
+  const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
+  const store = await openStore(env.MONGODB_URL, file, identifiers)
+  const identities = new Identities(schemas, identifiers, store, Date.now)
+  const app = buildApp(
+    new Map([
+      ...registrationRoutes(identities, secret, Date.now),
+      ...settingsRoutes(identities, secret, Date.now),
+      ...guardAdmin(adminRoutes(identities), adminKeys),
+      ...sessionRoutes(),
+    ]),
+    log,
+  )
+  const close = async () => {
+    await app.close()
+    await store.close()
+  }
+  const notes = [
+    `Identities are kept in ${env.MONGODB_URL ? 'MongoDB' : file}`,
+    ...(adminKeys.length > 0
+      ? []
+      : ['/admin/identities answers this machine only; IDENTITY_ADMIN_KEYS opens it to others, by key']),
+  ]
+  try {
+    return { url: await app.listen({ host: '127.0.0.1', port: 0 }), notes, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function openStore(
+  mongodbUrl: string | undefined,
+  file: string,
+  identifiers: Identifiers,
+): Promise<IdentityStore> {
+  try {
+    return mongodbUrl
+      ? await openMongoStore(mongodbUrl, identifiers)
+      : await openSqliteStore(file, identifiers)
+  } catch (error) {
+    if (!(error instanceof IdentifierTaken)) throw error
+    throw new Error(
+      `two stored identities have the same ${error.trait}, which the schema now marks as x-identifier; change one of them under the old schema first`,
+    )
+  }
+}
+
+/** The folder of our package.json, from sources and from the build alike. */
+function packageFolder(): string {
+  let folder = dirname(fileURLToPath(import.meta.url))
+  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)
+  return folder
+}
