@@ -1,6 +1,7 @@
 /** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
@@ -13,6 +14,7 @@ import {
   projectsSchema,
 } from './schema.js'
 import { quoted } from './sentences.js'
+import { isPolicyName, markOf, type Sources } from './sources.js'
 import type { Config, Policy } from './types.js'
 import { createValidator, type Validator } from './validate.js'
 import { parseYaml, type YamlFile } from './yaml.js'
@@ -27,9 +29,15 @@ export interface LoadOptions {
   readonly plugins: PluginSchemas
 }
 
+export type LoadedConfig = ({ readonly config: Config } | { readonly problems: Problem[] }) & {
+  readonly sources: Sources
+}
+
 /** Loads the configuration at `path`: gateway.yaml or its folder. Reads files only; never throws on what they hold. */
-export function loadConfig(path: string, options: LoadOptions): { config: Config } | { problems: Problem[] } {
-  return new Loader(options).load(gatewayFileOf(path))
+export function loadConfig(path: string, options: LoadOptions): LoadedConfig {
+  const loader = new Loader(options)
+  const loaded = loader.load(gatewayFileOf(path))
+  return { ...loaded, sources: loader.sources }
 }
 
 function gatewayFileOf(path: string): string {
@@ -64,6 +72,7 @@ function validatorsOf(plugins: PluginSchemas): Validators {
 }
 
 class Loader {
+  readonly sources = new Map<string, string>()
   readonly #env: NodeJS.ProcessEnv
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
@@ -80,7 +89,11 @@ class Loader {
     const written = this.#read(gatewayFile)
     const named = this.#files.get(gatewayFile)
     if (named === undefined) return { problems: this.#problems }
-    const gateway = this.#validate<Gateway>(gatewayFile, written, this.#validators.gateway)
+    const valid = this.#validate<Gateway>(gatewayFile, written, this.#validators.gateway)
+    const gateway = valid && resolveCertificates(valid, name => fileBeside(gatewayFile, name))
+    for (const fault of gateway ? checkCertificates(gateway, file => this.#text(file)) : []) {
+      this.#report(gatewayFile, fault)
+    }
 
     // While gateway.yaml is not even YAML, the other files are looked for under their usual names.
     const isGuess = named.data === undefined
@@ -110,11 +123,9 @@ class Loader {
   }
 
   #list(gatewayFile: string, folder: string): string[] {
+    this.sources.set(folder, markOf(folder))
     try {
-      // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.
-      const names = readdirSync(folder)
-        .filter(name => !name.startsWith('.'))
-        .sort()
+      const names = readdirSync(folder).filter(isPolicyName).sort()
       for (const name of names.filter(name => name.endsWith('.yml'))) {
         this.#report(join(folder, name), {
           path: [],
@@ -143,9 +154,15 @@ class Loader {
     return undefined
   }
 
+  #text(file: string): ReturnType<typeof readText> {
+    // Before it is read: what changes while it is read is then seen as changed.
+    this.sources.set(file, markOf(file))
+    return readText(file)
+  }
+
   /** The file's data, or undefined when it is not readable, well-formed text. */
   #read(file: string): unknown {
-    const read = readText(file)
+    const read = this.#text(file)
     if ('fault' in read) {
       this.#report(file, { path: [], message: read.fault })
       return undefined
@@ -184,6 +201,10 @@ function besideOf(
 ): string {
   const value = (written as Readonly<Record<string, unknown>> | null | undefined)?.[key]
   const named = typeof value === 'string' && value !== '' ? value : usual
+  return fileBeside(gatewayFile, named)
+}
+
+function fileBeside(gatewayFile: string, named: string): string {
   return isAbsolute(named) ? named : join(dirname(gatewayFile), named)
 }
 

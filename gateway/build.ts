@@ -1,34 +1,31 @@
-/** Joins the rooms into one running gateway: start, and drain. The only file besides `plugins` that knows all rooms. */
-import type { Config } from '../config/load.js'
+/** Joins the rooms into one running gateway: start, reload and drain. */
 import { startAdmin } from './admin/server.js'
 import { Decider } from './decide/decide.js'
-import { needsBody, PEEK_BYTES } from './decide/email-or-flow.js'
+import { slotReports } from './decide/hold.js'
+import { Questions } from './decide/question.js'
+import { SelfCounting } from './decide/self-counting.js'
 import { openStore } from './decide/store/open.js'
-import type { CounterStore } from './decide/store/store.js'
 import { CATALOGUE } from './errors.js'
-import { corsFields, exposedFields, type Families, rateLimitFields } from './forward/fields.js'
-import { createHttpTransport } from './forward/http.js'
-import { rejectionOf, sendRejection } from './forward/reject.js'
-import { createUpgradeTransport } from './forward/upgrade.js'
-import { peekBody, tapBody } from './listen/body.js'
-import { TrustedProxies } from './listen/client.js'
-import { type FactsSettings, readFacts } from './listen/facts.js'
+import { Generation, type Lasting } from './generation.js'
+import { UnknownHosts } from './identify/identify.js'
 import { createListener } from './listen/server.js'
-import { decisionLog } from './observe/decision-log.js'
+import type { Loaded, Unloadable } from './load.js'
 import { Health } from './observe/health.js'
 import { Metrics } from './observe/metrics.js'
-import { Redactor } from './observe/redact.js'
-import { createPipeline, type Rooms, type Snapshot, type Upstream } from './pipeline.js'
-import type { Observer } from './plugin.js'
+import type { Limiter } from './plugin.js'
 import { limitPlugins } from './plugins.js'
-import type { Compiled } from './snapshot.js'
+import { Reloader, ServiceFailure } from './reload.js'
+import { describeState } from './state.js'
 import type { Log } from './types.js'
+import { Upstreams } from './upstreams.js'
 
 export interface GatewayOptions {
-  readonly config: Config
-  readonly compiled: Compiled
-  /** Addresses of the embedded services, by name. */
-  readonly embedded: ReadonlyMap<string, string>
+  /** The configuration to start with. */
+  readonly first: Loaded
+  /** Reads the configuration anew. */
+  load(): Loaded | Unloadable
+  /** The address of an embedded service, which is started when it is first asked for. */
+  embedded(name: string): Promise<string>
   /** Keys the hashes that stand for personal data. */
   readonly secret: Buffer
   readonly log: Log
@@ -37,133 +34,112 @@ export interface GatewayOptions {
 export interface Gateway {
   readonly url: string
   readonly adminUrl: string
+  /** Keeps reloads in their order, and knows how they ended. */
+  readonly reloader: Pick<Reloader, 'reload' | 'sources'>
   /** Fails readyz, stops listening, lets requests finish up to the configured deadline, then closes everything. */
   drain(): Promise<void>
 }
 
-/** How long a request's body is waited for when an enforced rule's key stands in it. */
-const PEEK_MS = 5000
-
 /** Starts listening; the counter store may be away, the addresses may not be taken. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, compiled, log } = options
-  const settings = config.gateway
+  const { first, load, log } = options
+  const { listen, admin: adminSettings, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
   const health = new Health()
-  const store = await openStore({ redis: settings.redis, ...settings.store }, log, {
+  const store = await openStore({ redis, ...storeSettings }, log, {
     failed: op => metrics.storeError(op),
     awayChanged: away => metrics.fallbackActive(away),
   })
-  const upstreams = openUpstreams(options)
-  const snapshot = compiled.snapshot(upstreams)
-  const redactor = new Redactor(options.secret, compiled.words)
-  const observers: Observer[] = [metrics.observer(), decisionLog(settings.log.decisions, redactor, log)]
-  metrics.policyLoaded(compiled.revision)
+  const limiters = createLimiters(options)
+  const selfCounting = new SelfCounting(() => settings().store.deadline, log)
+  const upstreams = new Upstreams()
+  const lasting: Lasting = {
+    decider: new Decider({
+      questions: new Questions(limiters, options.secret),
+      store,
+      selfCounting,
+      now: () => performance.now(),
+      onSlots: slotReports((rule, change) => metrics.inflight(rule, change), log),
+      onLost: error => log.error({ err: error }, 'a report-only rule was not counted'),
+    }),
+    upstreams,
+    unknownHosts: new UnknownHosts(),
+    observer: metrics.observer(),
+    secret: options.secret,
+    log,
+  }
+  let inForce = await openGeneration(first, lasting, options)
+  const settings = () => inForce.loaded.config.gateway
+  metrics.policyLoaded(first.compiled.revision)
 
-  const pipeline = createPipeline(roomsOf(options, store, snapshot, observers, metrics))
+  const reloader = new Reloader({
+    first,
+    load,
+    async replace(loaded) {
+      const next = await openGeneration(loaded, lasting, options)
+      inForce.retire()
+      inForce = next
+    },
+    onResult(reloaded) {
+      if (reloaded.result === 'loaded') metrics.policyLoaded(reloaded.revision)
+      else metrics.policyRefused()
+    },
+    log,
+  })
   const listener = createListener({
-    ...pipeline,
+    request: (req, res) => inForce.pipeline.request(req, res),
+    upgrade: (req, res, socket, head) => inForce.pipeline.upgrade(req, res, socket, head),
     refused: code => metrics.refusedUnread(CATALOGUE[code].status),
     failed: error => log.error({ err: error }, 'a connection was cut'),
   })
   const admin = await startAdmin({
-    ...settings.admin,
+    ...adminSettings,
     health,
     metrics,
     log,
-    state: () => ({
-      revision: compiled.revision,
-      policies: config.policies.map(({ file, kind }) => ({ file, kind })),
-    }),
+    state: () => describeState(inForce, reloader),
+    reload: () => reloader.reload('admin'),
   })
-  const address = await listener.start(settings.listen.host, settings.listen.port)
+  const address = await listener.start(listen.host, listen.port)
   health.ready()
 
   return {
     url: urlOf(address),
     adminUrl: urlOf(admin),
+    reloader,
     async drain() {
       health.draining()
-      await listener.drain(settings.drain)
-      await Promise.all([...upstreams.values()].map(upstream => upstream.close()))
-      await Promise.all(observers.map(observer => observer.close?.()))
+      await listener.drain(settings().drain)
+      await upstreams.close()
+      await inForce.close()
+      await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
       await admin.close()
     },
   }
 }
 
-function roomsOf(
-  { config, secret, log }: GatewayOptions,
-  store: CounterStore,
-  snapshot: Snapshot,
-  observers: readonly Observer[],
-  metrics: Metrics,
-): Rooms {
-  const settings = config.gateway
-  const limiters = new Map(
-    limitPlugins.map(plugin => [plugin.name, plugin.create({ log, projects: config.projects })]),
-  )
-  const decider = new Decider(limiters, store, secret, (rule, change) => metrics.inflight(rule, change))
-  const facts: FactsSettings = {
-    trusted: new TrustedProxies(settings.trustedProxies),
-    fingerprintHeaders: settings.fingerprintHeaders,
-  }
-  const families: Families = settings.rateLimitFields
-  return {
-    log,
-    snapshot: () => snapshot,
-    readFacts: req => readFacts(req, facts),
-    needsBody,
-    peekBody: req => peekBody(req, PEEK_BYTES, PEEK_MS),
-    tapBody: (req, onPrefix) => tapBody(req, PEEK_BYTES, onPrefix),
-    decide: request => decider.decide(request),
-    answerFields: (facts, verdict) => {
-      const fields = verdict ? rateLimitFields(verdict, families) : []
-      if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
-      return fields
-    },
-    rejectionFields: facts => corsFields(facts.header('origin'), settings.cors),
-    rejectionOf,
-    sendRejection,
-    finished: event => {
-      for (const observer of observers) observer.finished(event)
-    },
-  }
+/** Limiters outlive reloads, because some of them hold counts. */
+function createLimiters({ first, log }: GatewayOptions): Map<string, Limiter<unknown>> {
+  const tools = { log, projects: first.config.projects }
+  return new Map(limitPlugins.map(plugin => [plugin.name, plugin.create(tools)]))
 }
 
-interface OpenUpstream extends Upstream {
-  close(): Promise<void>
-}
-
-function openUpstreams({ config, embedded }: GatewayOptions): Map<string, OpenUpstream> {
-  const upstreams = new Map<string, OpenUpstream>()
-  for (const [name, written] of Object.entries(config.gateway.upstreams)) {
-    const settings = {
-      name,
-      url: 'embedded' in written ? (embedded.get(written.embedded) as string) : written.url,
-      timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
-      fingerprintHeaders: config.gateway.fingerprintHeaders,
-    }
-    const http = createHttpTransport(settings)
-    const upgrades = createUpgradeTransport(settings)
-    upstreams.set(name, {
-      name,
-      forward: exchange => http.forward(exchange),
-      upgrade: exchange => upgrades.upgrade(exchange),
-      async close() {
-        upgrades.close()
-        await http.close()
-      },
+/** Starts the embedded services that the configuration asks for and that do not run yet. */
+async function openGeneration(
+  loaded: Loaded,
+  lasting: Lasting,
+  { embedded }: GatewayOptions,
+): Promise<Generation> {
+  const addresses = new Map<string, string>()
+  for (const [name, upstream] of Object.entries(loaded.config.gateway.upstreams)) {
+    if (!('embedded' in upstream)) continue
+    const address = await embedded(upstream.embedded).catch(error => {
+      throw new ServiceFailure(name, error)
     })
+    addresses.set(upstream.embedded, address)
   }
-  return upstreams
-}
-
-const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000 }
-
-function timeoutsOf({ connect, head, idle }: { connect: number; head: number; idle: number }) {
-  return { connectMs: connect, headMs: head, idleMs: idle }
+  return new Generation(loaded, lasting, service => addresses.get(service) as string)
 }
 
 function urlOf({ host, port }: { host: string; port: number }): string {

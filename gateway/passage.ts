@@ -1,7 +1,7 @@
 /** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Readable } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import { type ErrorCode, GatewayError } from './errors.js'
 import type { Rejection } from './forward/reject.js'
 import type { Exchange } from './forward/transport.js'
@@ -26,6 +26,9 @@ export class Passage implements Exchange {
   #verdict: Verdict | undefined
   #beside: Promise<Verdict> | undefined
   #ended = false
+  /** What is yet to end: the answer, and the upstream's work once it has begun. */
+  #pending = 1
+  #working = false
   /** Status of an answer that a transport wrote past the response object. */
   #relayed = 0
 
@@ -55,14 +58,14 @@ export class Passage implements Exchange {
     this.#upstream = upstream
   }
 
-  /** Runs a step; what it throws becomes the answer. */
-  attempt(step: () => void): void {
-    try {
   /** True while a slot is held, which maxHold may end before the request. */
   get keepUpstream(): boolean {
     return this.#verdict?.holdsSlot ?? false
   }
 
+  /** Runs a step; what it throws becomes the answer. */
+  attempt(step: () => void): void {
+    try {
       step()
     } catch (error) {
       this.abandon(error)
@@ -78,7 +81,13 @@ export class Passage implements Exchange {
   /** On to the upstream: from here on the answer is its own, unless it fails. */
   forward(): void {
     this.#source = 'upstream'
+    this.#work()
     this.upstream.forward(this)
+  }
+
+  upgrade(socket: Duplex, head: Buffer): void {
+    this.#work()
+    this.upstream.upgrade(Object.assign(this, { socket, head }))
   }
 
   /** A verdict of report-only rules, reached while the request is already forwarded. */
@@ -95,9 +104,13 @@ export class Passage implements Exchange {
     this.#ended = true
     this.#verdict?.release()
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
+    if (!this.#working) return
+    this.#working = false
+    this.#end()
   }
 
   onAnswer(status: number): void {
+    if (status === 101) this.#verdict?.upgraded()
     this.#source = 'upstream'
     this.#relayed = status
   }
@@ -110,7 +123,6 @@ export class Passage implements Exchange {
     this.onUpstreamEnd()
     if (this.res.headersSent || this.res.destroyed) {
       this.res.destroy()
-    if (status === 101) this.#verdict?.upgraded()
       return
     }
     this.#source = 'gateway'
@@ -129,9 +141,20 @@ export class Passage implements Exchange {
     this.refuse({ code: 'internal', requestId })
   }
 
+  #work(): void {
+    this.#working = true
+    this.#pending += 1
+  }
+
+  #end(): void {
+    this.#pending -= 1
+    if (this.#pending === 0) this.#rooms.ended()
+  }
+
   async #finish(): Promise<void> {
     const beside = await this.#beside?.catch(() => undefined)
     const verdict = this.#verdict
+    await verdict?.settled
     this.#rooms.finished({
       method: this.req.method ?? '',
       facts: this.#facts,
@@ -148,5 +171,6 @@ export class Passage implements Exchange {
       durationMs: performance.now() - this.#start,
       limiterUs: this.limiterUs,
     })
+    this.#end()
   }
 }

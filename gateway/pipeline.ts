@@ -48,6 +48,8 @@ export interface Rooms {
   rejectionOf(verdict: Verdict, requestId: string): Rejection
   sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void
   finished(event: Finished): void
+  /** Called once for each request, when its answer and the upstream's work for it have both ended. */
+  ended(): void
 }
 
 export interface Pipeline {
@@ -73,7 +75,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     upgrade(req, res, socket, head) {
       enter(req, res, passage => {
         judge(passage, passage.matched, () => {
-          passage.upstream.upgrade(Object.assign(passage, { socket, head }))
+          passage.upgrade(socket, head)
         })
       })
     },

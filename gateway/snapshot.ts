@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../config/load.js'
 import type { Problem } from '../config/problem.js'
-import { identifyBy } from './identify/identify.js'
+import { identifyBy, type UnknownHosts } from './identify/identify.js'
 import { TrustedProxies } from './listen/client.js'
 import { compilePolicy, type Fault } from './match/compile.js'
 import { PatternError, parsePattern } from './match/pattern.js'
@@ -18,8 +18,10 @@ export interface Compiled {
   readonly revision: string
   /** Path segments that patterns and routes spell out: what a log may show of a path. */
   readonly words: ReadonlySet<string>
-  /** Joins the compiled configuration with the upstreams, by name. */
-  snapshot(upstreams: ReadonlyMap<string, Upstream>): Snapshot
+  /** Joins the compiled configuration with the upstreams, by name, and with what earlier ones have learnt. */
+  snapshot(upstreams: ReadonlyMap<string, Upstream>, unknownHosts?: UnknownHosts): Snapshot
+  /** Gives back what the identifiers hold. */
+  close(): Promise<void>
 }
 
 /** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
@@ -50,29 +52,30 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
     problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
-  const identify = identifyBy(
-    identifiersOf(config, { log, projects: config.projects }),
-    config.gateway.unknownProject,
-  )
+  const identifiers = identifiersOf(config, { log, projects: config.projects })
   return {
     compiled: {
       revision,
       words: wordsOf(config),
-      snapshot: upstreams => ({
+      snapshot: (upstreams, unknownHosts) => ({
         revision,
-        identify,
+        identify: identifyBy(identifiers, config.gateway.unknownProject, unknownHosts),
         route: facts => upstreams.get(routes.find(facts.method, facts.path)?.value ?? ''),
         match: (facts, project) => policy.match(facts, project),
       }),
+      async close() {
+        await Promise.all(identifiers.map(identifier => identifier.close?.()))
+      },
     },
   }
 }
 
 /** Changes when anything changes that decides about a request; not with ports or addresses. */
 function revisionOf({ gateway, projects, policies }: Config): string {
-  const { identify, unknownProject, store } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, store } = gateway
   const rules = policies.map(({ file, document }) => [basename(file), document])
-  const text = JSON.stringify([rules, projects, identify, unknownProject, store.onError])
+  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
+  const text = JSON.stringify([rules, callers, store.onError])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 

@@ -1,7 +1,8 @@
 /** The admin port: health, metrics and state; loopback unless told otherwise (design section 6 and 12). The home of fastify. */
-import { STATUS_CODES } from 'node:http'
 import { type FastifyError, type FastifyReply, fastify } from 'fastify'
 import type { Log } from '../types.js'
+import { sendError, sendProblem } from './problem.js'
+import { type ReloadResult, reloadRoute } from './reload.js'
 
 export interface AdminOptions {
   readonly host: string
@@ -11,8 +12,10 @@ export interface AdminOptions {
     readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
   }
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
-  /** What is in force: policy revision and files. */
+  /** What is in force, and how the last reload ended. */
   state(): object
+  /** Reads the configuration anew; never rejects. */
+  reload(): Promise<ReloadResult>
   readonly log: Log
 }
 
@@ -27,14 +30,15 @@ const PATIENCE_MS = 10_000
 const MAX_BODY_BYTES = 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
-export async function startAdmin({ host, port, health, metrics, state, log }: AdminOptions): Promise<Admin> {
+export async function startAdmin(options: AdminOptions): Promise<Admin> {
+  const { host, port, health, metrics, state, reload, log } = options
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: PATIENCE_MS,
     connectionTimeout: PATIENCE_MS,
     forceCloseConnections: true,
     // A path that cannot be decoded never reaches a route.
-    frameworkErrors: (error, _request, reply: FastifyReply) => refuse(reply, error),
+    frameworkErrors: (error, _request, reply: FastifyReply) => sendError(reply, error),
   })
   app.addHook('onSend', async (_request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -44,24 +48,25 @@ export async function startAdmin({ host, port, health, metrics, state, log }: Ad
   app.get('/readyz', async (_request, reply) => {
     const { readiness } = health
     if (readiness.ready) return { status: 'ready' }
-    return send(reply, 503, `Not ready, ${readiness.reason}.`)
+    return sendProblem(reply, 503, `Not ready, ${readiness.reason}.`)
   })
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))
   app.get('/state', async () => state())
 
   app.setNotFoundHandler((request, reply) => {
     const [path = ''] = request.url.split('?')
-    const status = PATHS.includes(path) ? 405 : 404
-    if (status === 405) reply.header('allow', 'GET, HEAD')
-    const detail =
-      status === 405 ? 'This resource is only read: use GET.' : `Known here: ${PATHS.join(', ')}.`
-    send(reply, status, detail)
+    const allowed = METHODS[path]
+    if (allowed === undefined)
+      return sendProblem(reply, 404, `Known here: ${Object.keys(METHODS).join(', ')}.`)
+    reply.header('allow', allowed)
+    return sendProblem(reply, 405, `Allowed here: ${allowed}.`)
   })
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     if ((error.statusCode ?? 500) >= 500) log.error({ err: error }, 'admin request failed')
-    refuse(reply, error)
+    sendError(reply, error)
   })
 
+  await app.register(reloadRoute(reload))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')
@@ -69,15 +74,11 @@ export async function startAdmin({ host, port, health, metrics, state, log }: Ad
   return { host: address.address, port: address.port, close: async () => app.close() }
 }
 
-const PATHS = ['/livez', '/readyz', '/metrics', '/state']
-
-/** What went wrong inside stays in the log. */
-function refuse(reply: FastifyReply, { statusCode = 500, message }: FastifyError): void {
-  send(reply, statusCode, statusCode >= 500 ? 'The log says why.' : message)
-}
-
-/** Problem details (RFC 9457) of a status that says it all. */
-function send(reply: FastifyReply, status: number, detail: string): FastifyReply {
-  const body = { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail }
-  return reply.code(status).type('application/problem+json').send(body)
+const READ = 'GET, HEAD'
+const METHODS: Readonly<Record<string, string>> = {
+  '/livez': READ,
+  '/readyz': READ,
+  '/metrics': READ,
+  '/state': READ,
+  '/reload': 'POST',
 }

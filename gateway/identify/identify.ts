@@ -6,6 +6,17 @@ import type { Facts, Plan, Project } from '../types.js'
 /** Unknown hosts that are counted apart; the rest share one counter, or every made-up Host would bring fresh quota. */
 const MOST_UNKNOWN_HOSTS = 100
 
+/** The hosts of no project that are counted apart. Outlives a reload, or each would bring made-up ones fresh quota. */
+export class UnknownHosts {
+  readonly #names = new Set<string>()
+
+  /** What a host is counted by. */
+  nameOf(host: string): string {
+    if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
+    return this.#names.has(host) ? host.replace(/[[\]]/g, '') : 'others'
+  }
+}
+
 /**
  * @param unknownProject the plan of a request that nobody identified, counted by its host; or `reject`
  * @returns a function that throws GatewayError('unknown-project') where unknown projects are rejected
@@ -13,17 +24,15 @@ const MOST_UNKNOWN_HOSTS = 100
 export function identifyBy(
   identifiers: readonly Identifier[],
   unknownProject: Plan | 'reject',
+  unknownHosts = new UnknownHosts(),
 ): (facts: Facts) => Project {
-  const unknownHosts = new Set<string>()
   return facts => {
     for (const identifier of identifiers) {
       const project = identifier.identify(facts)
       if (project !== undefined) return project
     }
     if (unknownProject === 'reject') throw new GatewayError('unknown-project')
-    if (unknownHosts.size < MOST_UNKNOWN_HOSTS) unknownHosts.add(facts.host)
-    const host = unknownHosts.has(facts.host) ? facts.host.replace(/[[\]]/g, '') : 'others'
     // The prefix keeps a made-up host from passing for a configured project.
-    return { id: `host:${host}`, plan: unknownProject, environment: 'production' }
+    return { id: `host:${unknownHosts.nameOf(facts.host)}`, plan: unknownProject, environment: 'production' }
   }
 }

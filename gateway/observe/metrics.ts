@@ -83,7 +83,7 @@ export class Metrics {
     })
     this.#reloads = new Counter({
       name: 'sluice_policy_reloads_total',
-      help: 'Attempts to load the policy, by result: loaded.',
+      help: 'Attempts to load the configuration, the start included, by result: loaded or refused.',
       labelNames: ['result'],
       registers,
     })
@@ -104,6 +104,11 @@ export class Metrics {
     this.#policy.reset()
     this.#policy.set({ rev: revision }, 1)
     this.#reloads.inc({ result: 'loaded' })
+  }
+
+  /** A changed configuration was refused: the policy in force stays. */
+  policyRefused(): void {
+    this.#reloads.inc({ result: 'refused' })
   }
 
   /** A call to the counter store failed; `op` is one of the few things it is asked for. */

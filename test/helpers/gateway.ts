@@ -3,11 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { loadConfig } from '../../config/load.js'
-import { formatProblem } from '../../config/problem.js'
-import { startGateway } from '../../gateway/build.js'
-import { pluginSchemas } from '../../gateway/plugins.js'
-import { compile } from '../../gateway/snapshot.js'
+import { type Gateway, startGateway } from '../../gateway/build.js'
+import { load, loadOrFail } from '../../gateway/load.js'
 import type { Log } from '../../gateway/types.js'
 
 export interface TestGatewayOptions {
@@ -20,12 +17,11 @@ export interface TestGatewayOptions {
   readonly policies?: Readonly<Record<string, string>>
 }
 
-export interface TestGateway {
-  readonly url: string
-  readonly adminUrl: string
+export interface TestGateway extends Gateway {
+  /** Holds gateway.yaml, projects.yaml and policies/. */
+  readonly folder: string
   /** Every line of the log: its fields, and the message as `msg`. */
   readonly lines: Record<string, unknown>[]
-  drain(): Promise<void>
 }
 
 const PROJECTS = `version: 1
@@ -46,14 +42,12 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   }
   const lines: Record<string, unknown>[] = []
   const log = recordingLog(lines)
-  const loaded = loadConfig(folder, { env: {}, plugins: pluginSchemas })
-  if ('problems' in loaded) throw new Error(loaded.problems.map(formatProblem).join('\n'))
-  const compiled = compile(loaded.config, log)
-  if ('problems' in compiled) throw new Error(compiled.problems.map(formatProblem).join('\n'))
   const gateway = await startGateway({
-    config: loaded.config,
-    ...compiled,
-    embedded: new Map(),
+    first: loadOrFail(folder, {}, log),
+    load: () => load(folder, {}, log),
+    embedded: async name => {
+      throw new Error(`no ${name} service in this test`)
+    },
     secret: Buffer.from('test'),
     log,
   })
@@ -63,7 +57,7 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
     return drained
   }
   t.teardown(drain)
-  return { url: gateway.url, adminUrl: gateway.adminUrl, lines, drain }
+  return { ...gateway, folder, lines, drain }
 }
 
 function gatewayYaml({ upstream, settings = '' }: TestGatewayOptions): string {

@@ -17,7 +17,9 @@ async function start(
     error: (fields: object) => void errors.push(fields),
   }
   const state = () => ({ revision: 'sha256:1', policies: [] })
-  const options = { host: '127.0.0.1', port: 0, health, metrics: new Metrics(), state, log, ...changes }
+  const reload = async () => ({ result: 'loaded', revision: 'sha256:2', needsRestart: [] }) as const
+  const listen = { host: '127.0.0.1', port: 0 }
+  const options = { ...listen, health, metrics: new Metrics(), state, reload, log, ...changes }
   const admin = await startAdmin(options)
   test.teardown(() => admin.close())
   const get = async (path: string, init?: RequestInit) => {

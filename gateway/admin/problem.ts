@@ -1,0 +1,18 @@
+import { STATUS_CODES } from 'node:http'
+import type { FastifyError, FastifyReply } from 'fastify'
+
+/** Problem details (RFC 9457) of a status that says it all; `more` stands beside them. */
+export function sendProblem(
+  reply: FastifyReply,
+  status: number,
+  detail: string,
+  more: object = {},
+): FastifyReply {
+  const body = { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail, ...more }
+  return reply.code(status).type('application/problem+json').send(body)
+}
+
+/** What went wrong inside stays in the log. */
+export function sendError(reply: FastifyReply, { statusCode = 500, message }: FastifyError): void {
+  sendProblem(reply, statusCode, statusCode >= 500 ? 'The log says why.' : message)
+}

@@ -1,0 +1,36 @@
+/** `POST /reload`: the configuration is read anew, and the answer tells how that ended. */
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import { sendProblem } from './problem.js'
+
+/** How a reload ended, and the revision that is in force after it. */
+export type ReloadResult =
+  | { readonly result: 'loaded'; readonly revision: string; readonly needsRestart: readonly string[] }
+  | { readonly result: 'refused'; readonly revision: string; readonly problems: readonly object[] }
+
+/** 200 with the revision, or 422 with every problem and its place. */
+export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginAsync {
+  return async app => {
+    // The request is the whole message: whatever body comes with it is not looked at.
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, _body, done) => done(null))
+
+    app.post('/reload', async (request, reply) => {
+      if (mayBeForged(request)) {
+        const detail =
+          'Not for pages of other sites. Send it without an Origin field, or as application/json.'
+        return sendProblem(reply, 403, detail)
+      }
+      const reloaded = await reload()
+      if (reloaded.result === 'loaded') return reloaded
+      const { revision, problems } = reloaded
+      const detail = `The configuration has errors: ${revision} stays in force.`
+      return sendProblem(reply, 422, detail, { revision, problems })
+    })
+  }
+}
+
+/** A browser sends any site's forms anywhere, with an Origin; JSON only after a preflight, which nobody here grants. */
+function mayBeForged({ headers }: FastifyRequest): boolean {
+  const [type = ''] = (headers['content-type'] ?? '').split(';')
+  return headers.origin !== undefined && type.trim().toLowerCase() !== 'application/json'
+}

@@ -1,0 +1,119 @@
+/** `sluice serve`: the gateway as a process. The only file that starts the embedded services. */
+import type { Config } from '../config/load.js'
+import { startGateway } from './build.js'
+import { Failure, load, loadOrFail } from './load.js'
+import { createLog, isLogLevel, LOG_LEVELS } from './observe/log.js'
+import { hashSecret } from './secret.js'
+import type { Log } from './types.js'
+import { watchSources } from './watch.js'
+
+const EMBEDDED = {
+  directory: () => import('../services/directory/index.js'),
+  identity: () => import('../services/identity/index.js'),
+}
+
+/** Runs until SIGTERM or SIGINT; SIGHUP, a change of the files and the admin port reload. Throws a Failure. */
+export async function serve(configPath: string): Promise<void> {
+  refuseInsecureParser()
+  const log = openLog()
+  const first = loadOrFail(configPath, process.env, log)
+  warnOfLonelySecret(first.config, log)
+  const services = new Services(log)
+  // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
+  let reload = (): unknown => undefined
+  process.on('SIGHUP', () => reload())
+  const gateway = await startGateway({
+    first,
+    load: () => load(configPath, process.env, log),
+    embedded: name => services.addressOf(name as keyof typeof EMBEDDED),
+    secret: hashSecret(process.env),
+    log,
+  })
+  const { reloader } = gateway
+  reload = () => reloader.reload('SIGHUP')
+  const watch = watchSources({
+    sources: () => reloader.sources,
+    changed: () => reloader.reload('watch'),
+    log,
+  })
+  log.info(
+    { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.revision },
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}`,
+  )
+
+  let stopping = false
+  const stop = async (signal: string) => {
+    if (stopping) return
+    stopping = true
+    log.info({ signal }, 'Draining: requests under way may finish')
+    watch.close()
+    reload = () => undefined
+    await gateway.drain()
+    await services.close()
+    process.exit(0)
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+function openLog(): Log {
+  const level = process.env.LOG_LEVEL || 'info'
+  if (!isLogLevel(level))
+    throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
+  return createLog({ level, pretty: process.stdout.isTTY === true })
+}
+
+function warnOfLonelySecret({ gateway }: Config, log: Log): void {
+  if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
+  log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
+}
+
+interface Service {
+  readonly url: string
+  /** For the person who starts it. */
+  readonly notes: string[]
+  close(): Promise<void>
+}
+
+/** The embedded services: each starts when it is first asked for, and runs until the process ends. */
+class Services {
+  readonly #log: Log
+  readonly #started = new Map<string, Promise<Service>>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  async addressOf(name: keyof typeof EMBEDDED): Promise<string> {
+    const starting = this.#started.get(name) ?? this.#start(name)
+    this.#started.set(name, starting)
+    try {
+      return (await starting).url
+    } catch (error) {
+      this.#started.delete(name)
+      throw new Failure(`The ${name} service cannot start: ${(error as Error).message}`, { cause: error })
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const service of this.#started.values()) await (await service).close()
+  }
+
+  async #start(name: keyof typeof EMBEDDED): Promise<Service> {
+    const { start } = await EMBEDDED[name]()
+    const service = await start({ env: process.env, log: this.#log })
+    // To that person, not to whoever collects the log; and at once, in case a later step fails.
+    for (const note of service.notes) process.stderr.write(`${note}\n`)
+    return service
+  }
+}
+
+/** A lenient parser would read messages otherwise than the upstream does: that is request smuggling. */
+function refuseInsecureParser(): void {
+  const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
+  if (flags.includes('--insecure-http-parser')) {
+    throw new Failure(
+      'Sluice does not run with --insecure-http-parser: it would open the door to request smuggling.',
+    )
+  }
+}
