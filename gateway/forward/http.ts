@@ -211,8 +211,12 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
 
   /** Cuts a client that stops reading; Node's own socket timer knows it from one that reads slowly. */
   private awaitReader(event: 'drain' | 'finish', then?: () => void): void {
-    const { res } = this.exchange
+    const { req, res } = this.exchange
     res.setTimeout(this.way.idleMs, this.cut)
+    // An answer that waits behind an earlier one of its connection has no socket whose timer could run.
+    const queued = res.socket === null && event === 'drain'
+    const turn = queued ? setTimeout(() => req.socket.destroy(), this.way.idleMs) : undefined
+    if (queued) res.once('socket', () => clearTimeout(turn)).once('close', () => clearTimeout(turn))
     // Before Node's own listener, which sets the limit for the next request.
     res.prependOnceListener(event, () => {
       res.off('timeout', this.cut).setTimeout(0)

@@ -1,0 +1,167 @@
+/** Who makes no progress holds nothing for ever: stalled readers and senders, endless answers, silent tunnels. */
+import t from 'tap'
+import type { Exchange } from '../../../gateway/forward/transport.js'
+import type { RawPeer } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { scene } from './gateway.js'
+
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const HANDSHAKE =
+  'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n\r\n'
+const ACCEPTED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+
+/** Sends as fast as the other side takes it, and counts. */
+function flood(peer: RawPeer, total: number): { sent: number } {
+  const count = { sent: 0 }
+  const block = Buffer.alloc(64 * 1024)
+  const fill = (): void => {
+    while (count.sent < total) {
+      count.sent += block.length
+      if (!peer.socket.write(block)) break
+    }
+  }
+  peer.socket.on('drain', fill)
+  fill()
+  return count
+}
+
+t.test('an answer without end, whose client has left', async t => {
+  const slot = { keepUpstream: true }
+  const between = async (exchange: Exchange): Promise<Exchange> =>
+    Object.defineProperty({ ...exchange }, 'keepUpstream', { get: () => slot.keepUpstream })
+  const { client, upstream, gateway } = await scene(t, undefined, { between })
+  client.send(GET)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const beat = setInterval(() => peer.send('1\r\nx\r\n'), 20)
+  t.teardown(() => clearInterval(beat))
+  await client.head()
+  client.reset()
+  await sleep(150)
+  t.equal(gateway.ended, 0, 'is discarded while the request holds its slot')
+  slot.keepUpstream = false
+  await waitUntil('the upstream to be cut', () => peer.ended || peer.closed, 1_000)
+  t.equal(gateway.ended, 1, 'and cut when the slot is gone')
+})
+
+t.test('a reader that first waits for another answer of its connection is cut too', async t => {
+  const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 300 })
+  client.send(GET)
+  const first = await upstream.connection(0)
+  await first.message()
+  first.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const beat = setInterval(() => first.send('1\r\nx\r\n'), 50)
+  t.teardown(() => clearInterval(beat))
+  client.send(GET)
+  const second = await upstream.connection(1)
+  await second.message()
+  second.send('HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n')
+  const count = flood(second, 64 * 1024 * 1024)
+  await waitUntil('both ends to be told', () => gateway.ended === 2, 3_000)
+  t.ok(count.sent < 32 * 1024 * 1024, `${count.sent} bytes were taken in`)
+  t.ok(await waitUntil('the cut', () => client.ended || client.closed))
+})
+
+t.test('an earlier answer that takes long does not cut a small one behind it', async t => {
+  const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+  client.send(GET)
+  const first = await upstream.connection(0)
+  await first.message()
+  first.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const beat = setInterval(() => first.send('1\r\nx\r\n'), 50)
+  t.teardown(() => clearInterval(beat))
+  client.send(GET)
+  const second = await upstream.connection(1)
+  await second.message()
+  second.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  await sleep(500)
+  t.equal(gateway.ended, 1, 'its upstream work has ended meanwhile')
+  clearInterval(beat)
+  first.send('0\r\n\r\n')
+  t.match((await client.message()).body, /^x+$/)
+  t.equal((await client.message()).body, 'ok')
+})
+
+t.test('a sender of one byte now and then keeps its request, one that stops loses it', async t => {
+  const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 250, keepUpstream: true })
+  client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx')
+  const peer = await upstream.connection(0)
+  await peer.head()
+  for (let i = 0; i < 4; i++) {
+    await sleep(120)
+    client.send('x')
+  }
+  t.equal(gateway.ended, 0)
+  t.match((await client.message({ tillClose: true })).line, / 408 /)
+  await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+  t.equal(gateway.ended, 1)
+})
+
+t.test('an open WebSocket', async t => {
+  const open = async (upgradeIdleMs: number) => {
+    const { client, upstream, gateway } = await scene(t, undefined, { upgradeIdleMs, idleMs: 50 })
+    client.send(HANDSHAKE)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send(ACCEPTED)
+    await client.message({ bodyless: true })
+    return { client, peer, gateway }
+  }
+  const gone = (peer: RawPeer) => peer.ended || peer.closed
+
+  t.test('without a byte either way ends on both sides at its idle limit, not at a body’s', async t => {
+    const { client, peer, gateway } = await open(400)
+    const openedAt = performance.now()
+    await waitUntil('both ends', () => gone(client) && gone(peer), 2_000)
+    t.ok(performance.now() - openedAt > 350, 'not sooner')
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  for (const from of ['client', 'peer'] as const) {
+    t.test(`lives on bytes of the ${from === 'peer' ? 'upstream' : 'client'} alone`, async t => {
+      const both = await open(300)
+      for (let i = 0; i < 8; i++) {
+        both[from].send('x')
+        await sleep(80)
+      }
+      t.notOk(gone(both.client) || gone(both.peer))
+      await waitUntil('both ends', () => gone(both.client) && gone(both.peer), 2_000)
+    })
+
+    t.test(
+      `whose ${from === 'peer' ? 'upstream' : 'client'} stops reading holds the other back and is cut`,
+      async t => {
+        const both = await open(400)
+        const other = from === 'peer' ? both.client : both.peer
+        both[from].socket.pause()
+        const total = 256 * 1024 * 1024
+        const count = flood(other, total)
+        await waitUntil('the end to be told', () => both.gateway.ended === 1, 4_000)
+        t.ok(count.sent < total / 4, `${count.sent} bytes were taken in`)
+        await waitUntil('the cut', () => gone(other))
+      },
+    )
+  }
+
+  for (const [who, how] of [
+    ['client', 'reset'],
+    ['client', 'end'],
+    ['peer', 'reset'],
+    ['peer', 'end'],
+  ] as const) {
+    t.test(
+      `ends on both sides and is told once: ${how} by the ${who === 'peer' ? 'upstream' : 'client'}`,
+      async t => {
+        const both = await open(60_000)
+        both[who][how]()
+        const other = who === 'peer' ? both.client : both.peer
+        await waitUntil('the other side to be closed', () => gone(other))
+        other.end()
+        await waitUntil('the end to be told', () => both.gateway.ended === 1)
+        await sleep(20)
+        t.equal(both.gateway.ended, 1)
+      },
+    )
+  }
+})
