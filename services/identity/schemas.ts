@@ -1,5 +1,5 @@
 /** The schemas of this service, and which of them each project's identities follow. */
-import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs'
+import { type Dirent, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject, type JsonValue } from './form/json.js'
 import { type CompiledSchema, compileSchema } from './form/schema.js'
@@ -39,9 +39,11 @@ export function readSchemas(path: string): Schemas {
   const [first, ...more] = byId.values()
   if (!first) throw new Error(`the folder ${path} (IDENTITY_SCHEMA) holds no schema; put a .json file there`)
   const choice = join(path, CHOICE_FILE)
-  const hasChoice = entriesOf(path).some(({ name }) => name === CHOICE_FILE)
-  if (!hasChoice && more.length === 0) return choose(new Map([[OTHERS, first]]))
-  return choose(readChoice(choice, byId))
+  if (existsSync(choice)) return choose(readChoice(choice, byId))
+  if (more.length === 0) return choose(new Map([[OTHERS, first]]))
+  throw new Error(
+    `the folder ${path} (IDENTITY_SCHEMA) holds several schemas; say which project has which in ${CHOICE_FILE}, such as {"${OTHERS}": "${first.id}"}`,
+  )
 }
 
 function choose(chosen: ReadonlyMap<string, CompiledSchema>): Schemas {

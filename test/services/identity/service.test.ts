@@ -7,61 +7,7 @@ import t, { type Test } from 'tap'
 import { start } from '../../../services/identity/index.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { formData, tag } from './form-data.js'
-
-const REGISTRATION = '/self-service/registration'
-const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8'
-
-interface Reply {
-  status: number
-  header(name: string): string
-  text: string
-  json(): {
-    [key: string]: unknown
-    errors: { path: string; code: string; message: string }[]
-    traits: object
-    id: string
-  }
-}
-
-/** A running service, and everything it logged. */
-async function started(t: Test, env: NodeJS.ProcessEnv = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-identity-'))
-  const lines: string[] = []
-  const note = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`)
-  const log = { debug: note, info: note, warn: note, error: note }
-  const service = await start({ env: { DATA_DIR: folder, ...env }, log })
-  t.teardown(async () => {
-    await service.close()
-    rmSync(folder, { recursive: true })
-  })
-  const call = async (
-    method: string,
-    path: string,
-    headers: Record<string, string> = {},
-    body?: string,
-  ): Promise<Reply> => {
-    const response = await fetch(service.url + path, {
-      method,
-      headers: { accept: '*/*', ...headers },
-      redirect: 'manual',
-      ...(body === undefined ? {} : { body }),
-    })
-    const text = await response.text()
-    return {
-      status: response.status,
-      header: name => response.headers.get(name) ?? '',
-      text,
-      json: () => JSON.parse(text),
-    }
-  }
-  const form = (fields: string, headers: Record<string, string> = {}) =>
-    call('POST', REGISTRATION, { 'content-type': 'application/x-www-form-urlencoded', ...headers }, fields)
-  const json = (method: string, path: string, body: unknown, headers: Record<string, string> = {}) =>
-    call(method, path, { 'content-type': 'application/json', ...headers }, JSON.stringify(body))
-  return { service, lines, call, form, json, folder }
-}
-
-const PERSON = 'traits.email=Ann%40x.example&traits.name.first=Ann'
+import { HTML, PERSON, REGISTRATION, type Reply, started } from './started.js'
 
 t.test('a form that is filled in becomes a typed identity', async t => {
   const { call, form, service } = await started(t)
@@ -339,7 +285,13 @@ t.test('a broken connection and a broken multipart body harm nobody', async t =>
 
 /** What must hold whichever store is behind. */
 async function concurrency(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
-  const { json, call } = await started(t, env)
+  const { json, call, form } = await started(t, env)
+  for (let round = 0; round < 5; round++) {
+    const twins = ['p', 'P'].map(letter =>
+      form(`traits.email=${letter}${round}@x.example&traits.name.first=P`),
+    )
+    t.same((await Promise.all(twins)).map(({ status }) => status).sort(), [201, 409])
+  }
   const created = await json('POST', '/admin/identities', {
     traits: { email: 'a@x.example', name: { first: 'A' }, interests: [] },
   })
@@ -357,13 +309,16 @@ async function concurrency(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   })
 }
 
-t.test('parallel changes of one identity lose nothing', async t => {
-  await t.test('SQLite', t => concurrency(t, {}))
-  await t.test('MongoDB', async t => {
-    const url = await mongoUrl(t)
-    if (url !== undefined) await concurrency(t, { MONGODB_URL: url })
-  })
-})
+t.test(
+  'of two registrations at once with one address one succeeds, and parallel changes lose nothing',
+  async t => {
+    await t.test('SQLite', t => concurrency(t, {}))
+    await t.test('MongoDB', async t => {
+      const url = await mongoUrl(t)
+      if (url !== undefined) await concurrency(t, { MONGODB_URL: url })
+    })
+  },
+)
 
 /** `url` through a proxy of our own, which can stop to pass anything on. */
 async function stallable(t: Test, url: string) {
