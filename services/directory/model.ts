@@ -27,6 +27,8 @@ export interface Directory {
   readonly logWebhookEvents: boolean
   readonly deactivated: boolean
   readonly scimSecret: string
+  /** The SCIM secret before the last rotation, good until then (ISO 8601, UTC). */
+  readonly oldScimSecret?: { readonly secret: string; readonly until: string }
   readonly webhook: { readonly endpoint: string; readonly secret: string } | undefined
   /** ISO 8601, UTC. */
   readonly created: string
@@ -58,7 +60,21 @@ export interface Member {
 /** Where a read looks: in one directory, or in all directories of a tenant's product. */
 export type Scope = { readonly directoryId: string } | { readonly tenant: string; readonly product: string }
 
+/** A place in the order of creation: time (ISO 8601), then id. Members have no time of their own: theirs is ''. */
+export interface Place {
+  readonly created: string
+  readonly id: string
+}
+
+/** Part of a list: `limit` items after a place, or after so many items. */
 export interface Page {
   readonly offset: number
   readonly limit: number
+  readonly after?: Place | undefined
+}
+
+/** Directories of a product, of all tenants or of one. */
+export interface DirectoryScope {
+  readonly product: string
+  readonly tenant?: string
 }

@@ -1,4 +1,9 @@
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifySchema,
+} from 'fastify'
 import { limits } from '../limits.js'
 import type { Log } from '../log.js'
 import { Unavailable } from '../store/contract.js'
@@ -8,6 +13,11 @@ export type Request = FastifyRequest
 export type Reply = FastifyReply
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Handler = (request: Request, reply: Reply) => Promise<unknown>
+/** A handler with what the API document tells of it (see api-document.ts). */
+export interface Endpoint {
+  readonly schema: FastifySchema
+  readonly handler: Handler
+}
 
 /** A refusal with an HTTP status; each area of the service words it in its own shape. */
 export class HttpError extends Error {
@@ -34,6 +44,10 @@ export function createServer(): Server {
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength, querystringParser: parseQuery },
   })
+  // Schemas describe the routes for the API document. Input is read by our own code, whose sentences help more, and an
+  // answer is sent as it is: a serializer made from its schema would drop attributes that only the client knows.
+  server.setValidatorCompiler(() => () => true)
+  server.setSerializerCompiler(() => data => JSON.stringify(data))
   // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
   server.addHook('onSend', async (_request, reply) => {
     if (reply.statusCode === 413) reply.removeHeader('connection')
@@ -64,15 +78,21 @@ export function acceptJson(server: Server, types: string[]): void {
 }
 
 /** Routes one path. Methods it does not know are answered 405 with `Allow`. */
-export function resource(server: Server, url: string, handlers: Partial<Record<Method, Handler>>): void {
-  for (const [method, handler] of Object.entries(handlers)) {
-    server.route({ method: method as Method, url, handler })
+export function resource(
+  server: Server,
+  url: string,
+  handlers: Partial<Record<Method, Handler | Endpoint>>,
+): void {
+  for (const [method, given] of Object.entries(handlers)) {
+    const endpoint = typeof given === 'function' ? { handler: given } : given
+    server.route({ method: method as Method, url, ...endpoint })
   }
   const others = methods.filter(method => !handlers[method])
   const allow = Object.keys(handlers).flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   server.route({
     method: [...others, ...(handlers.GET ? [] : ['HEAD']), 'OPTIONS'],
     url,
+    schema: { hide: true },
     handler: async (request, reply) => {
       reply.header('allow', allow.join(', '))
       throw new HttpError(405, `${request.method} is not possible here; possible: ${allow.join(', ')}.`)

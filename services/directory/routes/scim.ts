@@ -102,8 +102,11 @@ function nothing(reply: Reply): undefined {
 async function admit(request: Request, store: Store, box: SecretBox): Promise<Directory> {
   const directory = await store.directory(param(request, 'directoryId'))
   if (!directory) throw new ScimError(404, 'There is no directory with this id.')
-  const secret = box.open(directory.scimSecret, directory.id, 'scim')
-  if (!isKeyOf(credential(request, ['bearer']), [hashKey(secret)])) {
+  const { scimSecret, oldScimSecret } = directory
+  const overlaps = oldScimSecret !== undefined && Date.parse(oldScimSecret.until) > Date.now()
+  const good = [scimSecret, ...(overlaps ? [oldScimSecret.secret] : [])]
+  const hashes = good.map(sealed => hashKey(box.open(sealed, directory.id, 'scim')))
+  if (!isKeyOf(credential(request, ['bearer']), hashes)) {
     throw new ScimError(401, 'The header "Authorization: Bearer <secret>" is missing or its secret is wrong.')
   }
   if (directory.deactivated) throw new ScimError(403, 'This directory is deactivated.')

@@ -1,5 +1,6 @@
 import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
+import { ScimError } from '../scim/error.js'
 import { type Store, Unavailable, type Write } from '../store/contract.js'
 
 /** What a request comes to: writes and happenings are empty when nothing changes. */
@@ -27,14 +28,14 @@ export function createChanger(store: Store, committed: (directoryId: string) => 
   async function change<Result>(directory: Directory, planner: Planner<Result>): Promise<Result> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const head = await store.head(directory.id)
-      if (!head) break
+      if (!head) throw new ScimError(404, 'There is no directory with this id.')
       const now = new Date().toISOString()
       const { result, writes, happenings } = await planner(now)
       if (writes.length === 0) return result
-      // Without a webhook nobody would ever fetch the events from the outbox.
-      const events = directory.webhook ? await toEvents(directory, head, happenings, now) : []
-      if (await store.commit(directory.id, head, { writes, events })) {
-        if (events.length > 0) committed(directory.id)
+      const events = await toEvents(directory, head, happenings, now)
+      const queued = directory.webhook !== undefined
+      if (await store.commit(directory.id, head, { writes, events, queued })) {
+        if (queued && events.length > 0) committed(directory.id)
         return result
       }
     }

@@ -299,7 +299,9 @@ t.test('a database that is silent or gone is answered 503, in both shapes, and c
   const address = new URL(url)
   const line = await startLine(t, Number(address.port))
   address.port = String(line.port)
-  for (const name of ['socketTimeoutMS', 'serverSelectionTimeoutMS']) address.searchParams.set(name, '400')
+  for (const name of ['connectTimeoutMS', 'socketTimeoutMS', 'serverSelectionTimeoutMS']) {
+    address.searchParams.set(name, '400')
+  }
   const service = await startService(t, { MONGODB_URL: address.href })
   const { scim, tenant } = await service.directory()
   t.equal((await scim('POST', '/Users', okta('ada'))).status, 201)

@@ -1,0 +1,64 @@
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import { componentSchemas } from './api-schemas.js'
+import type { Server } from './http.js'
+
+/** Where the document and the page that shows it are. */
+export const apiDocumentPath = '/api/v1/openapi.json'
+export const apiPagePath = '/api/v1/docs'
+
+/** The page loads nothing from elsewhere; inline styles are those that Swagger UI sets on its own elements. */
+const contentPolicy =
+  "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'"
+
+const description = `Directory connections, their users and groups, and the events of their changes.
+
+Identity providers write through SCIM 2.0 with a directory's own secret; integrators read and manage through the
+management API with an API key.`
+
+/**
+ * The OpenAPI document, made from the schemas beside the routes, and a page to browse it. Neither needs a key: they hold
+ * nothing of any tenant. `alias` is a path whose routes repeat others and stay out of the document. To be called before
+ * the routes are added.
+ */
+export function addApiDocument(server: Server, alias: string): void {
+  server.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Sluice directory service', description, version: 'v1' },
+      tags: [
+        { name: 'Directories', description: 'Connections to identity providers' },
+        { name: 'Users and groups', description: 'What identity providers have sent, read by integrators' },
+        { name: 'Events', description: 'Webhook events: batches, log, replay and feed' },
+        { name: 'External provider', description: 'Directories that are pulled' },
+        { name: 'SCIM', description: 'The intake that identity providers call (RFC 7644)' },
+      ],
+      components: {
+        securitySchemes: {
+          managementKey: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'Authorization',
+            description: '`Api-Key <key>`, one of `API_KEYS`',
+          },
+          scimSecret: { type: 'http', scheme: 'bearer', description: "The directory's `scim.secret`" },
+        },
+      },
+    },
+    transform: ({ schema, url }) => ({
+      schema: url.startsWith(`${alias}/`) ? { ...schema, hide: true } : schema,
+      url,
+    }),
+    refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
+  })
+  for (const schema of componentSchemas) server.addSchema(schema)
+  server.register(swaggerUi, {
+    routePrefix: apiPagePath,
+    staticCSP: contentPolicy,
+    uiConfig: { validatorUrl: null, url: apiDocumentPath },
+    theme: { title: 'Sluice directory service' },
+  })
+  server.register(async scope => {
+    scope.get(apiDocumentPath, { schema: { hide: true } }, async () => scope.swagger())
+  })
+}

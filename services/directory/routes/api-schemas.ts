@@ -1,0 +1,130 @@
+import { directoryTypes } from '../model.js'
+
+/** JSON Schemas that the API document names; routes refer to them by `refTo`. */
+type Schema = Readonly<Record<string, unknown>>
+
+const text = (description?: string): Schema => ({ type: 'string', ...(description ? { description } : {}) })
+const flag: Schema = { type: 'boolean' }
+const object = (properties: Record<string, Schema>, required = Object.keys(properties)): Schema => ({
+  type: 'object',
+  properties,
+  required,
+})
+const named = ($id: string, schema: Schema): Schema => ({ $id, ...schema })
+
+/** Points to a component schema. */
+export const refTo = (name: string): Schema => ({ $ref: `${name}#` })
+/** A list of a component schema. */
+export const listOf = (name: string): Schema => ({ type: 'array', items: refTo(name) })
+
+const type: Schema = { type: 'string', enum: [...directoryTypes] }
+const webhook = object({
+  endpoint: text('Receives events by POST; empty: no webhook'),
+  secret: text('Signs the events'),
+})
+const raw: Schema = { type: 'object', description: 'The SCIM resource as received, with its id' }
+const scimResource: Schema = {
+  type: 'object',
+  description: 'RFC 7643; the attributes are listed at the /Schemas of a directory',
+}
+const secretRule = 'At least 6 characters; `whsec_` is followed by at least 16 bytes in base64'
+
+const changeable = {
+  name: text(),
+  webhook_url: text('A public http or https address'),
+  webhook_secret: text(secretRule),
+}
+
+export const componentSchemas: readonly Schema[] = [
+  named(
+    'Directory',
+    object({
+      id: text(),
+      name: text(),
+      tenant: text(),
+      product: text(),
+      type,
+      log_webhook_events: flag,
+      deactivated: flag,
+      scim: object(
+        {
+          path: text(),
+          secret: text('The bearer token of the identity provider'),
+          endpoint: text('The SCIM base address of the identity provider'),
+          old_secret_valid_until: { type: 'string', format: 'date-time', description: 'After a rotation' },
+        },
+        ['path', 'secret', 'endpoint'],
+      ),
+      webhook,
+    }),
+  ),
+  named(
+    'NewDirectory',
+    object(
+      {
+        ...changeable,
+        tenant: text('Without the character ":"'),
+        product: text('Without the character ":"'),
+        type: { ...type, default: 'generic-scim-v2' },
+      },
+      ['tenant', 'product'],
+    ),
+  ),
+  named(
+    'DirectoryChange',
+    object(
+      {
+        ...changeable,
+        webhook: object(webhook.properties as never, []),
+        log_webhook_events: flag,
+        deactivated: flag,
+      },
+      [],
+    ),
+  ),
+  named(
+    'User',
+    object({
+      id: text(),
+      first_name: text(),
+      last_name: text(),
+      email: text(),
+      active: flag,
+      raw,
+    }),
+  ),
+  named('Group', object({ id: text(), name: text(), raw })),
+  named(
+    'GroupWithMembers',
+    object({
+      id: text(),
+      name: text(),
+      raw,
+      members: { type: 'array', items: object({ group_id: text(), user_id: text() }) },
+    }),
+  ),
+  named('Member', object({ user_id: text() })),
+  named(
+    'Error',
+    object({ data: { type: 'null' }, error: object({ message: text(), code: { type: 'integer' } }) }),
+  ),
+  named('ScimResource', { ...scimResource, additionalProperties: true }),
+  named(
+    'ScimList',
+    object({
+      schemas: { type: 'array', items: text() },
+      totalResults: { type: 'integer' },
+      startIndex: { type: 'integer' },
+      itemsPerPage: { type: 'integer' },
+      Resources: listOf('ScimResource'),
+    }),
+  ),
+  named(
+    'ScimError',
+    object({ schemas: { type: 'array', items: text() }, status: text(), scimType: text(), detail: text() }, [
+      'schemas',
+      'status',
+      'detail',
+    ]),
+  ),
+]

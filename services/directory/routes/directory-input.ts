@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto'
+import { refusedHost } from '../events/target.js'
+import { type Directory, type DirectoryType, directoryTypes } from '../model.js'
+import { newSecret, type SecretBox } from '../secrets.js'
+import { HttpError } from './http.js'
+
+const maxNameLength = 256
+const maxUrlLength = 2048
+const minSecretLength = 6
+const minKeyBytes = 16
+const day = 24 * 60 * 60
+const longestOverlap = 30 * day
+
+/** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */
+export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhooks: boolean): Directory {
+  const fields = fieldsOf(body)
+  const tenant = identifier(fields.get('tenant'), 'tenant')
+  const product = identifier(fields.get('product'), 'product')
+  const id = randomUUID()
+  return {
+    id,
+    name: optional(fields.get('name'), 'name', maxNameLength) ?? `scim-${tenant}-${product}`,
+    tenant,
+    product,
+    type: directoryType(optional(fields.get('type'), 'type', maxNameLength) ?? 'generic-scim-v2'),
+    logWebhookEvents: false,
+    deactivated: false,
+    scimSecret: box.seal(newSecret(), id, 'scim'),
+    webhook: readWebhook(fields, id, undefined, box, allowPrivateWebhooks),
+    created: new Date().toISOString(),
+  }
+}
+
+const changeable = ['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook']
+const fixed = ['id', 'tenant', 'product', 'type'] as const
+
+/** The directory as the body of a PATCH wants it; what the body does not name stays. Throws 400. */
+export function changeDirectory(
+  directory: Directory,
+  body: unknown,
+  box: SecretBox,
+  allowPrivateWebhooks: boolean,
+): Directory {
+  const fields = fieldsOf(body)
+  for (const name of fixed) {
+    if (fields.has(name) && fields.get(name) !== directory[name]) {
+      throw new HttpError(400, `${name} cannot be changed; make another directory.`)
+    }
+  }
+  if (!changeable.some(name => fields.has(name))) {
+    throw new HttpError(400, `The body names nothing that can be changed: ${changeable.join(', ')}.`)
+  }
+  return {
+    ...directory,
+    name: optional(fields.get('name'), 'name', maxNameLength) ?? directory.name,
+    logWebhookEvents: flag(fields, 'log_webhook_events') ?? directory.logWebhookEvents,
+    deactivated: flag(fields, 'deactivated') ?? directory.deactivated,
+    webhook: readWebhook(flatWebhook(fields), directory.id, directory.webhook, box, allowPrivateWebhooks),
+  }
+}
+
+/** The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day). Throws 400. */
+export function rotateScimSecret(directory: Directory, body: unknown, box: SecretBox): Directory {
+  const overlap = fieldsOf(body ?? {}).get('overlap_seconds') ?? day
+  if (typeof overlap !== 'number' || !Number.isInteger(overlap) || overlap < 0 || overlap > longestOverlap) {
+    throw new HttpError(400, `overlap_seconds must be a whole number from 0 to ${longestOverlap}.`)
+  }
+  const until = new Date(Date.now() + overlap * 1000).toISOString()
+  return {
+    ...directory,
+    scimSecret: box.seal(newSecret(), directory.id, 'scim'),
+    oldScimSecret: { secret: directory.scimSecret, until },
+  }
+}
+
+type Fields = ReadonlyMap<string, unknown>
+
+function fieldsOf(body: unknown): Fields {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new HttpError(400, 'The body must be a JSON object.')
+  }
+  return new Map(Object.entries(body))
+}
+
+function flag(fields: Fields, name: string): boolean | undefined {
+  const value = fields.get(name)
+  if (value === undefined || typeof value === 'boolean') return value
+  throw new HttpError(400, `${name} must be true or false.`)
+}
+
+/** A PATCH may name the webhook flat, or nested as answers show it. */
+function flatWebhook(fields: Fields): Fields {
+  const nested = fields.get('webhook')
+  if (nested === undefined) return fields
+  const { endpoint, secret } = Object.fromEntries(fieldsOf(nested ?? { endpoint: '', secret: '' }))
+  return new Map([...fields, ['webhook_url', endpoint], ['webhook_secret', secret]])
+}
+
+/** What is not named stays; an empty address takes the webhook away. */
+function readWebhook(
+  fields: Fields,
+  id: string,
+  current: Directory['webhook'],
+  box: SecretBox,
+  allowPrivate: boolean,
+): Directory['webhook'] {
+  const endpoint = optional(fields.get('webhook_url'), 'webhook_url', maxUrlLength)
+  const secret = optional(fields.get('webhook_secret'), 'webhook_secret', maxNameLength)
+  if (endpoint) checkWebhookUrl(endpoint, allowPrivate)
+  if (secret) checkWebhookSecret(secret)
+  const emptied = fields.get('webhook_url') === '' || fields.get('webhook_url') === null
+  if (emptied && secret === undefined) return undefined
+  const sealed = secret === undefined ? current?.secret : box.seal(secret, id, 'webhook')
+  const target = emptied ? undefined : (endpoint ?? current?.endpoint)
+  if (target === undefined && sealed === undefined) return undefined
+  if (target === undefined || sealed === undefined) {
+    throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
+  }
+  return { endpoint: target, secret: sealed }
+}
+
+function directoryType(type: string): DirectoryType {
+  const known = directoryTypes.find(candidate => candidate === type)
+  if (!known) throw new HttpError(400, `type must be one of ${directoryTypes.join(', ')}.`)
+  return known
+}
+
+/** A tenant's or product's name. Throws 400. */
+export function identifier(value: unknown, name: string): string {
+  const text = optional(value, name, maxNameLength)
+  if (text === undefined) throw new HttpError(400, `${name} is required.`)
+  if (text.includes(':')) throw new HttpError(400, `${name} must not contain the character ":".`)
+  return text
+}
+
+function optional(value: unknown, name: string, maxLength: number): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value !== 'string') throw new HttpError(400, `${name} must be a string.`)
+  if (value.length > maxLength) throw new HttpError(400, `${name} is longer than ${maxLength} characters.`)
+  if (/\p{Cc}/u.test(value) || value.trim() === '') {
+    throw new HttpError(400, `${name} must not be blank or hold control characters.`)
+  }
+  if (/\p{Surrogate}/u.test(value)) {
+    throw new HttpError(400, `${name} holds half a character (a lone surrogate).`)
+  }
+  return value
+}
+
+function checkWebhookUrl(text: string, allowPrivate: boolean): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new HttpError(400, 'webhook_url must be an http or https address.')
+  }
+  if (url.username || url.password) throw new HttpError(400, 'webhook_url must not hold a user or password.')
+  const refused = allowPrivate ? undefined : refusedHost(url)
+  if (refused) throw new HttpError(400, `webhook_url: ${refused}.`)
+}
+
+/** A secret that is no key would sign nothing: `whsec_` names a key in base64 (Standard Webhooks), all else is the key. */
+function checkWebhookSecret(secret: string): void {
+  const base64 = /^whsec_(.*)$/.exec(secret)?.[1]
+  if (base64 === undefined) {
+    if (secret.length >= minSecretLength) return
+    throw new HttpError(400, `webhook_secret must have at least ${minSecretLength} characters.`)
+  }
+  const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(base64)
+  if (!isBase64 || Buffer.from(base64, 'base64').length < minKeyBytes) {
+    throw new HttpError(
+      400,
+      `webhook_secret begins with whsec_ and must go on with at least ${minKeyBytes} bytes in base64.`,
+    )
+  }
+}

@@ -1,0 +1,58 @@
+import type { Page, Place } from '../model.js'
+import { baseUrlOf } from './base-url.js'
+import { HttpError, query, queryInteger, type Reply, type Request } from './http.js'
+
+const defaultPage = 50
+const largestPage = 500
+const maxTokenLength = 512
+
+/** `pageOffset` from 0 or `pageToken`, and `pageLimit` (default 50, at most 500); `offset` and `limit` are aliases. */
+export function readPage(request: Request): Page {
+  const offset = queryInteger(request, 'pageOffset') ?? queryInteger(request, 'offset') ?? 0
+  const limit = queryInteger(request, 'pageLimit') ?? queryInteger(request, 'limit') ?? defaultPage
+  const token = query(request, 'pageToken')
+  if (offset < 0) throw new HttpError(400, 'pageOffset must not be negative.')
+  if (limit < 1) throw new HttpError(400, 'pageLimit must be at least 1.')
+  if (token && offset > 0) throw new HttpError(400, 'pageToken and pageOffset exclude each other: send one.')
+  return { offset, limit: Math.min(limit, largestPage), after: token ? readToken(token) : undefined }
+}
+
+/**
+ * Asks for one item more than the page holds, so it is known whether there is a next page. Its token is handed back and
+ * its address set as `Link` (RFC 8288), which also serves answers that carry `data` only.
+ */
+export async function readOn<Item>(
+  request: Request,
+  reply: Reply,
+  baseUrl: string | undefined,
+  read: (page: Page) => Promise<Item[]>,
+  placeOf: (item: Item) => Place,
+): Promise<{ items: Item[]; more: { pageToken?: string } }> {
+  const page = readPage(request)
+  const found = await read({ ...page, limit: page.limit + 1 })
+  const items = found.slice(0, page.limit)
+  const last = items.at(-1)
+  if (found.length === items.length || last === undefined) return { items, more: {} }
+  const pageToken = writeToken(placeOf(last))
+  const next = new URL(request.url, baseUrlOf(request, baseUrl))
+  for (const name of ['pageOffset', 'offset']) next.searchParams.delete(name)
+  next.searchParams.set('pageToken', pageToken)
+  reply.header('link', `<${next.href}>; rel="next"`)
+  return { items, more: { pageToken } }
+}
+
+function writeToken({ created, id }: Place): string {
+  return Buffer.from(JSON.stringify([created, id])).toString('base64url')
+}
+
+/** A token only says where to go on in a list that the caller may read anyway, so it needs no signature. */
+function readToken(token: string): Place {
+  try {
+    if (token.length > maxTokenLength) throw new Error('too long')
+    const [created, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[]
+    if (typeof created === 'string' && typeof id === 'string') return { created, id }
+  } catch {
+    // Answered as any other token that is not ours.
+  }
+  throw new HttpError(400, 'pageToken is not one that this API gave out: begin without it.')
+}

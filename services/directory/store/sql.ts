@@ -1,0 +1,26 @@
+import type { Scope } from '../model.js'
+
+/** The embedded database as the parts of its adapter see it. Statements are kept prepared by their text. */
+export interface Sql {
+  /** The number of rows changed. */
+  run(sql: string, ...values: unknown[]): number
+  all<Row>(sql: string, ...values: unknown[]): Row[]
+  one<Row>(sql: string, ...values: unknown[]): Row | undefined
+  /** Runs the work as one transaction that may write, and returns its result. */
+  together<Result>(work: () => Result): Result
+}
+
+/** Deletes a user or group with what it is found by and its memberships. */
+export function deleteResource({ run }: Sql, id: string): void {
+  run('DELETE FROM resources WHERE id = ?', id)
+  run('DELETE FROM terms WHERE resource_id = ?', id)
+  run('DELETE FROM memberships WHERE group_id = ?', id)
+  run('DELETE FROM memberships WHERE user_id = ?', id)
+}
+
+/** The condition of a scope on the columns of that name, with its values. */
+export function scoped(scope: Scope): { where: string; values: string[] } {
+  return 'directoryId' in scope
+    ? { where: 'directory_id = ?', values: [scope.directoryId] }
+    : { where: 'tenant = ? AND product = ?', values: [scope.tenant, scope.product] }
+}

@@ -1,0 +1,65 @@
+import type { Directory } from '../model.js'
+import { type DirectoryStore, purgeBatch } from './contract.js'
+import { deleteResource, type Sql } from './sql.js'
+import { purgeEvents } from './sqlite-events.js'
+
+interface Row {
+  body: string
+}
+
+/** Directories in the embedded database. */
+export function createDirectoryStore(sql: Sql): DirectoryStore {
+  const { run, all, one, together } = sql
+  const read = (row: Row | undefined): Directory | undefined => row && (JSON.parse(row.body) as Directory)
+
+  /** True while the directory still held something. */
+  const purge = (id: string): boolean => {
+    const resources = all<{ id: string }>(
+      'SELECT id FROM resources WHERE directory_id = ? LIMIT ?',
+      ...[id, purgeBatch],
+    )
+    for (const resource of resources) deleteResource(sql, resource.id)
+    return resources.length + purgeEvents(sql, id) > 0
+  }
+
+  return {
+    async createDirectory(directory) {
+      const { id, tenant, product, created } = directory
+      run(
+        'INSERT INTO directories (id, tenant, product, created, body) VALUES (?, ?, ?, ?, ?)',
+        ...[id, tenant, product, created, JSON.stringify(directory)],
+      )
+    },
+    directory: async id => read(one('SELECT body FROM directories WHERE id = ?', id)),
+    async directories({ tenant, product }, { after, offset, limit }) {
+      const where = tenant === undefined ? 'product = ?' : 'tenant = ? AND product = ?'
+      return all<Row>(
+        `SELECT body FROM directories WHERE ${where} ${after ? 'AND (created, id) > (?, ?)' : ''}
+         ORDER BY created, id LIMIT ? OFFSET ?`,
+        ...(tenant === undefined ? [product] : [tenant, product]),
+        ...(after ? [after.created, after.id] : []),
+        ...[limit, offset],
+      ).map(row => JSON.parse(row.body) as Directory)
+    },
+    oldestDirectory: async () => read(one('SELECT body FROM directories ORDER BY created, id LIMIT 1')),
+    // A directory is always written as the text of the object it was read as, so equal text is an unchanged directory.
+    replaceDirectory: async (before, after) =>
+      run(
+        'UPDATE directories SET body = ? WHERE id = ? AND body = ?',
+        ...[JSON.stringify(after), before.id, JSON.stringify(before)],
+      ) === 1,
+    removeDirectory: async id =>
+      together(() => {
+        if (run('DELETE FROM directories WHERE id = ?', id) === 0) return false
+        run('INSERT INTO removed_directories VALUES (?)', id)
+        return true
+      }),
+    purgeSome: async () =>
+      together(() => {
+        const removed = one<{ id: string }>('SELECT id FROM removed_directories LIMIT 1')
+        if (!removed) return false
+        if (!purge(removed.id)) run('DELETE FROM removed_directories WHERE id = ?', removed.id)
+        return true
+      }),
+  }
+}
