@@ -29,31 +29,40 @@ const HostName = Type.String({
 })
 const HeaderName = (name: string) =>
   Type.String({
-    pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+    pattern: "^[a-z0-9!#$%&'*+.^`|~-]+$",
     maxLength: 128,
-    expected: 'a header name in small letters',
+    expected: 'a header name in small letters, without "_"',
     default: name,
     description: 'Header in which a trusted proxy sends this fingerprint.',
   })
 
-const Listener = (port: number, description: string) =>
-  Strict(
-    {
-      host: Type.String({
-        default: '127.0.0.1',
-        minLength: 1,
-        maxLength: 253,
-        description: 'Address to listen on.',
-      }),
-      port: Type.Integer({
-        default: port,
-        minimum: 0,
-        maximum: 65535,
-        description: 'TCP port; 0 takes any free one.',
-      }),
-    },
-    { default: {}, description },
-  )
+const CertificateFile = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 1024, description: `${description}, relative to this file.` })
+
+const ListenerTls = Strict(
+  {
+    cert: CertificateFile('PEM file with the certificate, followed by those that lead to its authority'),
+    key: CertificateFile('PEM file with the private key, without a passphrase'),
+  },
+  { description: 'Serve HTTPS (HTTP/2 and HTTP/1.1). The files are read again when they change.' },
+)
+
+const address = (port: number) => ({
+  host: Type.String({
+    default: '127.0.0.1',
+    minLength: 1,
+    maxLength: 253,
+    description: 'Address to listen on.',
+  }),
+  port: Type.Integer({
+    default: port,
+    minimum: 0,
+    maximum: 65535,
+    description: 'TCP port; 0 takes any free one.',
+  }),
+})
+
+const Listener = (port: number, description: string) => Strict(address(port), { default: {}, description })
 
 const Timeouts = Strict(
   {
@@ -87,6 +96,9 @@ const UrlUpstream = Strict(
       expected: 'an http:// or https:// address without path, query or credentials',
       description: 'Address of the upstream, such as http://127.0.0.1:4433.',
     }),
+    ca: Type.Optional(
+      CertificateFile('PEM file with the authority of an https:// upstream, instead of the public ones'),
+    ),
     timeouts: Timeouts,
   },
   { whyRequired: 'An upstream needs either "url" or "embedded".' },
@@ -114,7 +126,10 @@ const Route = Strict({
 export function gatewaySchema(plugins: PluginSchemas) {
   return Strict({
     version: Version(),
-    listen: Listener(8080, 'Where requests are taken.'),
+    listen: Strict(
+      { ...address(8080), tls: Type.Optional(ListenerTls) },
+      { default: {}, description: 'Where requests are taken.' },
+    ),
     admin: Listener(8081, 'Where health, metrics and state are served; keep it on loopback.'),
     redis: Type.String({
       default: '',

@@ -43,6 +43,11 @@ export const CATALOGUE = {
     title: 'Unsupported upgrade',
     detail: 'Only upgrades to websocket by GET are served.',
   },
+  'tls-required': {
+    status: 400,
+    title: 'HTTPS required',
+    detail: 'This port speaks TLS. Send the request to https://.',
+  },
   'method-not-allowed': {
     status: 405,
     title: 'Method not allowed',

@@ -120,8 +120,8 @@ export type Demand =
       readonly count?: 'handshake' | 'lifetime' | undefined
     }
 
-/** Who answered: Redis, this process by choice, this process in Redis's stead, or nobody. */
-export type StoreName = 'redis' | 'memory' | 'local' | 'none'
+/** Who answered: Redis, this process from tokens Redis lent it, by choice or in Redis's stead, or nobody. */
+export type StoreName = 'redis' | 'lease' | 'memory' | 'local' | 'none'
 
 /** One policy's state after the decision. */
 export interface Reading {

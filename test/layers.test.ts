@@ -70,6 +70,7 @@ const HOMES: Record<string, readonly string[]> = {
   undici: ['gateway/forward/connections.ts'],
   'http-proxy': ['gateway/forward/upgrade.ts'],
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
+  'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/store/redis.ts'],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/metrics.ts'],

@@ -50,16 +50,19 @@ export function upstreamRequestFields(
     let known = name.toLowerCase()
     if (HOP_BY_HOP.has(known) || REPLACED.has(known)) continue
     if (named?.has(known) && !PROTECTED.has(known)) continue
+    let vouched = facts.trusted
     if (known.includes('_')) {
       known = known.replaceAll('_', '-')
       if (MEANINGFUL_AS_DASHED.has(known)) continue
+      // A trusted hop writes the name as configured; another spelling is the client's, which the hop let through.
+      vouched = false
     }
     if (known.startsWith(INTERNAL) || known.startsWith(FORWARDED)) continue
-    if (!facts.trusted && (known === fingerprints.ja3 || known === fingerprints.ja4)) continue
+    if (!vouched && (known === fingerprints.ja3 || known === fingerprints.ja4)) continue
     fields.push(name, raw[i + 1] as string)
   }
 
-  fields.push('Via', req.httpVersionMinor === 0 ? '1.0 sluice' : '1.1 sluice')
+  fields.push('Via', `${req.httpVersion} sluice`)
   pushForwarded(fields, req, facts, authority ?? '')
   fields.push('x-sluice-request-id', facts.id)
   if (project !== undefined) {
@@ -116,7 +119,7 @@ function authorityOf(req: IncomingMessage): string | undefined {
 /** A trusted peer's account of the client is kept and continued; anybody else's is replaced by what we know. */
 function pushForwarded(fields: string[], req: IncomingMessage, facts: Facts, authority: string): void {
   const heard = (name: string): string | undefined => (facts.trusted ? facts.header(name) : undefined)
-  const proto = heard('x-forwarded-proto') ?? 'http'
+  const proto = heard('x-forwarded-proto') ?? ('encrypted' in req.socket ? 'https' : 'http')
   const hops = heard('x-forwarded-for')
   fields.push('X-Forwarded-For', hops === undefined ? facts.client : `${hops}, ${peerOf(req)}`)
   fields.push('X-Forwarded-Proto', proto)

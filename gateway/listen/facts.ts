@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../errors.js'
 import type { Facts } from '../types.js'
 import { clientAddress, networkOf, type TrustedProxies } from './client.js'
+import { getFingerprints } from './fingerprint.js'
 import { checkFraming, isAuthority } from './framing.js'
 import { parseTarget } from './target.js'
 
@@ -13,7 +14,7 @@ export interface FactsSettings {
 }
 
 const PORT = /:\d*$/
-const MAX_FINGERPRINT = 256
+const FINGERPRINT = /^[\x21-\x7e]{1,256}$/
 
 /**
  * Checks a request's head and reads its facts; throws the GatewayError the client should hear.
@@ -36,6 +37,7 @@ class RequestFacts implements Facts {
   readonly client: string
   readonly network: string
   readonly trusted: boolean
+  readonly upgrade: boolean
   readonly ja3: string | undefined
   readonly ja4: string | undefined
   readonly authenticated: boolean
@@ -60,8 +62,11 @@ class RequestFacts implements Facts {
     this.client = client.address
     this.network = networkOf(client.address)
     this.trusted = client.trusted
-    this.ja3 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja3) : undefined
-    this.ja4 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja4) : undefined
+    this.upgrade = 'upgrade' in req && req.upgrade === true
+    // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
+    const seen = client.trusted ? undefined : getFingerprints(req.socket)
+    this.ja3 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja3) : seen?.ja3
+    this.ja4 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja4) : seen?.ja4
     this.authenticated = req.headers.authorization !== undefined || holdsSessionCookie(req.headers.cookie)
   }
 
@@ -71,10 +76,10 @@ class RequestFacts implements Facts {
     return Array.isArray(value) ? value.join(', ') : undefined
   }
 
-  /** Bounded, so that a key made of it is bounded too. */
+  /** One word, so that a client cannot add its own to the proxy's; bounded, so that a key made of it is bounded too. */
   private fingerprint(name: string): string | undefined {
     const value = this.header(name)
-    return value === undefined || value === '' || value.length > MAX_FINGERPRINT ? undefined : value
+    return value !== undefined && FINGERPRINT.test(value) ? value : undefined
   }
 }
 

@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
 import { codeOfParserError, hasBody, lastAnswerMayComeEarly, rawAnswer, sayGoodbye } from './endings.js'
 import { asksForWebSocket } from './framing.js'
+import { createTlsFront, type TlsSettings } from './tls.js'
 import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 
 /** Bytes of a request head; also bounds the target and the number of fields. */
@@ -40,10 +41,12 @@ export interface Listener {
   start(host: string, port: number): Promise<{ host: string; port: number }>
   /** Accepts nothing more, lets requests finish, and cuts what is left after `deadlineMs`. */
   drain(deadlineMs: number): Promise<void>
+  /** Reads the certificate's files again: new connections get what they hold, the others live on. */
+  reloadCertificate(): void
 }
 
-/** The data port: a strict HTTP/1.1 server that refuses by itself what is not HTTP. */
-export function createListener(handlers: Handlers): Listener {
+/** The data port: a strict HTTP server that refuses by itself what is not HTTP. With `tls` it takes nothing else. */
+export function createListener(handlers: Handlers, tls?: TlsSettings): Listener {
   let draining = false
   /** Connections that wait for their next request. */
   const idle = new Set<Socket>()
@@ -85,6 +88,17 @@ export function createListener(handlers: Handlers): Listener {
   const server = createServer(options)
   // With any other value Node hides fields from us by which it still frames the message (CVE-2026-58044).
   server.maxHeadersCount = 0
+
+  const front =
+    tls &&
+    createTlsFront(tls, {
+      http1: socket => server.emit('connection', socket),
+      http2: socket => socket.destroy(),
+      refused: code => handlers.refused?.(code),
+    })
+  const door = front?.server ?? server
+  // A server that does not listen itself begins its sweep for slow requests when it is told that it does.
+  front?.server.on('listening', () => server.emit('listening'))
 
   server.on('connection', socket => {
     socket.on('close', () => idle.delete(socket))
@@ -167,10 +181,10 @@ export function createListener(handlers: Handlers): Listener {
   return {
     start(host, port) {
       return new Promise((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(port, host, () => {
-          server.off('error', reject)
-          const address = server.address() as AddressInfo
+        door.once('error', reject)
+        door.listen(port, host, () => {
+          door.off('error', reject)
+          const address = door.address() as AddressInfo
           resolve({ host: address.address, port: address.port })
         })
       })
@@ -180,10 +194,11 @@ export function createListener(handlers: Handlers): Listener {
       return new Promise(resolve => {
         const deadline = setTimeout(() => {
           server.closeAllConnections()
+          front?.closeAllConnections()
           for (const socket of upgraded) socket.destroy()
         }, deadlineMs)
         // The HTTP server's own close would also cut answers that have ended but are still on their way.
-        NetServer.prototype.close.call(server, () => {
+        NetServer.prototype.close.call(door, () => {
           clearTimeout(deadline)
           // Stops its sweep for slow requests, which was still needed.
           server.close()
@@ -192,5 +207,6 @@ export function createListener(handlers: Handlers): Listener {
         closeIdle()
       })
     },
+    reloadCertificate: () => front?.reloadCertificate(),
   }
 }

@@ -1,0 +1,69 @@
+/** The certificates and keys that gateway.yaml names: whether they are there, and fit together. */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import type { Fault } from './problem.js'
+import type { Gateway } from './schema.js'
+
+/** Reads a text file; a fault is a sentence that says why not. */
+export type ReadText = (file: string) => { readonly text: string } | { readonly fault: string }
+
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+/** The settings with each certificate's path as `beside` leads to it. */
+export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
+  const { listen, upstreams } = gateway
+  const tls = listen.tls && { cert: beside(listen.tls.cert), key: beside(listen.tls.key) }
+  const resolved = Object.entries(upstreams).map(([name, upstream]) =>
+    'ca' in upstream ? [name, { ...upstream, ca: beside(upstream.ca as string) }] : [name, upstream],
+  )
+  return { ...gateway, listen: { ...listen, ...(tls && { tls }) }, upstreams: Object.fromEntries(resolved) }
+}
+
+/** What is wrong with the files of a resolved gateway.yaml. */
+export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText): Fault[] {
+  const faults: Fault[] = []
+  if (listen.tls !== undefined) {
+    const cert = certificatesIn(listen.tls.cert, read)
+    const key = privateKeyIn(listen.tls.key, read)
+    if ('fault' in cert) faults.push({ path: ['listen', 'tls', 'cert'], message: cert.fault })
+    if ('fault' in key) faults.push({ path: ['listen', 'tls', 'key'], message: key.fault })
+    if ('key' in key && 'first' in cert && !cert.first.checkPrivateKey(key.key)) {
+      const message = `This is not the key of the first certificate in ${listen.tls.cert}.`
+      faults.push({ path: ['listen', 'tls', 'key'], message })
+    }
+  }
+  for (const [name, upstream] of Object.entries(upstreams)) {
+    if (!('ca' in upstream) || upstream.ca === undefined) continue
+    const path = ['upstreams', name, 'ca']
+    const ca = certificatesIn(upstream.ca, read)
+    if ('fault' in ca) faults.push({ path, message: ca.fault })
+    if (!/^https:/i.test(upstream.url)) {
+      faults.push({ path, atKey: true, message: 'Only an https:// upstream has a certificate to verify.' })
+    }
+  }
+  return faults
+}
+
+function certificatesIn(file: string, read: ReadText): { first: X509Certificate } | { fault: string } {
+  const content = read(file)
+  if ('fault' in content) return { fault: `${file}: ${content.fault}` }
+  const blocks = content.text.match(CERTIFICATES) ?? []
+  const fault = `${file} holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).`
+  try {
+    const [first] = blocks.map(block => new X509Certificate(block))
+    return first === undefined ? { fault } : { first }
+  } catch {
+    return { fault }
+  }
+}
+
+function privateKeyIn(file: string, read: ReadText): { key: KeyObject } | { fault: string } {
+  const content = read(file)
+  if ('fault' in content) return { fault: `${file}: ${content.fault}` }
+  try {
+    return { key: createPrivateKey(content.text) }
+  } catch {
+    return {
+      fault: `${file} holds no private key in PEM form without a passphrase (-----BEGIN PRIVATE KEY-----).`,
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/** The certificate that is served, kept up with its files. */
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+import type { Log } from '../types.js'
+
+/** Paths of PEM files. */
+export interface CertificateFiles {
+  readonly cert: string
+  readonly key: string
+}
+
+export interface CertificatePair {
+  readonly cert: Buffer
+  readonly key: Buffer
+}
+
+/** Hands a certificate and its key to `use`: at once, and again when their files have changed. */
+export class Certificate {
+  private readonly files: CertificateFiles
+  private readonly log: Log
+  private readonly use: (pair: CertificatePair) => void
+  private served: CertificatePair
+
+  /** Throws when the pair cannot be used. */
+  constructor(files: CertificateFiles, log: Log, use: (pair: CertificatePair) => void) {
+    this.files = files
+    this.log = log
+    this.use = use
+    this.served = readPair(files)
+    use(this.served)
+  }
+
+  /** Reads the files again. A pair that cannot be used is refused with a log line, and the old one stays. */
+  reload(): void {
+    const { cert, key } = this.files
+    try {
+      const pair = readPair(this.files)
+      if (pair.cert.equals(this.served.cert) && pair.key.equals(this.served.key)) return
+      this.use(pair)
+      this.served = pair
+      const { validTo } = new X509Certificate(pair.cert)
+      this.log.info({ cert, validTo }, 'Certificate reloaded: new connections get it')
+    } catch (error) {
+      const reason = (error as Error).message
+      this.log.error({ cert, key, reason }, 'Certificate refused: the former one is still served')
+    }
+  }
+}
+
+function readPair(files: CertificateFiles): CertificatePair {
+  const pair = { cert: readFileSync(files.cert), key: readFileSync(files.key) }
+  // Throws when the two do not belong together.
+  createSecureContext(pair)
+  return pair
+}

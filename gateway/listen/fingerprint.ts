@@ -1,0 +1,96 @@
+/** What a client's first bytes over TLS tell of the program that sent them: JA3 and JA4. */
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { calculateJa3, calculateJa4, readTlsClientHello } from 'read-tls-client-hello'
+
+/** JA3 as its MD5 in hex, JA4 as FoxIO writes it (`t13d1516h2_8daaf6152771_02713d6af862`). */
+export interface Fingerprints {
+  readonly ja3: string
+  readonly ja4: string
+}
+
+/** Larger than any real ClientHello, post-quantum key shares included. */
+const MAX_HELLO = 16 * 1024
+const RECORD_HEADER = 5
+const MESSAGE_HEADER = 4
+const HANDSHAKE_RECORD = 0x16
+/** Clients send one, those that want to be hard to read a few. */
+const MAX_RECORDS = 8
+
+/**
+ * Reads the first message of a TLS connection and puts it back, so that the handshake can begin. Resolves to what
+ * was read: as much as there is when the client sends something else, more than any hello has, or leaves.
+ */
+export function peekHello(socket: Socket): Promise<Buffer> {
+  return new Promise(resolve => {
+    let seen: Buffer = Buffer.alloc(0)
+    const onReadable = (): void => {
+      for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
+        seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk])
+      }
+      if (seen.length >= MAX_HELLO || helloIn(seen) !== 'incomplete') done()
+    }
+    const done = (): void => {
+      socket.off('readable', onReadable).off('end', done).off('close', done)
+      if (seen.length > 0 && !socket.destroyed) socket.unshift(seen)
+      resolve(seen)
+    }
+    socket.on('readable', onReadable).on('end', done).on('close', done)
+  })
+}
+
+/**
+ * The fingerprints of the ClientHello that `bytes` begin with; undefined when they do not. Settles within the present
+ * turn of the event loop: before anything else can arrive on the connection.
+ */
+export async function fingerprintsOf(bytes: Buffer): Promise<Fingerprints | undefined> {
+  const hello = helloIn(bytes)
+  if (typeof hello === 'string') return undefined
+  try {
+    const parsed = await readTlsClientHello(Readable.from(asOneRecord(hello), { objectMode: false }))
+    return { ja3: calculateJa3(parsed), ja4: calculateJa4(parsed) }
+  } catch {
+    // Malformed inside: the handshake will fail by itself.
+    return undefined
+  }
+}
+
+/** The handshake message in `bytes`, joined from as many records as it was cut into (RFC 8446 section 5.1). */
+function helloIn(bytes: Buffer): Buffer | 'incomplete' | 'none' {
+  const fragments: Buffer[] = []
+  let at = 0
+  while (at < bytes.length) {
+    if (bytes[at] !== HANDSHAKE_RECORD || fragments.length === MAX_RECORDS) return 'none'
+    if (at + RECORD_HEADER > bytes.length) return 'incomplete'
+    const end = at + RECORD_HEADER + bytes.readUInt16BE(at + 3)
+    fragments.push(bytes.subarray(at + RECORD_HEADER, end))
+    const message = Buffer.concat(fragments)
+    if (message.length >= MESSAGE_HEADER) {
+      const length = MESSAGE_HEADER + message.readUIntBE(1, 3)
+      if (length > MAX_HELLO) return 'none'
+      if (message.length >= length) return message.subarray(0, length)
+    }
+    at = end
+  }
+  return 'incomplete'
+}
+
+/** The package takes a hello only in a single record. */
+function asOneRecord(hello: Buffer): Buffer {
+  const header = Buffer.from([HANDSHAKE_RECORD, 3, 1, 0, 0])
+  header.writeUInt16BE(hello.length, 3)
+  return Buffer.concat([header, hello])
+}
+
+const FINGERPRINTS = Symbol('fingerprints')
+type Marked = { [FINGERPRINTS]?: Fingerprints | undefined }
+
+/** Remembers the fingerprints with their connection. */
+export function setFingerprints(socket: Socket, fingerprints: Fingerprints | undefined): void {
+  ;(socket as Marked)[FINGERPRINTS] = fingerprints
+}
+
+/** The fingerprints of a connection whose TLS ends here. */
+export function getFingerprints(socket: Socket): Fingerprints | undefined {
+  return (socket as Marked)[FINGERPRINTS]
+}

@@ -1,0 +1,108 @@
+/** The way in when TLS is on: handshake, certificate, fingerprints, and the protocol the client chose. */
+import { constants } from 'node:crypto'
+import { createServer as createNetServer, type Server, type Socket } from 'node:net'
+import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
+import type { ErrorCode } from '../errors.js'
+import type { Log } from '../types.js'
+import { Certificate, type CertificateFiles, type CertificatePair } from './certificate.js'
+import { rawAnswer, sayGoodbye } from './endings.js'
+import { type Fingerprints, fingerprintsOf, peekHello, setFingerprints } from './fingerprint.js'
+
+/** For the first message, and again for the handshake it begins. */
+const HANDSHAKE_MS = 10_000
+const HTTP2 = 'h2'
+const HTTP1 = 'http/1.1'
+
+export interface TlsSettings extends CertificateFiles {
+  readonly log: Log
+}
+
+/** Who takes a connection once its handshake is over. */
+export interface Protocols {
+  http1(socket: TLSSocket): void
+  http2(socket: TLSSocket): void
+  /** The client speaks plain HTTP; it was told so. */
+  refused(code: ErrorCode): void
+}
+
+export interface TlsFront {
+  /** Accepts the connections. */
+  readonly server: Server
+  /** Reads certificate and key again, for new connections. */
+  reloadCertificate(): void
+  /** Cuts every connection. */
+  closeAllConnections(): void
+}
+
+/** Terminates TLS 1.2 and 1.3 with one certificate. Throws when the certificate's files cannot be used. */
+export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protocols): TlsFront {
+  const open = new Set<Socket>()
+  /** By the connection's endpoints: Node does not say which of our sockets a handshake belongs to. */
+  const fingerprints = new Map<string, Fingerprints>()
+
+  const secure = createServer({ ALPNProtocols: [HTTP1], handshakeTimeout: HANDSHAKE_MS })
+  const certificate = new Certificate(files, log, pair => secure.setSecureContext(secureContext(pair)))
+  secure.on('secureConnection', socket => {
+    setFingerprints(socket, fingerprints.get(endpointsOf(socket)))
+    if (socket.alpnProtocol === HTTP2) protocols.http2(socket)
+    else protocols.http1(socket)
+  })
+  // Scanners and broken clients: the connection is closed by then, and there is nothing to do about it.
+  secure.on('tlsClientError', (_error, socket) => socket.destroy())
+
+  const server = createNetServer({ noDelay: true })
+  server.on('connection', socket => {
+    const endpoints = endpointsOf(socket)
+    open.add(socket)
+    socket.on('close', () => {
+      open.delete(socket)
+      fingerprints.delete(endpoints)
+    })
+    socket.on('error', () => socket.destroy())
+    greet(socket, endpoints)
+  })
+
+  async function greet(socket: Socket, endpoints: string): Promise<void> {
+    const timer = setTimeout(() => socket.destroy(), HANDSHAKE_MS)
+    const hello = await peekHello(socket)
+    clearTimeout(timer)
+    if (socket.destroyed) return
+    if (isPlainHttp(hello)) {
+      protocols.refused('tls-required')
+      sayGoodbye(socket, rawAnswer('tls-required'))
+      return
+    }
+    // Not waited for: it is there long before the handshake is over, or never.
+    fingerprintsOf(hello).then(found => {
+      if (found !== undefined && !socket.destroyed) fingerprints.set(endpoints, found)
+    })
+    secure.emit('connection', socket)
+  }
+
+  return {
+    server,
+    reloadCertificate: () => certificate.reload(),
+    closeAllConnections() {
+      for (const socket of open) socket.destroy()
+    },
+  }
+}
+
+function secureContext(pair: CertificatePair): SecureContextOptions {
+  return {
+    ...pair,
+    minVersion: 'TLSv1.2',
+    // A renegotiation costs us far more than the client.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  }
+}
+
+function endpointsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): string {
+  return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`
+}
+
+/** A method, where TLS has its record type. */
+function isPlainHttp(bytes: Buffer): boolean {
+  const [first = 0] = bytes
+  return first >= 0x41 && first <= 0x5a
+}
