@@ -1,0 +1,41 @@
+/** The seam between an instance that spends tokens ahead and the store that lends them. */
+import type { Demand } from '../../types.js'
+import type { Count } from './store.js'
+
+export type Windows = Extract<Demand, { kind: 'windows' }>
+
+/** One report about a key, and a wish. Times in milliseconds. */
+export interface LeaseCall {
+  readonly key: string
+  readonly demand: Windows
+  /** Requests that wait for this call; they are charged like any other. */
+  readonly must: number
+  /** Tokens wanted beyond those. */
+  readonly ahead: number
+  /** How long they may be kept. */
+  readonly ttlMs: number
+  /** Leased tokens that were spent since the last call: age, count, age, count, … */
+  readonly spent: readonly number[]
+  /** Leased tokens that nobody needs any more. */
+  readonly returned: number
+  /** Leased tokens still in hand. What is in neither of the three was lost with an answer, and counts as spent now. */
+  readonly held: number
+}
+
+export interface LeaseAnswer {
+  /** Of `must`. */
+  readonly admitted: number
+  /** Of `ahead`; 0 near the quota, where tokens are taken one at a time. */
+  readonly ahead: number
+  /** After the call, leased tokens counted as used. */
+  readonly counts: readonly Count[]
+  /** On refusal, until tokens lent to others may come back. */
+  readonly askAgainMs: number | undefined
+  /** When it was charged, on the store's clock. */
+  readonly at: number
+}
+
+export interface Lender {
+  /** Undefined when the store is away: then nothing was lent, and nobody knows what became of the report. */
+  lease(call: LeaseCall): Promise<LeaseAnswer | undefined>
+}

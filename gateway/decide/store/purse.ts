@@ -1,0 +1,183 @@
+/**
+ * Tokens of one key that this instance took ahead, and what became of them (design section 5, 'Leases').
+ *
+ * Redis counts leased tokens as used until the end of their lease. They may be spent only before that end, and each
+ * report tells when they were: so no interval ever admits more than the quota, on however many instances.
+ */
+import type { Demand } from '../../types.js'
+import type { LeaseAnswer, LeaseCall, Windows } from './lender.js'
+import { type Answer, type Count, counted } from './store.js'
+
+/** Exact times while they are few; then neighbours are joined at the later time, which is the careful side. */
+const MOST_TIMES = 32
+/** A lease lasts this part of the shortest window. */
+const LEASE_PARTS = 2
+/** Refill while this many round trips' worth of tokens is left. */
+const ROUND_TRIPS_AHEAD = 1.5
+
+export class Purse {
+  readonly key: string
+  demand: Windows
+  /** Tokens that may be spent, until `until`. */
+  #tokens = 0
+  #until = 0
+  /** Spent and not reported yet: time, count, time, count, … */
+  #spent: number[] = []
+  /** What Redis said last: used without the tokens this purse held then, and the resets at that time. */
+  #counts: readonly Count[] = []
+  #outstanding = 0
+  #heardAt = 0
+  #sentAt = 0
+  /** Tokens to ask for ahead. */
+  #want = 1
+  #lent = 0
+  #roundTripMs = 0
+  /** Tokens spent per ms, between the last two calls. */
+  #rate = 0
+
+  constructor(key: string, demand: Windows) {
+    this.key = key
+    this.demand = demand
+  }
+
+  /** How long tokens may be kept, in ms. */
+  static ttlMs({ windows }: Windows): number {
+    return Math.min(...windows.map(window => window.ms)) / LEASE_PARTS
+  }
+
+  /** Spends one token, when there is one that was leased under this very quota. */
+  spend(demand: Demand, now: number): Answer | undefined {
+    if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
+    this.#tokens -= 1
+    const last = this.#spent.length - 2
+    if (last >= 0 && this.#spent[last] === now) this.#spent[last + 1] = (this.#spent[last + 1] as number) + 1
+    else this.#spent.push(now, 1)
+    if (this.#spent.length > 2 * MOST_TIMES) this.#spent = joinNeighbours(this.#spent)
+    return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, 0), at: now }
+  }
+
+  /** Undoes a spending at `at`; one that was reported already stays spent. */
+  giveBack(at: number): void {
+    for (let i = 0; i < this.#spent.length; i += 2) {
+      if ((this.#spent[i] as number) < at) continue
+      this.#tokens += 1
+      this.#spent[i + 1] = (this.#spent[i + 1] as number) - 1
+      if (this.#spent[i + 1] === 0) this.#spent.splice(i, 2)
+      return
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#tokens === 0 && this.#spent.length === 0
+  }
+
+  /** True when the lease should be renewed or ended by now, a little before it ends in Redis. */
+  isDue(now: number): boolean {
+    return now >= this.#until - Purse.ttlMs(this.demand) / 5
+  }
+
+  /** True when more tokens should be on their way before these are gone. */
+  get runsLow(): boolean {
+    return this.#lent > 0 && this.#tokens <= this.#rate * this.#roundTripMs * ROUND_TRIPS_AHEAD
+  }
+
+  get wasUsed(): boolean {
+    return this.#spent.length > 0
+  }
+
+  /** The report of what was spent, with a request for `must` tokens now and more ahead. */
+  refill(must: number, demand: Windows, now: number): LeaseCall {
+    const spent = total(this.#spent)
+    this.#adjust(spent + must, now)
+    const isSameQuota = demand === this.demand
+    const held = isSameQuota && now < this.#until ? this.#tokens : 0
+    const call = this.#report(now, { must, ahead: this.#want, returned: this.#tokens - held, held, demand })
+    this.#tokens = held
+    this.#outstanding = held
+    this.demand = demand
+    return call
+  }
+
+  /** The report that ends the lease: what is left goes back. */
+  settle(now: number): LeaseCall {
+    const call = this.#report(now, {
+      must: 0,
+      ahead: 0,
+      returned: this.#tokens,
+      held: 0,
+      demand: this.demand,
+    })
+    this.#tokens = 0
+    this.#lent = 0
+    return call
+  }
+
+  /** Takes in what Redis lent. */
+  hear(answer: LeaseAnswer, now: number): void {
+    const took = now - this.#sentAt
+    this.#roundTripMs = this.#roundTripMs === 0 ? took : this.#roundTripMs * 0.8 + took * 0.2
+    this.#lent = answer.ahead
+    this.#tokens += answer.ahead
+    this.#until = this.#sentAt + Purse.ttlMs(this.demand)
+    this.#outstanding += answer.ahead
+    this.#counts = answer.counts
+    this.#heardAt = now
+  }
+
+  /** The call failed: nobody knows what Redis made of it, so it may count all of it as spent. */
+  forget(): void {
+    this.#tokens = 0
+    this.#spent = []
+    this.#lent = 0
+  }
+
+  /** The answer to one that waited for the call: granted, or refused. */
+  answer(granted: boolean, before: number, answer: LeaseAnswer, now: number): Answer {
+    const counts = this.#countsAt(now, before).map(count => {
+      return granted ? { ...count, violated: false } : count
+    })
+    const base = { granted, unavailable: false, store: 'redis', counts } as const
+    return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: answer.askAgainMs }
+  }
+
+  /** @param before how many of those counted were admitted after the one this is for */
+  #countsAt(now: number, before: number): Count[] {
+    const spentSince = total(this.#spent)
+    const elapsed = now - this.#heardAt
+    return this.#counts.map(({ used = 0, violated, resetMs }, i) => {
+      const { quota } = this.demand.windows[i] as Windows['windows'][number]
+      const spent = used - this.#outstanding + spentSince - before
+      return counted(quota, spent, violated, Math.max(0, resetMs - elapsed))
+    })
+  }
+
+  #report(now: number, wish: Pick<LeaseCall, 'must' | 'ahead' | 'returned' | 'held' | 'demand'>): LeaseCall {
+    const spent = this.#spent.map((value, i) => (i % 2 === 0 ? now - value : value))
+    this.#spent = []
+    this.#sentAt = now
+    return { key: this.key, ttlMs: Purse.ttlMs(wish.demand), spent, ...wish }
+  }
+
+  /** Doubles what is asked for while it is used up, so that a lease grows with the rate; shrinks to what was used. */
+  #adjust(used: number, now: number): void {
+    const elapsed = now - this.#sentAt
+    this.#rate = elapsed > 0 ? used / elapsed : this.#rate
+    this.#want = used * 2 >= this.#want ? this.#want * 2 : Math.max(1, used)
+  }
+}
+
+function total(spent: readonly number[]): number {
+  let sum = 0
+  for (let i = 1; i < spent.length; i += 2) sum += spent[i] as number
+  return sum
+}
+
+function joinNeighbours(spent: readonly number[]): number[] {
+  const joined: number[] = []
+  for (let i = 0; i < spent.length; i += 4) {
+    const hasNext = i + 2 < spent.length
+    joined.push(spent[hasNext ? i + 2 : i] as number)
+    joined.push((spent[i + 1] as number) + (hasNext ? (spent[i + 3] as number) : 0))
+  }
+  return joined
+}
