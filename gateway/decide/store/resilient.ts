@@ -32,29 +32,45 @@ export class ResilientStore implements CounterStore {
     this.#options = options
   }
 
+  /** While Redis is away only the breaker asks it. */
+  get away(): boolean {
+    return this.#probe !== undefined
+  }
+
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
-    if (this.#probe !== undefined) return this.#standIn(asks, holder)
+    if (this.away) return this.#standIn(asks, holder)
+    return this.within(() => this.#options.remote.take(asks, holder), releaseAll).then(
+      answers => answers ?? this.#standIn(asks, holder),
+    )
+  }
+
+  /**
+   * The result of one call to Redis, or undefined when it is away, when the call failed, or when it took longer than the
+   * deadline: what comes after that goes to `late`. Never rejects.
+   */
+  within<T>(call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
+    if (this.away) return Promise.resolve(undefined)
     return new Promise(resolve => {
       let waiting = true
       const giveUp = (error: unknown) => {
         if (!waiting) return
         waiting = false
         this.#failed(error)
-        resolve(this.#standIn(asks, holder))
+        resolve(undefined)
       }
       // The deadline measures Redis, not our own event loop: replies that already arrived are read before giving up.
       const timer = setTimeout(() => {
         setImmediate(giveUp, new Error(`no answer within ${this.#options.deadlineMs} ms`))
       }, this.#options.deadlineMs)
-      this.#options.remote.take(asks, holder).then(
-        answers => {
+      call().then(
+        result => {
           clearTimeout(timer)
           if (waiting) {
             waiting = false
             this.#failures = 0
-            resolve(answers)
+            resolve(result)
           } else {
-            for (const answer of answers) answer.release?.()
+            late?.(result)
           }
         },
         error => {
@@ -66,7 +82,7 @@ export class ResilientStore implements CounterStore {
   }
 
   giveBack(_asks: readonly Ask[], answers: readonly Answer[]): void {
-    for (const answer of answers) answer.release?.()
+    releaseAll(answers)
   }
 
   async close(): Promise<void> {
@@ -118,9 +134,18 @@ export class ResilientStore implements CounterStore {
   }
 }
 
-/** This instance's part of a demand, at least one. */
+function releaseAll(answers: readonly Answer[]): void {
+  for (const answer of answers) answer.release?.()
+}
+
+/** One instance's part of a whole number of requests, at least one. */
+export function partOf(whole: number, instances: number): number {
+  return Math.max(1, Math.floor(whole / instances))
+}
+
+/** This instance's part of a demand. */
 function shareOf(demand: Demand, instances: number): Demand {
-  const part = (whole: number) => Math.max(1, Math.floor(whole / instances))
+  const part = (whole: number) => partOf(whole, instances)
   if (demand.kind === 'slots') return { ...demand, max: part(demand.max) }
   return { ...demand, windows: demand.windows.map(window => ({ ...window, quota: part(window.quota) })) }
 }
