@@ -10,8 +10,14 @@ import type { Log } from '../../gateway/types.js'
 export interface TestGatewayOptions {
   /** Where requests go. */
   readonly upstream: string
+  /** PEM file of the authority that an https upstream is verified by. */
+  readonly ca?: string
+  /** Terminates TLS with these files. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string }
   /** Lines of gateway.yaml beside the address, upstream and route. */
   readonly settings?: string
+  /** Of the upstream. */
+  readonly timeouts?: string
   readonly projects?: string
   /** Policy files by name. */
   readonly policies?: Readonly<Record<string, string>>
@@ -23,6 +29,8 @@ export interface TestGateway extends Gateway {
   /** Every line of the log: its fields, and the message as `msg`. */
   readonly lines: Record<string, unknown>[]
 }
+
+const TIMEOUTS = '{ connect: 1s, head: 2s, idle: 2s }'
 
 const PROJECTS = `version: 1
 projects:
@@ -60,11 +68,11 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
-function gatewayYaml({ upstream, settings = '' }: TestGatewayOptions): string {
+function gatewayYaml({ upstream, settings = '', timeouts = TIMEOUTS }: TestGatewayOptions): string {
   return `version: 1
 listen: { host: 127.0.0.1, port: 0 }
 admin: { host: 127.0.0.1, port: 0 }
-upstreams: { app: { url: "${upstream}", timeouts: { connect: 1s, head: 2s, idle: 2s } } }
+upstreams: { app: { url: "${upstream}"${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
 routes: [{ path: /**, upstream: app }]
 drain: 100ms
 ${settings}
