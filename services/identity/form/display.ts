@@ -17,6 +17,7 @@ const DISPLAY: Record<keyof Display, 'string' | 'number' | 'any'> = {
   maxLength: 'number',
   minItems: 'number',
   maxItems: 'number',
+  'x-autocomplete': 'string',
 }
 
 /** What the fragments of one path say for people. First statement wins: a fragment's own words come before those it refers to. */

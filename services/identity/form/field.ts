@@ -24,6 +24,8 @@ export interface Display {
   readonly maxLength?: number
   readonly minItems?: number
   readonly maxItems?: number
+  /** What a browser may fill in: a token of HTML's autocomplete attribute. */
+  readonly 'x-autocomplete'?: string
 }
 
 /** One place of the table. A recursive schema makes a field that is its own descendant. */

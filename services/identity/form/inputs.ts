@@ -61,22 +61,25 @@ export function inputNode(
   const value = texts.find(text => text !== '') ?? ''
   const blankAllowed = field.nullable || (field.choices?.some(choice => choice.value === '') ?? false)
   const common = { ...described, type: 'input' as const, required: required && !blankAllowed, value }
+  const completed = field.display['x-autocomplete']
+  const attributes: Record<string, string> = completed === undefined ? {} : { autocomplete: completed }
   if (onlyBoolean) {
     const words = [
       { value: 'true', label: 'Yes' },
       { value: 'false', label: 'No' },
     ]
-    return { ...common, input: 'select', options: [BLANK, ...words], attributes: {} }
+    return { ...common, input: 'select', options: [BLANK, ...words], attributes }
   }
   if (field.choices) {
     const offered = field.choices.map(choice => ({ value: textOf(choice.value), label: choice.label || '–' }))
     const blank = offered.some(option => option.value === '') ? [] : [BLANK]
-    return { ...common, input: 'select', options: [...blank, ...offered], attributes: {} }
+    return { ...common, input: 'select', options: [...blank, ...offered], attributes }
   }
   const wanted = textInput(field, value)
   // A browser empties an input whose text is not of its type; what was typed has to stay for correction.
   const input = READABLE[wanted]?.test(value) === false && value !== '' ? 'text' : wanted
-  return { ...common, input, attributes: input === 'number' ? numberBounds(field) : textBounds(field, input) }
+  const bounds = input === 'number' ? numberBounds(field) : textBounds(field, input)
+  return { ...common, input, attributes: { ...bounds, ...attributes } }
 }
 
 const BLANK = { value: '', label: '' }

@@ -44,6 +44,8 @@ t.test('each kind of leaf has its input, with the bounds of the schema', t => {
         level: { type: 'integer', enum: [1, 2], default: 2 },
         maybe: { type: ['boolean', 'null'] },
         free: { type: 'object' },
+        town: { ...text, 'x-autocomplete': 'address-level2' },
+        tongue: { enum: ['en', 'de'], 'x-autocomplete': 'language' },
       },
       { required: ['email', 'news', 'terms', 'maybe'] },
     ),
@@ -61,6 +63,8 @@ t.test('each kind of leaf has its input, with the bounds of the schema', t => {
     ['terms', { type: 'checkbox', required: '' }],
     ['maybe', { type: undefined, required: undefined }],
     ['free', { rows: '4' }],
+    ['town', { autocomplete: 'address-level2' }],
+    ['tongue', { autocomplete: 'language' }],
   ]
   for (const [name, expected] of cases) t.match(tag(page, `traits.${name}`), expected, name)
   t.match(page, /<option value="2" selected="">2<\/option>/)
