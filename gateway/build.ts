@@ -52,7 +52,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   })
   const limiters = createLimiters(options)
   const selfCounting = new SelfCounting(() => settings().store.deadline, log)
-  const upstreams = new Upstreams()
+  const upstreams = new Upstreams(log)
   const lasting: Lasting = {
     decider: new Decider({
       questions: new Questions(limiters, options.secret),
@@ -79,6 +79,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const next = await openGeneration(loaded, lasting, options)
       inForce.retire()
       inForce = next
+      listener.reloadCertificate()
     },
     onResult(reloaded) {
       if (reloaded.result === 'loaded') metrics.policyLoaded(reloaded.revision)
@@ -86,12 +87,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     log,
   })
-  const listener = createListener({
-    request: (req, res) => inForce.pipeline.request(req, res),
-    upgrade: (req, res, socket, head) => inForce.pipeline.upgrade(req, res, socket, head),
-    refused: code => metrics.refusedUnread(CATALOGUE[code].status),
-    failed: error => log.error({ err: error }, 'a connection was cut'),
-  })
+  const listener = createListener(
+    {
+      request: (req, res) => inForce.pipeline.request(req, res),
+      upgrade: (req, res, socket, head) => inForce.pipeline.upgrade(req, res, socket, head),
+      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      failed: error => log.error({ err: error }, 'a connection was cut'),
+    },
+    listen.tls && { ...listen.tls, log },
+  )
   const admin = await startAdmin({
     ...adminSettings,
     health,
@@ -104,7 +108,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   health.ready()
 
   return {
-    url: urlOf(address),
+    url: urlOf(address, listen.tls && 'https'),
     adminUrl: urlOf(admin),
     reloader,
     async drain() {
@@ -142,6 +146,6 @@ async function openGeneration(
   return new Generation(loaded, lasting, service => addresses.get(service) as string)
 }
 
-function urlOf({ host, port }: { host: string; port: number }): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+function urlOf({ host, port }: { host: string; port: number }, scheme = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,9 +1,11 @@
 /** The ways to the upstreams: opened when a configuration names them, shared by all that do, closed after the last. */
+import { readFileSync } from 'node:fs'
 import type { Gateway } from '../config/schema.js'
 import { createHttpTransport } from './forward/http.js'
-import type { UpstreamSettings } from './forward/transport.js'
+import type { OnUnreachable, UpstreamSettings } from './forward/transport.js'
 import { createUpgradeTransport } from './forward/upgrade.js'
 import type { Upstream } from './pipeline.js'
+import type { Log } from './types.js'
 
 interface Opened {
   readonly upstream: Upstream
@@ -21,13 +23,18 @@ export interface Held {
 export class Upstreams {
   /** By the text of their settings: an upstream that a reload leaves as it was keeps its connections. */
   readonly #opened = new Map<string, Opened>()
+  readonly #log: Log
+
+  constructor(log: Log) {
+    this.#log = log
+  }
 
   hold(all: readonly UpstreamSettings[]): Held {
     const byName = new Map<string, Upstream>()
     const held = new Map<string, Opened>()
     for (const settings of all) {
       const text = JSON.stringify(settings)
-      const opened = this.#opened.get(text) ?? open(settings)
+      const opened = this.#opened.get(text) ?? open(settings, this.#log)
       opened.holders += 1
       this.#opened.set(text, opened)
       held.set(text, opened)
@@ -53,9 +60,10 @@ export class Upstreams {
   }
 }
 
-function open(settings: UpstreamSettings): Opened {
-  const http = createHttpTransport(settings)
-  const upgrades = createUpgradeTransport(settings)
+function open(settings: UpstreamSettings, log: Log): Opened {
+  const onUnreachable = unreachableLog(settings.name, log)
+  const http = createHttpTransport(settings, onUnreachable)
+  const upgrades = createUpgradeTransport(settings, onUnreachable)
   return {
     upstream: {
       name: settings.name,
@@ -70,6 +78,23 @@ function open(settings: UpstreamSettings): Opened {
   }
 }
 
+const REPEAT_MS = 10_000
+
+/** One line for each reason, and again every ten seconds while it lasts: an outage fails every request. */
+function unreachableLog(upstream: string, log: Log): OnUnreachable {
+  let told = ''
+  let silentUntil = 0
+  return error => {
+    const { code } = error as NodeJS.ErrnoException
+    const reason = error.message || (code ?? error.name)
+    const now = performance.now()
+    if (reason === told && now < silentUntil) return
+    told = reason
+    silentUntil = now + REPEAT_MS
+    log.warn({ upstream, code, reason }, 'upstream unreachable')
+  }
+}
+
 const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upgradeIdleMs: 3_600_000 }
 
 /** The settings of every upstream; `addressOf` knows where the embedded services listen. */
@@ -80,6 +105,7 @@ export function upstreamSettings(
   return Object.entries(upstreams).map(([name, written]) => ({
     name,
     url: 'embedded' in written ? addressOf(written.embedded) : written.url,
+    ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
     fingerprintHeaders,
   }))

@@ -1,6 +1,6 @@
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { hideContinue, type ReadingState } from './interim.js'
-import type { UpstreamSettings } from './transport.js'
+import { type OnUnreachable, type UpstreamSettings, verificationOf } from './transport.js'
 
 /** More than the requests in parallel: queueing for a connection costs more than opening one. */
 const CONNECTIONS = 1024
@@ -29,18 +29,25 @@ export interface Connections {
 
 /** Opens connections to `origin` as they are needed. */
 export function openConnections(
-  origin: string,
-  { connections, timeouts }: Pick<UpstreamSettings, 'connections' | 'timeouts'>,
+  origin: URL,
+  { connections, timeouts, ca }: Pick<UpstreamSettings, 'connections' | 'timeouts' | 'ca'>,
+  onUnreachable: OnUnreachable,
 ): Connections {
-  const connector = buildConnector({ timeout: timeouts.connectMs })
+  const { servername, ...verification } = verificationOf(origin, ca)
+  const open = buildConnector({ timeout: timeouts.connectMs, ...verification })
+  const connector: buildConnector.connector = (target, done) =>
+    open({ ...target, servername }, (...outcome) => {
+      if (outcome[0] !== null) onUnreachable(outcome[0])
+      done(...outcome)
+    })
   const options = {
     connections: connections ?? CONNECTIONS,
     headersTimeout: timeouts.headMs,
     bodyTimeout: timeouts.idleMs,
     factory: (target: URL, given: object) => new Connection(target, given as Client.Options, connector),
   }
-  const pool = new Pool(origin, options)
-  const fresh = new Pool(origin, { ...options, pipelining: 0 })
+  const pool = new Pool(origin.origin, options)
+  const fresh = new Pool(origin.origin, { ...options, pipelining: 0 })
   return {
     dispatch(options, rider) {
       pool.dispatch(options, rider)

@@ -1,17 +1,27 @@
 import type { Dispatcher } from 'undici'
 import type { ErrorCode } from '../errors.js'
 import { type Connections, openConnections, Rider } from './connections.js'
+import { cutConnection } from './cut.js'
 import { codeOf, isSocketGone } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
-import { type Exchange, originOf, type Transport, type UpstreamSettings } from './transport.js'
+import {
+  type Exchange,
+  type OnUnreachable,
+  originOf,
+  type Transport,
+  type UpstreamSettings,
+} from './transport.js'
 import { hasBody, Upload } from './upload.js'
 
 /** Forwards plain HTTP by undici's raw dispatch: flat header arrays, one handler object per request. */
-export function createHttpTransport(settings: UpstreamSettings): Transport {
+export function createHttpTransport(
+  settings: UpstreamSettings,
+  onUnreachable: OnUnreachable = () => {},
+): Transport {
   const origin = originOf(settings)
   const { timeouts } = settings
-  const connections = openConnections(origin.origin, settings)
-  // Of an https upstream; undici would take the client's Host for it.
+  const connections = openConnections(origin, settings, onUnreachable)
+  // One name for all requests: undici would take the client's Host for it, and open a new connection for each.
   const servername = origin.hostname
   const way: Way = { connections, servername, ...timeouts }
 
@@ -227,7 +237,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   /** Ends the client's connection so that its answer looks as cut as it is, even where only the end marks the end. */
   private readonly cut = (): void => {
     const { req, res } = this.exchange
-    if (req.httpVersionMinor === 0) res.socket?.resetAndDestroy()
+    if (req.httpVersion === '1.0' && res.socket !== null) cutConnection(res.socket)
     else res.destroy()
   }
 

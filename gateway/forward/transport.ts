@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
 import type { Facts, Project } from '../types.js'
@@ -67,11 +68,26 @@ export interface UpstreamSettings {
   readonly name: string
   /** Scheme, host and port; requests bring their own path. */
   readonly url: string
+  /** PEM text of the authorities that may have signed the certificate of an https upstream; absent: the public ones. */
+  readonly ca?: string | undefined
   /** Most connections at a time; a request that finds all taken waits as long as for one to open. Default 1024. */
   readonly connections?: number
   readonly timeouts: Timeouts
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
+}
+
+/** Hears why no connection to an upstream could be opened; the reason may name its address. */
+export type OnUnreachable = (error: Error) => void
+
+/** How the certificate of an https upstream is verified: against the host of its URL, never the client's Host. */
+export function verificationOf(
+  { hostname }: URL,
+  ca: string | undefined,
+): { servername: string; ca: string | undefined } {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  // An address is never sent as a server's name (RFC 6066 section 3); it is verified all the same.
+  return { servername: isIP(host) === 0 ? host : '', ca }
 }
 
 /** The origin of an upstream's URL; throws a sentence when the URL says more than an origin can. */

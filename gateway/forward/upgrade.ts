@@ -2,9 +2,17 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import httpProxy from 'http-proxy'
 import type { ErrorCode } from '../errors.js'
+import { cutConnection } from './cut.js'
 import { codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
-import { originOf, type UpgradeExchange, type UpgradeTransport, type UpstreamSettings } from './transport.js'
+import {
+  type OnUnreachable,
+  originOf,
+  type UpgradeExchange,
+  type UpgradeTransport,
+  type UpstreamSettings,
+  verificationOf,
+} from './transport.js'
 
 const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
 
@@ -12,12 +20,15 @@ const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
  * Forwards WebSocket upgrades by http-proxy. The package joins the sockets; fields, time limits, refusals and
  * endings are ours, because it sends on what it should not and leaves half-closed pairs behind.
  */
-export function createUpgradeTransport(settings: UpstreamSettings): UpgradeTransport {
+export function createUpgradeTransport(
+  settings: UpstreamSettings,
+  onUnreachable: OnUnreachable = () => {},
+): UpgradeTransport {
   const origin = originOf(settings)
   const tunnels = new Set<Tunnel>()
   return {
     upgrade(exchange) {
-      const tunnel = new Tunnel(exchange, settings, () => tunnels.delete(tunnel))
+      const tunnel = new Tunnel(exchange, settings, onUnreachable, () => tunnels.delete(tunnel))
       tunnels.add(tunnel)
       tunnel.open(origin)
     },
@@ -30,6 +41,7 @@ export function createUpgradeTransport(settings: UpstreamSettings): UpgradeTrans
 class Tunnel {
   private readonly exchange: UpgradeExchange
   private readonly settings: UpstreamSettings
+  private readonly onUnreachable: OnUnreachable
   private readonly onEnd: () => void
   private readonly client: Socket
   private request: ClientRequest | undefined
@@ -39,9 +51,15 @@ class Tunnel {
   private joined = false
   private ended = false
 
-  constructor(exchange: UpgradeExchange, settings: UpstreamSettings, onEnd: () => void) {
+  constructor(
+    exchange: UpgradeExchange,
+    settings: UpstreamSettings,
+    onUnreachable: OnUnreachable,
+    onEnd: () => void,
+  ) {
     this.exchange = exchange
     this.settings = settings
+    this.onUnreachable = onUnreachable
     this.onEnd = onEnd
     this.client = exchange.socket as Socket
   }
@@ -57,14 +75,16 @@ class Tunnel {
     // Fields are bytes: the package writes the head of the answer as a string.
     client.setDefaultEncoding('latin1')
 
-    const proxy = httpProxy.createProxyServer({ target: origin, toProxy: true, prependPath: false })
+    const { servername, ca } = verificationOf(origin, this.settings.ca)
+    const target = Object.assign(new URL(origin), { ca })
+    const proxy = httpProxy.createProxyServer({ target, toProxy: true, prependPath: false })
     proxy.on('proxyReqWs', request => this.onRequest(request))
     // A stand-in, so that the package sees the fields and the path we decided on and can change neither.
     const outgoing: IncomingMessage = Object.create(req, {
       url: { value: facts.path + facts.query },
       headers: { value: this.requestHeaders() },
     })
-    proxy.ws(outgoing, client, head, { ssl: { servername: origin.hostname } }, error => this.onError(error))
+    proxy.ws(outgoing, client, head, { ssl: { servername } }, error => this.onError(error))
     // The package's own listener would send a refusal with fields that no longer fit its body.
     this.request?.removeAllListeners('response').on('response', answer => this.onRefusal(answer))
   }
@@ -132,14 +152,18 @@ class Tunnel {
     answer.pipe(client, { end: false })
     answer.on('close', () => {
       if (answer.complete) client.destroySoon()
-      else client.resetAndDestroy()
+      else cutConnection(client)
     })
   }
 
   private onError(error: Error): void {
     clearTimeout(this.timer)
     if (this.joined) this.cut()
-    else this.fail(codeOf(error, false))
+    else {
+      const code = codeOf(error, false)
+      if (code === 'upstream-unreachable' && !this.client.destroyed) this.onUnreachable(error)
+      this.fail(code)
+    }
   }
 
   private fail(code: ErrorCode): void {

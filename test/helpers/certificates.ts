@@ -26,8 +26,12 @@ export function canMakeCertificates(t: Test): boolean {
   }
 }
 
-/** A new self-signed certificate of localhost and 127.0.0.1, as `name.crt` and `name.key` in `folder`. */
-export function makeCertificate(folder: string, name: string): TestCertificate {
+/** A new self-signed certificate, as `name.crt` and `name.key` in `folder`. */
+export function makeCertificate(
+  folder: string,
+  name: string,
+  hosts = 'DNS:localhost,IP:127.0.0.1',
+): TestCertificate {
   const certFile = join(folder, `${name}.crt`)
   const keyFile = join(folder, `${name}.key`)
   const options = [
@@ -40,7 +44,7 @@ export function makeCertificate(folder: string, name: string): TestCertificate {
     '-days',
     '2',
   ]
-  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${hosts}`]
   execFileSync('openssl', ['req', ...options, ...subject, '-keyout', keyFile, '-out', certFile], {
     stdio: 'pipe',
   })

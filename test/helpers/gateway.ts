@@ -68,9 +68,9 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
-function gatewayYaml({ upstream, settings = '', timeouts = TIMEOUTS }: TestGatewayOptions): string {
+function gatewayYaml({ upstream, ca, tls, settings = '', timeouts = TIMEOUTS }: TestGatewayOptions): string {
   return `version: 1
-listen: { host: 127.0.0.1, port: 0 }
+listen: { host: 127.0.0.1, port: 0${tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''} }
 admin: { host: 127.0.0.1, port: 0 }
 upstreams: { app: { url: "${upstream}"${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
 routes: [{ path: /**, upstream: app }]
