@@ -4,25 +4,33 @@ import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
 
 await script(() => {
   redis()
+  chromium()
   mongodb()
 })
 
 function redis() {
   if (onPath('redis-server')) return say('redis-server: found')
+  installPackage('redis-server')
+}
+
+/** Draws the forms in the browser tests. */
+function chromium() {
+  if (['chromium', 'chromium-browser', 'google-chrome'].some(onPath)) return say('Chromium: found')
+  installPackage('chromium')
+}
+
+function installPackage(name) {
   if (process.getuid?.() !== 0 || !onPath('apt-get')) {
     throw new Failure(
-      'redis-server is missing: install it with your package manager, or run this as root on Debian',
+      `${name} is missing: install it with your package manager, or run this as root on Debian`,
     )
   }
-  say('redis-server: installing from the distribution ...')
+  say(`${name}: installing from the distribution ...`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   run('apt-get', ['update', '-qq'], 'apt-get update failed', { env })
-  run(
-    'apt-get',
-    ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'],
-    'apt-get install failed',
-    { env },
-  )
+  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', name], 'apt-get install failed', {
+    env,
+  })
 }
 
 /** FerretDB speaks MongoDB's protocol over SQLite and can be built wherever Go is (see test/helpers/mongo.ts). */

@@ -1,0 +1,167 @@
+/** The shipped schema in a real browser, with scripts switched off. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { findCommand } from '../../helpers/child-server.js'
+import { reportMissing } from '../../helpers/missing.js'
+import { REGISTRATION, started } from './started.js'
+
+const SETTINGS = '/self-service/settings'
+
+/** A browser, or undefined after saying how to get one. */
+async function launched(t: Test): Promise<Browser | undefined> {
+  const executablePath = findCommand(['chromium', 'chromium-browser', 'google-chrome'], [])
+  if (executablePath === undefined) {
+    reportMissing(t, 'Chromium', 'install it, or run `npm run services` as root on Debian')
+    return undefined
+  }
+  // Containers run tests as root, where Chromium has no sandbox.
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A page of a new person. Scripts are off: the forms need none. */
+async function visited(t: Test, browser: Browser, address: string): Promise<Page> {
+  const context: BrowserContext = await browser.newContext({ javaScriptEnabled: false })
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(5000)
+  const page = await context.newPage()
+  await page.goto(address)
+  return page
+}
+
+t.test('in a browser', async t => {
+  const browser = await launched(t)
+  if (!browser) return
+  const { service, call } = await started(t)
+  const stored = async () => {
+    const { identities } = (await call('GET', '/admin/identities')).json()
+    return (identities as { traits: object }[]).map(({ traits }) => traits)
+  }
+  const register = (t: Test) => visited(t, browser, service.url + REGISTRATION)
+
+  await t.test('what is filled in comes back typed, the checkbox left alone or ticked', async t => {
+    for (const newsletter of [false, true]) {
+      const page = await register(t)
+      const email = `ann-${newsletter}@x.example`
+      await page.getByLabel('E-mail address').fill(email)
+      await page.getByLabel('First name').fill('Ann "<&é')
+      await page.getByLabel('Age', { exact: true }).fill('29')
+      await page.getByLabel('Height in metres').fill('1.70')
+      await page.getByLabel('Birthday').fill('1997-02-28')
+      await page.getByLabel('Language').selectOption('fr')
+      await page.getByLabel('Interest 1').fill('chess')
+      await page.getByLabel('Interest 3').fill('[x')
+      await page.getByLabel('Send me the newsletter').setChecked(newsletter)
+      await page.getByRole('button', { name: 'Register' }).click()
+      await page.getByRole('heading', { name: 'Registered' }).waitFor()
+      t.same((await stored()).at(-1), {
+        email,
+        name: { first: 'Ann "<&é' },
+        age: 29,
+        height: 1.7,
+        birthday: '1997-02-28',
+        language: 'fr',
+        interests: ['chess', '[x'],
+        newsletter,
+      })
+      await page.getByRole('link', { name: 'Change your details' }).click()
+      t.equal(await page.getByLabel('Age', { exact: true }).inputValue(), '29')
+      t.equal(await page.getByLabel('Send me the newsletter').isChecked(), newsletter)
+      await page.getByLabel('Send me the newsletter').setChecked(!newsletter)
+      await page.getByRole('button', { name: 'Save' }).click()
+      t.match(await page.getByRole('status').innerText(), /saved/)
+      t.match((await stored()).at(-1), { newsletter: !newsletter, interests: ['chess', '[x'] })
+    }
+  })
+
+  await t.test('the keyboard alone is enough, and an error has the focus', async t => {
+    const page = await register(t)
+    const focused = () =>
+      page.evaluate<string>(
+        'document.activeElement.id || document.activeElement.type || document.activeElement.className',
+      )
+    const names: string[] = []
+    for (let presses = 0; presses < 40 && names.at(-1) !== 'submit'; presses++) {
+      await page.keyboard.press('Tab')
+      const name = await focused()
+      if (name !== names.at(-1)) names.push(name)
+    }
+    t.same(names, [
+      ...['email', 'name.first', 'name.last', 'age', 'height', 'birthday', 'language'].map(
+        name => `traits.${name}`,
+      ),
+      ...[0, 1, 2].map(row => `traits.interests.${row}`),
+      'traits.newsletter',
+      'submit',
+    ])
+    await page.getByLabel('Send me the newsletter').focus()
+    await page.keyboard.press('Space')
+    await page.getByLabel('E-mail address').focus()
+    await page.keyboard.type('ann-true@x.example')
+    await page.getByLabel('First name').focus()
+    await page.keyboard.type('Ann')
+    await page.keyboard.press('Enter')
+    const summary = page.getByRole('alert')
+    t.match(
+      await summary.innerText(),
+      /One answer needs your attention\n*E-mail address: This is already in use/,
+    )
+    t.equal(await focused(), 'summary')
+    t.match(await page.title(), /^Error: /)
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    t.match(page.url(), /#traits\.email$/)
+    await page.keyboard.press('Tab')
+    t.equal(await focused(), 'traits.name.first', 'the link led to the field, so the next one follows')
+    const email = page.getByLabel('E-mail address')
+    t.equal(await email.getAttribute('aria-invalid'), 'true')
+    t.equal(await email.getAttribute('aria-describedby'), 'traits.email-error')
+    t.equal(await email.inputValue(), 'ann-true@x.example')
+    t.equal(await page.getByLabel('Send me the newsletter').isChecked(), true)
+  })
+
+  await t.test('every control has a label, objects and lists are groups, purposes are named', async t => {
+    const page = await register(t)
+    const unlabelled = await page.evaluate<string[]>(
+      `[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]
+        .filter(({ labels }) => labels.length !== 1).map(({ name }) => name)`,
+    )
+    t.same(unlabelled, [])
+    t.equal(await page.getByRole('group', { name: 'Name' }).getByRole('textbox').count(), 2)
+    t.equal(await page.getByRole('group', { name: 'Interests' }).getByRole('textbox').count(), 3)
+    t.equal(await page.getByRole('combobox', { name: 'Language' }).inputValue(), 'en')
+    const purposes = { 'E-mail address': 'email', 'First name': 'given-name', Birthday: 'bday' }
+    for (const [label, purpose] of Object.entries(purposes)) {
+      t.equal(await page.getByLabel(label).getAttribute('autocomplete'), purpose, label)
+    }
+    await page.getByLabel('Age', { exact: true }).fill('151')
+    t.equal(await page.evaluate('document.forms[0].checkValidity()'), false, 'the browser knows the bounds')
+  })
+
+  await t.test("another site's page cannot register or change anybody", async t => {
+    const page = await register(t)
+    await page.getByLabel('E-mail address').fill('victim@x.example')
+    await page.getByLabel('First name').fill('V')
+    await page.getByRole('button', { name: 'Register' }).click()
+    await page.getByRole('heading', { name: 'Registered' }).waitFor()
+    const before = await stored()
+    for (const path of [REGISTRATION, SETTINGS]) {
+      const field = (name: string, value: string) => `<input name="${name}" value="${value}">`
+      const evil = `<form method="post" action="${service.url}${path}">${field('traits.email', 'evil@x.example')}${field('traits.name.first', 'E')}<button>Win</button></form>`
+      const server = createServer((_request, response) =>
+        response.setHeader('content-type', 'text/html').end(evil),
+      )
+      await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+      t.teardown(() => server.close())
+      for (const host of ['127.0.0.1', 'localhost']) {
+        await page.goto(`http://${host}:${(server.address() as AddressInfo).port}/`)
+        await page.getByRole('button', { name: 'Win' }).click()
+        t.match(await page.locator('body').innerText(), /sent from another site/, `${host} ${path}`)
+      }
+    }
+    t.same(await stored(), before)
+  })
+})
