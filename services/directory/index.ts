@@ -1,9 +1,11 @@
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { encryptionKey, managementKey, openDataFolder } from './data-folder.js'
-import { startCourier } from './events/deliver.js'
+import { startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
+import { startRetention } from './events/retention.js'
 import type { Log } from './log.js'
+import { addApiDocument } from './routes/api-document.js'
 import { createServer, type Server } from './routes/http.js'
 import { addManagement, answerErrors, type ManagementParts, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
@@ -12,6 +14,7 @@ import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { createChanger } from './sync/change.js'
 import { createGroupSync } from './sync/groups.js'
+import { purgeRemoved } from './sync/removal.js'
 import { createUserSync } from './sync/users.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
@@ -37,13 +40,17 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
   }
   try {
     await tryKey(store, box)
-    const courier = startCourier({ store, box, poster: createPoster(settings.allowPrivateWebhooks), log })
+    await purgeRemoved(store)
+    const retention = startRetention(store, settings.webhookLogTtlMs, log)
+    closers.push(() => retention.close())
+    const poster = createPoster(settings.allowPrivateWebhooks)
+    const courier = startCourier({ store, box, poster, log, batch: settings.webhookBatch })
     closers.push(() => courier.close())
     const keyHashes: Buffer[] = []
     const server = createServer()
     closers.push(() => server.close())
     const { baseUrl, allowPrivateWebhooks } = settings
-    addRoutes(server, { store, box, keyHashes, baseUrl, allowPrivateWebhooks, log }, courier.notify)
+    addRoutes(server, { store, box, keyHashes, baseUrl, allowPrivateWebhooks, courier, log })
     await server.listen({ host: '127.0.0.1', port: 0 })
     // Last: a key is shown once, so it is made when nothing can fail any more.
     const { hashes, notes } = managementKeys(settings)
@@ -56,12 +63,13 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
   }
 }
 
-function addRoutes(server: Server, parts: ManagementParts, committed: (directoryId: string) => void): void {
-  const { store, log } = parts
-  const change = createChanger(store, committed)
+function addRoutes(server: Server, parts: ManagementParts): void {
+  const { store, log, courier } = parts
+  const change = createChanger(store, courier.notify)
   const users = createUserSync(store, change)
   const groups = createGroupSync(store, change, log)
   answerErrors(server, log)
+  addApiDocument(server, managementPaths[1])
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })
   }

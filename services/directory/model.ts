@@ -29,9 +29,17 @@ export interface Directory {
   readonly scimSecret: string
   /** The SCIM secret before the last rotation, good until then (ISO 8601, UTC). */
   readonly oldScimSecret?: { readonly secret: string; readonly until: string }
-  readonly webhook: { readonly endpoint: string; readonly secret: string } | undefined
+  readonly webhook: Webhook | undefined
   /** ISO 8601, UTC. */
   readonly created: string
+}
+
+/** Where a directory's events go. Secrets are sealed. */
+export interface Webhook {
+  readonly endpoint: string
+  readonly secret: string
+  /** The secret before the last change, which signs calls too until then (ISO 8601, UTC). */
+  readonly oldSecret?: { readonly secret: string; readonly until: string }
 }
 
 export type ResourceType = 'user' | 'group'

@@ -10,6 +10,10 @@ export interface Settings {
   /** 32 bytes; undefined: made at first start. */
   readonly encryptionKey: Buffer | undefined
   readonly allowPrivateWebhooks: boolean
+  /** Undefined: events are delivered in real time. */
+  readonly webhookBatch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
+  /** How long the webhook-event log is kept. */
+  readonly webhookLogTtlMs: number
   /** Without a trailing slash; undefined: derived from each request. */
   readonly baseUrl: string | undefined
 }
@@ -22,6 +26,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     apiKeys: apiKeys(env.API_KEYS),
     encryptionKey: encryptionKey(env.ENCRYPTION_KEY),
     allowPrivateWebhooks: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
+    webhookBatch: webhookBatch(env),
+    webhookLogTtlMs: logTtl(env.DSYNC_WEBHOOK_LOGS_TTL || '7d'),
     baseUrl: baseUrl(env.BASE_URL),
   }
 }
@@ -55,6 +61,38 @@ function flag(name: string, text: string | undefined): boolean {
   if (text === undefined || text === '' || text === 'false') return false
   if (text === 'true') return true
   throw new Error(`${name} must be true or false`)
+}
+
+const largestBatch = 1000
+const longestInterval = 24 * 60 * 60
+
+function webhookBatch(env: NodeJS.ProcessEnv): Settings['webhookBatch'] {
+  const size = whole('DSYNC_WEBHOOK_BATCH_SIZE', env.DSYNC_WEBHOOK_BATCH_SIZE, 'events', largestBatch)
+  const name = 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL'
+  const seconds = whole(name, env[name], 'seconds', longestInterval)
+  return size === 0 ? undefined : { size, intervalMs: seconds === 0 ? undefined : seconds * 1000 }
+}
+
+/** Zero when it is not set. */
+function whole(name: string, text: string | undefined, unit: string, largest: number): number {
+  if (text === undefined || text === '') return 0
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : largest + 1
+  if (number > largest) throw new Error(`${name} must be a whole number of ${unit}, at most ${largest}`)
+  return number
+}
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const longestTtlDays = 36_500
+
+function logTtl(text: string): number {
+  const [, number, unit = ''] = /^(\d{1,9}) ?([smhd])$/.exec(text) ?? []
+  const ms = Number(number) * (unitMs[unit] ?? 0)
+  if (!(ms > 0 && ms <= longestTtlDays * 86_400_000)) {
+    throw new Error(
+      `DSYNC_WEBHOOK_LOGS_TTL must be a duration such as 7d, 12h, 30m or 90s, at most ${longestTtlDays}d`,
+    )
+  }
+  return ms
 }
 
 function baseUrl(text: string | undefined): string | undefined {

@@ -1,180 +1,207 @@
-import { randomUUID } from 'node:crypto'
 import type { Log } from '../log.js'
 import type { Directory } from '../model.js'
 import type { SecretBox } from '../secrets.js'
-import type { Delivery, Store } from '../store/contract.js'
+import type { Store } from '../store/contract.js'
+import type { DeadLetter, Delivery, LogEntry, StoredEvent } from '../store/event-contract.js'
+import { type Message, toMessages } from './message.js'
 import type { Poster } from './post.js'
+import { backOff, isFinal, isStale } from './retry.js'
 import { signatureHeaders } from './sign.js'
+import { signingSecrets } from './webhook.js'
 
-/** Waits after the first, second, … failed attempt; the last one repeats, so no event is given up. */
-const second = 1000
-const minute = 60 * second
-const hour = 60 * minute
-const waits = [
-  ...[2 * second, 5 * second, 15 * second, minute, 5 * minute, 30 * minute],
-  ...[2 * hour, 6 * hour, 12 * hour, 24 * hour],
-]
-/** Longer than one attempt may take, so a lease outlives the call it covers. */
+/** Longer than one attempt may take and its report, so a lease outlives the call it covers. */
 const leaseMs = 30_000
-/** How often the outbox is looked through for work of other processes or of an earlier run. */
-const pollMs = 5_000
-const maxActive = 200
+/** Most events that are handed out at a time, and so repeated after a crash. */
+const claimSize = 50
+/** When to look again whether another process has left something behind. */
+const heldMs = 1000
 
-export interface Courier {
-  /** Says that a directory has new events. Returns at once. */
-  notify(directoryId: string): void
-  close(): Promise<void>
-}
-
-export interface CourierParts {
+export interface DeliveryParts {
   readonly store: Store
   readonly box: SecretBox
   readonly poster: Poster
   readonly log: Log
+  /** Events in one call; undefined sends them one by one. */
+  readonly batchSize: number | undefined
+  /** True when the service is ending: what was not sent by then waits for its next start. */
+  closing(): boolean
+}
+
+/** Delivers what waits for one directory's webhook. Gives the time (epoch ms) to come back, if there is one. */
+export type Deliver = (directoryId: string, hasten: boolean) => Promise<number | undefined>
+
+/** How the messages of one lease went so far; what is gathered here goes to the store with the next report. */
+interface Progress {
+  delivered?: number
+  dead: DeadLetter[]
+  revived: string[]
+  log: LogEntry[]
+  attempts: number
+  due: number
+}
+
+interface Answer {
+  /** Undefined when none came. */
+  readonly status?: number
+  /** Undefined when the message arrived. */
+  readonly problem?: string
 }
 
 /**
- * Delivers the outbox in the background: per directory one event after the other in order, at least once. A failing
- * directory waits for its next attempt and holds up no other.
+ * Deliveries of one process: per directory one message after the other in order, at least once. What was delivered is
+ * written down when a claim is worked off or the lease needs renewing, so a crash repeats at most one claim.
  */
-export function startCourier({ store, box, poster, log }: CourierParts): Courier {
-  const owner = randomUUID()
-  const active = new Map<string, Promise<void>>()
-  /** Directories told of while busy: they are looked at once more before they rest. */
-  const again = new Set<string>()
-  const timers = new Map<string, NodeJS.Timeout>()
-  let closed = false
+export function createDelivery(parts: DeliveryParts): Deliver {
+  const { store, box, poster, log, batchSize, closing } = parts
+  const limit = batchSize ?? claimSize
 
-  function notify(directoryId: string): void {
-    if (closed) return
-    if (active.has(directoryId) || active.size >= maxActive) again.add(directoryId)
-    else begin(directoryId)
-  }
-
-  function begin(directoryId: string): void {
-    again.delete(directoryId)
-    clearTimeout(timers.get(directoryId))
-    timers.delete(directoryId)
-    const work = deliverAll(directoryId)
-      .catch(error =>
-        log.error({ directory: directoryId, err: message(error) }, 'webhook delivery was interrupted'),
-      )
-      .finally(() => {
-        active.delete(directoryId)
-        const waiting = [...again].find(id => !active.has(id))
-        if (waiting !== undefined && !closed) begin(waiting)
-      })
-    active.set(directoryId, work)
-  }
-
-  async function deliverAll(directoryId: string): Promise<void> {
+  async function deliver(directoryId: string, hasten: boolean): Promise<number | undefined> {
+    let fence: number | undefined
     for (;;) {
       const now = Date.now()
-      const delivery = await store.claimDelivery(directoryId, owner, now, now + leaseMs)
-      // Without a claim another process is at work; the poll comes back to what it leaves behind.
-      if (!delivery) return
-      const { attempts, due, events } = delivery
-      if (closed || events.length === 0 || due > now) {
-        await store.reportDelivery(directoryId, owner, { attempts, due, until: 0 })
-        if (!closed && events.length > 0) wakeAt(directoryId, due)
-        return
-      }
+      const request = { now, until: now + leaseMs, limit, fence, hasten: hasten && fence === undefined }
+      const claim = await store.claimDelivery(directoryId, request)
+      if (claim.kind === 'nothing') return undefined
+      if (claim.kind === 'held') return now + heldMs
+      if (claim.kind === 'later') return claim.at
       const directory = await store.directory(directoryId)
-      if (!directory || !(await deliverBatch(directory, delivery))) return
+      // Removed meanwhile: what it held is being purged.
+      if (!directory) return undefined
+      fence = claim.delivery.fence
+      const due = await workOff(directory, claim.delivery)
+      if (due !== undefined) return due || undefined
     }
   }
 
-  /**
-   * True when the whole batch was delivered and this process still holds the lease. What was delivered is written down when
-   * the batch ends or the lease needs renewing, so a crash repeats at most one batch.
-   */
-  async function deliverBatch(directory: Directory, { events, attempts }: Delivery): Promise<boolean> {
-    let delivered = 0
-    let failures = attempts
+  /** Undefined to go on; else when to come back, or 0 for not at all. */
+  async function workOff(directory: Directory, delivery: Delivery): Promise<number | undefined> {
+    const { fence, attempts, due } = delivery
+    const progress: Progress = { dead: [], revived: [], log: [], attempts, due }
     let reported = Date.now()
-    const report = (due: number, until: number): Promise<boolean> => {
+    const report = async (until: number): Promise<boolean> => {
       reported = Date.now()
-      return store.reportDelivery(directory.id, owner, { delivered, attempts: failures, due, until })
+      const held = await store.reportDelivery(directory.id, fence, { ...progress, until })
+      Object.assign(progress, { delivered: undefined, dead: [], revived: [], log: [] })
+      return held
     }
-    for (const event of events) {
-      const problem = closed ? 'the service is closing' : await attempt(directory, event.id, event.body)
-      if (problem !== undefined) {
-        const due = closed ? Date.now() : Date.now() + backOff(failures++)
-        const held = await report(due, 0)
-        if (!closed) {
-          if (held) wakeAt(directory.id, due)
-          const next = new Date(due).toISOString()
-          const fields = { directory: directory.id, event: event.id, attempt: failures, problem, next }
-          log.warn(fields, 'webhook not delivered')
-        }
-        return false
-      }
-      delivered = event.sequence
-      failures = 0
-      const now = Date.now()
-      if (now - reported > leaseMs / 3 && !(await report(0, now + leaseMs))) return false
+    const renewed = async (): Promise<boolean> =>
+      Date.now() - reported < leaseMs / 3 || report(Date.now() + leaseMs)
+
+    for (const message of toMessages(delivery.replays, batchSize)) {
+      if (closing() || !(await renewed())) break
+      await replay(directory, message, progress)
     }
-    return report(0, Date.now() + leaseMs)
+    for (const message of toMessages(delivery.events, batchSize)) {
+      if (closing() || !(await renewed()) || !(await advance(directory, message, progress))) break
+    }
+    const drained = delivery.replays.length === 0 && delivery.events.length < limit
+    const stop = closing() || drained || progress.due > Date.now()
+    const held = await report(stop ? 0 : Date.now() + leaseMs)
+    if (!held) return Date.now() + heldMs
+    if (closing()) return 0
+    return stop ? progress.due : undefined
   }
 
-  /** Undefined when the event arrived, or when the directory has no webhook to send it to; else the problem. */
-  async function attempt(
-    { id, webhook }: Directory,
-    eventId: string,
+  /** One more attempt at dead letters. */
+  async function replay(
+    directory: Directory,
+    message: Message<DeadLetter>,
+    progress: Progress,
+  ): Promise<void> {
+    const failures = Math.max(...message.events.map(event => event.attempts)) + 1
+    const { problem } = await send(directory, message, failures, progress)
+    if (closing() && problem !== undefined) return
+    if (problem === undefined) {
+      progress.revived.push(...message.events.map(event => event.id))
+      // The receiver is back: what waits behind need not wait any longer.
+      progress.due = 0
+    } else bury(directory, message.events, failures, problem, progress)
+  }
+
+  /** True when the message is done with, delivered or dead; false when it has to wait for its next attempt. */
+  async function advance(directory: Directory, message: Message, progress: Progress): Promise<boolean> {
+    const { events } = message
+    const done = (attempts: number): true => {
+      progress.delivered = events.at(-1)?.sequence ?? 0
+      progress.attempts = attempts
+      progress.due = 0
+      return true
+    }
+    const [first] = events
+    if (progress.attempts > 0 && first && isStale(first.created, Date.now())) {
+      bury(directory, events, 0, 'it waited too long behind others that failed', progress)
+      return done(progress.attempts)
+    }
+    const failures = progress.attempts + 1
+    const { status, problem } = await send(directory, message, failures, progress)
+    if (problem === undefined) return done(0)
+    if (closing()) return false
+    if (isFinal(failures, status)) {
+      bury(directory, events, failures, problem, progress)
+      return done(0)
+    }
+    progress.attempts = failures
+    progress.due = Date.now() + backOff(failures)
+    const next = new Date(progress.due).toISOString()
+    const fields = { directory: directory.id, message: message.id, attempt: failures, problem, next }
+    log.warn(fields, 'webhook not delivered')
+    return false
+  }
+
+  async function send(
+    directory: Directory,
+    { id, body }: Message,
+    attempts: number,
+    progress: Progress,
+  ): Promise<Answer> {
+    const { webhook, tenant, product } = directory
+    // Taken away meanwhile: nobody waits for this.
+    if (!webhook) return {}
+    const created = new Date().toISOString()
+    const answer = await post(directory.id, webhook, id, body)
+    if (directory.logWebhookEvents && !(closing() && answer.problem !== undefined)) {
+      const { status = null, problem = null } = answer
+      const about = { id, directoryId: directory.id, tenant, product, endpoint: webhook.endpoint, created }
+      progress.log.push({ ...about, status, delivered: problem === null, attempts, problem, payload: body })
+    }
+    return answer
+  }
+
+  async function post(
+    directoryId: string,
+    webhook: NonNullable<Directory['webhook']>,
+    id: string,
     body: string,
-  ): Promise<string | undefined> {
-    if (!webhook) return undefined
+  ): Promise<Answer> {
     try {
-      const secret = box.open(webhook.secret, id, 'webhook')
+      const secrets = signingSecrets(box, directoryId, webhook)
       const status = await poster.post(
         webhook.endpoint,
         body,
-        signatureHeaders(secret, eventId, body, Date.now()),
+        signatureHeaders(secrets, id, body, Date.now()),
       )
-      return status >= 200 && status < 300 ? undefined : `the receiver answered ${status}`
+      return status >= 200 && status < 300
+        ? { status }
+        : { status, problem: `the receiver answered ${status}` }
     } catch (error) {
-      return message(error)
+      return { problem: error instanceof Error ? error.message : String(error) }
     }
   }
 
-  function wakeAt(directoryId: string, due: number): void {
-    clearTimeout(timers.get(directoryId))
-    const wait = Math.max(0, due - Date.now())
-    timers.set(directoryId, setTimeout(() => notify(directoryId), wait).unref())
-  }
-
-  async function poll(): Promise<void> {
-    for (const id of await store.directoriesWithEvents()) {
-      if (!active.has(id) && !timers.has(id)) notify(id)
+  function bury(
+    { id: directoryId, tenant, product }: Directory,
+    events: readonly StoredEvent[],
+    attempts: number,
+    problem: string,
+    progress: Progress,
+  ): void {
+    const about = { directoryId, tenant, product, attempts, problem, failed: new Date().toISOString() }
+    for (const { id, sequence, created, body } of events) {
+      progress.dead.push({ ...about, id, sequence, created, body, replay: false })
     }
+    const fields = { directory: directoryId, events: events.length, first: events[0]?.id, attempts, problem }
+    log.error(fields, 'webhook events given up: they are dead letters now')
   }
-  let poller: NodeJS.Timeout | undefined
-  let polled: Promise<void>
-  const keepPolling = (): void => {
-    polled = poll()
-      .catch(error => log.error({ err: message(error) }, 'the outbox cannot be read'))
-      .finally(() => {
-        if (!closed) poller = setTimeout(keepPolling, pollMs).unref()
-      })
-  }
-  keepPolling()
 
-  return {
-    notify,
-    async close() {
-      closed = true
-      clearTimeout(poller)
-      for (const timer of timers.values()) clearTimeout(timer)
-      poster.close()
-      await Promise.all([polled, ...active.values()])
-    },
-  }
+  return deliver
 }
-
-/** Half fixed, half random, so that many directories of one dead receiver do not return together. */
-function backOff(failures: number): number {
-  const wait = waits[Math.min(failures, waits.length - 1)] ?? 0
-  return wait * (0.75 + Math.random() / 2)
-}
-
-const message = (error: unknown): string => (error instanceof Error ? error.message : String(error))

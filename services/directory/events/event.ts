@@ -4,7 +4,8 @@ import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { GroupView } from '../scim/group.js'
 import type { UserView } from '../scim/user.js'
-import type { Head, QueuedEvent } from '../store/contract.js'
+import type { Head } from '../store/contract.js'
+import type { StoredEvent } from '../store/event-contract.js'
 
 /** What happened, with the state of user and group right after it. */
 export type Happening =
@@ -27,9 +28,9 @@ export async function toEvents(
   head: Head,
   happenings: Happenings,
   now: string,
-): Promise<QueuedEvent[]> {
+): Promise<StoredEvent[]> {
   const { id: directory_id, tenant, product } = directory
-  const events: QueuedEvent[] = []
+  const events: StoredEvent[] = []
   let bytes = 0
   for await (const { event, data } of happenings) {
     const id = `evt_${randomUUID()}`
@@ -41,7 +42,7 @@ export async function toEvents(
       const detail = `The webhook events of this change exceed ${limits.eventBytes} bytes: name fewer members in one request.`
       throw new ScimError(413, detail, 'tooMany')
     }
-    events.push({ id, sequence, body })
+    events.push({ id, sequence, created: now, body })
   }
   return events
 }

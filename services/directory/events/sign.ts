@@ -1,24 +1,26 @@
 import { createHmac } from 'node:crypto'
 
 /**
- * The signatures of a webhook call: Standard Webhooks (`v1,<base64>` over `<id>.<seconds>.<body>`) and the header that
- * receivers written for BoxyHQ check (`t=<ms>,s=<hex>` over `<ms>.<body>`). Both are HMAC-SHA256.
+ * The signatures of a webhook call: Standard Webhooks (`v1,<base64>` over `<id>.<seconds>.<body>`, one for each secret) and
+ * the header that receivers written for BoxyHQ check (`t=<ms>,s=<hex>` over `<ms>.<body>`), which has room for one: that of
+ * the first secret. All are HMAC-SHA256.
  */
 export function signatureHeaders(
-  secret: string,
+  secrets: readonly [string, ...string[]],
   id: string,
   body: string,
   now: number,
 ): Record<string, string> {
   const seconds = Math.floor(now / 1000)
-  const standard = createHmac('sha256', standardKey(secret))
-    .update(`${id}.${seconds}.${body}`)
-    .digest('base64')
-  const boxyhq = createHmac('sha256', secret).update(`${now}.${body}`).digest('hex')
+  const standard = secrets.map(
+    secret =>
+      `v1,${createHmac('sha256', standardKey(secret)).update(`${id}.${seconds}.${body}`).digest('base64')}`,
+  )
+  const boxyhq = createHmac('sha256', secrets[0]).update(`${now}.${body}`).digest('hex')
   return {
     'webhook-id': id,
     'webhook-timestamp': String(seconds),
-    'webhook-signature': `v1,${standard}`,
+    'webhook-signature': standard.join(' '),
     'BoxyHQ-Signature': `t=${now},s=${boxyhq}`,
   }
 }

@@ -18,10 +18,15 @@ export const refTo = (name: string): Schema => ({ $ref: `${name}#` })
 export const listOf = (name: string): Schema => ({ type: 'array', items: refTo(name) })
 
 const type: Schema = { type: 'string', enum: [...directoryTypes] }
-const webhook = object({
-  endpoint: text('Receives events by POST; empty: no webhook'),
-  secret: text('Signs the events'),
-})
+const moment = (description?: string): Schema => ({ ...text(description), format: 'date-time' })
+const webhook = object(
+  {
+    endpoint: text('Receives events by POST; empty: no webhook'),
+    secret: text('Signs the events'),
+    old_secret_valid_until: moment('After a change of the secret: until then both sign'),
+  },
+  ['endpoint', 'secret'],
+)
 const raw: Schema = { type: 'object', description: 'The SCIM resource as received, with its id' }
 const scimResource: Schema = {
   type: 'object',
@@ -104,6 +109,65 @@ export const componentSchemas: readonly Schema[] = [
     }),
   ),
   named('Member', object({ user_id: text() })),
+  named(
+    'Event',
+    object({
+      event: {
+        type: 'string',
+        enum: [
+          ...[
+            'user.created',
+            'user.updated',
+            'user.deleted',
+            'group.created',
+            'group.updated',
+            'group.deleted',
+          ],
+          ...['group.user_added', 'group.user_removed'],
+        ],
+      },
+      tenant: text(),
+      product: text(),
+      directory_id: text(),
+      data: {
+        type: 'object',
+        description: 'The user or group after the change; of a membership, the user with its `group`',
+      },
+      id: text(),
+      created_at: moment(),
+      sequence: { type: 'integer', description: 'Counts the events of the directory, without a gap' },
+    }),
+  ),
+  named(
+    'WebhookEvent',
+    object({
+      id: text('The `webhook-id` of the message'),
+      directory_id: text(),
+      tenant: text(),
+      product: text(),
+      webhook_endpoint: text(),
+      created_at: moment('Of the first attempt'),
+      status_code: { type: ['integer', 'null'], description: 'Of the last answer' },
+      delivered: flag,
+      attempts: { type: 'integer' },
+      error: { type: ['string', 'null'] },
+      payload: { description: 'The event, or in batch mode an array of events' },
+    }),
+  ),
+  named(
+    'DeadLetter',
+    object({
+      id: text('Of the event'),
+      directory_id: text(),
+      tenant: text(),
+      product: text(),
+      failed_at: moment('Of the last attempt'),
+      attempts: { type: 'integer' },
+      error: text(),
+      replaying: { type: 'boolean', description: 'From the wish for a replay to its attempt' },
+      payload: refTo('Event'),
+    }),
+  ),
   named(
     'Error',
     object({ data: { type: 'null' }, error: object({ message: text(), code: { type: 'integer' } }) }),

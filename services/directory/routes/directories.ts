@@ -1,3 +1,5 @@
+import type { Courier } from '../events/courier.js'
+import { viewWebhook } from '../events/webhook.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
@@ -16,6 +18,7 @@ export interface DirectoryParts {
   readonly box: SecretBox
   readonly baseUrl: string | undefined
   readonly allowPrivateWebhooks: boolean
+  readonly courier: Courier
 }
 
 const tag = 'Directories'
@@ -26,7 +29,7 @@ const maxAttempts = 5
 
 /** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product (design section 11). */
 export function addDirectories(server: Server, parts: DirectoryParts): void {
-  const { store, box, baseUrl, allowPrivateWebhooks } = parts
+  const { store, box, baseUrl, allowPrivateWebhooks, courier } = parts
 
   const answer = (request: Request, directory: Directory): object => ({
     data: viewDirectory(directory, box, baseUrlOf(request, baseUrl)),
@@ -102,8 +105,14 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         body: refTo('DirectoryChange'),
         data,
       },
-      async request =>
-        change(request, directory => changeDirectory(directory, request.body, box, allowPrivateWebhooks)),
+      async request => {
+        const changed = await change(request, directory =>
+          changeDirectory(directory, request.body, box, allowPrivateWebhooks),
+        )
+        // What failed may work with the webhook as it is now.
+        courier.hasten(param(request, 'directoryId'))
+        return changed
+      },
     ),
     DELETE: endpoint(
       {
@@ -161,8 +170,6 @@ function viewDirectory(directory: Directory, box: SecretBox, baseUrl: string): o
       endpoint: `${baseUrl}${path}`,
       ...(overlaps ? { old_secret_valid_until: oldScimSecret.until } : {}),
     },
-    webhook: webhook
-      ? { endpoint: webhook.endpoint, secret: box.open(webhook.secret, id, 'webhook') }
-      : { endpoint: '', secret: '' },
+    webhook: webhook ? viewWebhook(box, id, webhook) : { endpoint: '', secret: '' },
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { refusedHost } from '../events/target.js'
+import { sealWebhook } from '../events/webhook.js'
 import { type Directory, type DirectoryType, directoryTypes } from '../model.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import { HttpError } from './http.js'
@@ -110,13 +111,12 @@ function readWebhook(
   if (secret) checkWebhookSecret(secret)
   const emptied = fields.get('webhook_url') === '' || fields.get('webhook_url') === null
   if (emptied && secret === undefined) return undefined
-  const sealed = secret === undefined ? current?.secret : box.seal(secret, id, 'webhook')
   const target = emptied ? undefined : (endpoint ?? current?.endpoint)
-  if (target === undefined && sealed === undefined) return undefined
-  if (target === undefined || sealed === undefined) {
+  if (target === undefined && secret === undefined) return undefined
+  if (target === undefined || (secret === undefined && !current)) {
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
-  return { endpoint: target, secret: sealed }
+  return sealWebhook(box, id, { endpoint: target, secret }, current)
 }
 
 function directoryType(type: string): DirectoryType {

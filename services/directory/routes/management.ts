@@ -1,8 +1,10 @@
 import type { Log } from '../log.js'
 import { credential, isKeyOf } from './auth.js'
 import { addDirectories, type DirectoryParts } from './directories.js'
+import { addEvents } from './events.js'
 import { acceptJson, explain, HttpError, logFault, retryAfter, type Server } from './http.js'
 import { addPeople } from './people.js'
+import { addWebhookLog } from './webhook-log.js'
 
 export interface ManagementParts extends DirectoryParts {
   readonly keyHashes: readonly Buffer[]
@@ -23,6 +25,8 @@ export function addManagement(server: Server, parts: ManagementParts): void {
   })
   addDirectories(server, parts)
   addPeople(server, store, baseUrl)
+  addEvents(server, parts)
+  addWebhookLog(server, parts)
 }
 
 /** Errors as `{data: null, error: {message, code}}` (design section 11), for known and unknown paths alike. */

@@ -1,4 +1,14 @@
-import type { Directory, Member, Page, Resource, ResourceType, Scope } from '../model.js'
+import type {
+  Directory,
+  DirectoryScope,
+  Member,
+  Page,
+  Place,
+  Resource,
+  ResourceType,
+  Scope,
+} from '../model.js'
+import type { EventStore, StoredEvent } from './event-contract.js'
 
 /**
  * Where one directory stands. Every change names the head it was computed from and is refused when another change came
@@ -18,23 +28,12 @@ export type Write =
   | { readonly kind: 'delete'; readonly id: string }
   | { readonly kind: 'join' | 'leave'; readonly groupId: string; readonly userIds: readonly string[] }
 
-/** An event in the outbox: `body` is the exact JSON text that is delivered. */
-export interface QueuedEvent {
-  readonly id: string
-  readonly sequence: number
-  readonly body: string
-}
-
 export interface Change {
   readonly writes: readonly Write[]
   /** Numbered on from the head's sequence without a gap. */
-  readonly events: readonly QueuedEvent[]
-}
-
-/** A place in the order of creation: time, then id. */
-export interface Place {
-  readonly created: string
-  readonly id: string
+  readonly events: readonly StoredEvent[]
+  /** Whether the events are for the webhook too; the feed has them in any case. */
+  readonly queued: boolean
 }
 
 /** What to walk through: all resources of a type in a directory, or those holding any of the terms. */
@@ -46,37 +45,27 @@ export interface Scan {
   readonly limit: number
 }
 
-/** The events of a directory whose delivery this process holds. */
-export interface Delivery {
-  /** Failed attempts at the first event. */
-  readonly attempts: number
-  /** Not before this time (epoch ms). */
-  readonly due: number
-  readonly events: readonly QueuedEvent[]
-}
-
-/** How a delivery went. */
-export interface DeliveryReport {
-  /** Events up to this sequence were delivered and leave the outbox. */
-  readonly delivered?: number | undefined
-  readonly attempts: number
-  readonly due: number
-  /** How long the lease lasts from here (epoch ms); 0 gives it back. */
-  readonly until: number
-}
-
 /** The database does not answer now, or no change gets through; trying again may help. Its message is for the client. */
 export class Unavailable extends Error {}
 
-/** What the service asks of a database. One test suite (store-contract.test.ts) holds for all adapters. */
-export interface Store {
+/** What a database keeps of directories themselves. */
+export interface DirectoryStore {
   createDirectory(directory: Directory): Promise<void>
   directory(id: string): Promise<Directory | undefined>
-  /** In order of creation. */
-  directories(scope: { tenant: string; product: string }, page: Page): Promise<Directory[]>
+  /** In order of creation, then id. */
+  directories(scope: DirectoryScope, page: Page): Promise<Directory[]>
   /** The first directory ever made: enough to try the encryption key on. */
   oldestDirectory(): Promise<Directory | undefined>
+  /** False, and nothing changed, when the directory is no longer as it was in `before`. */
+  replaceDirectory(before: Directory, after: Directory): Promise<boolean>
+  /** The directory is gone at once, what it holds goes with `purgeSome`. False when there is none. */
+  removeDirectory(id: string): Promise<boolean>
+  /** Takes away some of what removed directories held. False when nothing is left. */
+  purgeSome(): Promise<boolean>
+}
 
+/** What the service asks of a database. One test suite (store-contract.test.ts) holds for all adapters. */
+export interface Store extends DirectoryStore, EventStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>
   /** All of the change and its events, or nothing and false when `head` is no longer the directory's head. */
@@ -99,18 +88,11 @@ export interface Store {
   membersAmong(groupId: string, userIds: readonly string[]): Promise<Set<string>>
   groupIdsOf(userId: string): Promise<string[]>
 
-  /** Directories with events in the outbox. */
-  directoriesWithEvents(): Promise<string[]>
-  /** Takes or renews the lease on a directory's deliveries; undefined while another owner holds it. */
-  claimDelivery(directoryId: string, owner: string, now: number, until: number): Promise<Delivery | undefined>
-  /** False, and nothing changed, when the owner lost the lease meanwhile. */
-  reportDelivery(directoryId: string, owner: string, report: DeliveryReport): Promise<boolean>
-
   close(): Promise<void>
 }
 
+/** Resources that one call of `purgeSome` takes away. */
+export const purgeBatch = 1000
+
 /** All members of a group at once. */
 export const everybody: Page = { offset: 0, limit: Number.MAX_SAFE_INTEGER }
-
-/** Most events handed out by one claim. */
-export const deliveryBatch = 20

@@ -12,6 +12,7 @@ import {
   type MembershipDocument,
   type ResourceDocument,
 } from './mongodb-connection.js'
+import type { EventDocument } from './mongodb-event-documents.js'
 
 /** Journal text kept in the commit's document, and in each further part: well under the 16 MB of a document. */
 const partBytes = 4 * 1024 * 1024
@@ -26,7 +27,7 @@ const takeoverMs = 2_000
  * version so that a late repeat cannot undo a newer change.
  */
 export function createCommitter(collections: Collections) {
-  const { journals, commits, resources, memberships, outbox, parts } = collections
+  const { journals, commits, resources, memberships, events, outbox, parts } = collections
 
   async function commit(directory: string, head: Head, change: Change): Promise<boolean> {
     const id = randomUUID()
@@ -84,16 +85,20 @@ export function createCommitter(collections: Collections) {
     texts: string[],
   ): Promise<void> {
     const { _id, directory, version, sequence, pending } = document
-    const events = []
+    const told: EventDocument[] = []
+    const forWebhook: EventDocument[] = []
     for (const text of texts) {
       for (const item of JSON.parse(text) as JournalItem[]) {
         if (item.kind === 'event') {
-          const { id: event, ...queued } = item.event
-          events.push({ _id: keyOf(directory, queued.sequence), directory, event, ...queued })
+          const { id: event, ...fields } = item.event
+          const document = { _id: keyOf(directory, fields.sequence), directory, event, ...fields }
+          told.push(document)
+          if (item.queued) forWebhook.push(document)
         } else await write(directory, version, item)
       }
     }
-    await insertNew(outbox, events)
+    await insertNew(events, told)
+    await insertNew(outbox, forWebhook)
     await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
     await commits.updateOne({ _id }, { $set: { deletedAt: new Date() }, $unset: { pending: '' } })
     if (pending.parts > 0) await parts.deleteMany({ commit: pending.id })
@@ -151,7 +156,7 @@ function toDocument(
 }
 
 /** The change as JSON texts of bounded size; each text is a list of journal items. */
-function splitJournal({ writes, events }: Change): string[] {
+function splitJournal({ writes, events, queued }: Change): string[] {
   const texts: string[] = []
   let items: string[] = []
   let size = 0
@@ -160,7 +165,7 @@ function splitJournal({ writes, events }: Change): string[] {
     items = []
     size = 0
   }
-  for (const item of [...writes, ...events.map(event => ({ kind: 'event', event }))]) {
+  for (const item of [...writes, ...events.map(event => ({ kind: 'event', event, queued }))]) {
     const text = JSON.stringify(item)
     const bytes = Buffer.byteLength(text)
     if (size + bytes > partBytes) flush()

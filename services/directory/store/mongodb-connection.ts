@@ -7,8 +7,10 @@ import {
   MongoServerError,
   type OptionalUnlessRequiredId,
 } from 'mongodb'
-import type { Directory, ResourceType } from '../model.js'
-import { type QueuedEvent, type Store, Unavailable, type Write } from './contract.js'
+import type { Directory, Place, ResourceType, Scope } from '../model.js'
+import { type Store, Unavailable, type Write } from './contract.js'
+import type { StoredEvent } from './event-contract.js'
+import type { DeadDocument, EventDocument, LeaseDocument, LogDocument } from './mongodb-event-documents.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -23,15 +25,6 @@ export interface JournalDocument {
   _id: string
   version: number
   sequence: number
-}
-
-/** Written by deliveries only: no document has two kinds of writers. */
-export interface DeliveryDocument {
-  _id: string
-  delivered: number
-  attempts: number
-  due: number
-  lease: { owner: string; until: number }
 }
 
 /** One change. `_id` is directory and version, so only one change can ever take a version. */
@@ -71,36 +64,48 @@ export interface MembershipDocument extends Versioned {
   group: string
   user: string
 }
-export interface EventDocument {
-  _id: string
-  directory: string
-  sequence: number
-  event: string
-  body: string
-}
 export interface PartDocument {
   _id: string
   commit: string
   body: string
 }
 
+/** A removed directory: what it held is being purged, and once more an hour after. */
+export interface RemovedDocument {
+  _id: string
+  /** Null until nothing was left. */
+  purgedAt: Date | null
+}
+
 /** One item of a change's journal text. */
-export type JournalItem = Write | { kind: 'event'; event: QueuedEvent }
+export type JournalItem = Write | { kind: 'event'; event: StoredEvent; queued: boolean }
 
 export interface Collections {
   directories: Collection<DirectoryDocument>
   journals: Collection<JournalDocument>
   commits: Collection<CommitDocument>
-  deliveries: Collection<DeliveryDocument>
   resources: Collection<ResourceDocument>
   memberships: Collection<MembershipDocument>
+  /** What the feed shows. */
+  events: Collection<EventDocument>
+  /** What the webhook has not got yet. */
   outbox: Collection<EventDocument>
+  leases: Collection<LeaseDocument>
+  deadLetters: Collection<DeadDocument>
+  webhookLog: Collection<LogDocument>
   /** What of a change does not fit into its commit document. */
   parts: Collection<PartDocument>
+  removed: Collection<RemovedDocument>
 }
 
 /** How long a server may be away, or connected but silent, unless the URL says otherwise. */
-const patience = { serverSelectionTimeoutMS: 5000, socketTimeoutMS: 10_000, waitQueueTimeoutMS: 10_000 }
+const patience = {
+  // Also how long a check of a silent server hangs before the server is looked for again.
+  connectTimeoutMS: 5000,
+  serverSelectionTimeoutMS: 5000,
+  socketTimeoutMS: 10_000,
+  waitQueueTimeoutMS: 10_000,
+}
 
 /** The database that the URL names, else `sluice`. */
 export const databaseOf = (url: string): string =>
@@ -128,17 +133,23 @@ function named(db: Db): Collections {
     directories: db.collection('directory_connections'),
     journals: db.collection('directory_journals'),
     commits: db.collection('directory_commits'),
-    deliveries: db.collection('directory_deliveries'),
     resources: db.collection('directory_resources'),
     memberships: db.collection('directory_memberships'),
+    events: db.collection('directory_events'),
     outbox: db.collection('directory_outbox'),
+    leases: db.collection('directory_leases'),
+    deadLetters: db.collection('directory_dead_letters'),
+    webhookLog: db.collection('directory_webhook_log'),
     parts: db.collection('directory_commit_parts'),
+    removed: db.collection('directory_removed'),
   }
 }
 
 async function createIndexes(collections: Collections): Promise<void> {
-  const { directories, commits, resources, memberships, outbox, parts } = collections
+  const { directories, commits, resources, memberships, parts, removed } = collections
+  const { events, outbox, leases, deadLetters, webhookLog } = collections
   await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
+  await directories.createIndex({ product: 1, created: 1, _id: 1 })
   await directories.createIndex({ created: 1, _id: 1 })
   await commits.createIndex({ 'pending.at': 1 }, { sparse: true })
   await commits.createIndex({ deletedAt: 1 })
@@ -149,8 +160,38 @@ async function createIndexes(collections: Collections): Promise<void> {
   await memberships.createIndex({ group: 1, user: 1 })
   await memberships.createIndex({ user: 1, group: 1 })
   await memberships.createIndex({ deletedAt: 1 })
+  await events.createIndex({ directory: 1, sequence: 1 })
+  await events.createIndex({ created: 1 })
   await outbox.createIndex({ directory: 1, sequence: 1 })
+  await leases.createIndex({ directory: 1, fence: 1 })
+  await deadLetters.createIndex({ directory: 1, failed: 1, _id: 1 })
+  await deadLetters.createIndex({ tenant: 1, product: 1, failed: 1, _id: 1 })
+  await deadLetters.createIndex({ failed: 1 })
+  await deadLetters.createIndex({ replay: 1, directory: 1, sequence: 1 })
+  await webhookLog.createIndex({ directory: 1, created: 1, _id: 1 })
+  await webhookLog.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
+  await webhookLog.createIndex({ created: 1 })
   await parts.createIndex({ commit: 1 })
+  await removed.createIndex({ purgedAt: 1 })
+}
+
+/** The order of creation. */
+export const byAge = { created: 1, _id: 1 } as const
+
+/** What comes after a place in the order of creation; the first bound lets an index begin there. */
+export const placedAfter = (after: Place | undefined): object =>
+  after
+    ? {
+        created: { $gte: after.created },
+        $or: [{ created: { $gt: after.created } }, { _id: { $gt: after.id } }],
+      }
+    : {}
+
+/** A scope as a filter. */
+export function scoped(scope: Scope): { directory: string } | { tenant: string; product: string } {
+  return 'directoryId' in scope
+    ? { directory: scope.directoryId }
+    : { tenant: scope.tenant, product: scope.product }
 }
 
 /** Runs a bulk of inserts where documents that are there already are a repeat, not an error. */

@@ -4,12 +4,12 @@ import type { Resource, ResourceType } from '../model.js'
 export const sqliteSchema = `
 CREATE TABLE IF NOT EXISTS directories (
   id TEXT PRIMARY KEY, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
-  version INTEGER NOT NULL DEFAULT 0, sequence INTEGER NOT NULL DEFAULT 0,
-  attempts INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL DEFAULT 0,
-  lease_owner TEXT NOT NULL DEFAULT '', lease_until INTEGER NOT NULL DEFAULT 0
+  version INTEGER NOT NULL DEFAULT 0, sequence INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS directories_scope ON directories (tenant, product, created, id);
+CREATE INDEX IF NOT EXISTS directories_product ON directories (product, created, id);
 CREATE INDEX IF NOT EXISTS directories_age ON directories (created, id);
+CREATE TABLE IF NOT EXISTS removed_directories (id TEXT PRIMARY KEY) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS resources (
   id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, type TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL,
@@ -28,11 +28,6 @@ CREATE TABLE IF NOT EXISTS memberships (
   group_id TEXT NOT NULL, user_id TEXT NOT NULL, PRIMARY KEY (group_id, user_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
-
-CREATE TABLE IF NOT EXISTS outbox (
-  directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
-  PRIMARY KEY (directory_id, sequence)
-) WITHOUT ROWID;
 `
 
 /** A row of `resources`. */

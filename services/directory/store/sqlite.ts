@@ -1,20 +1,12 @@
 import { closeSync, openSync } from 'node:fs'
 import Database from 'libsql'
-import type { Directory, Member, Scope } from '../model.js'
-import {
-  type Change,
-  deliveryBatch,
-  type Head,
-  type QueuedEvent,
-  type Store,
-  type Write,
-} from './contract.js'
+import type { Member } from '../model.js'
+import type { Change, Head, Store, Write } from './contract.js'
+import { deleteResource, type Sql, scoped } from './sql.js'
+import { createDirectoryStore } from './sqlite-directories.js'
+import { eventSchema } from './sqlite-event-schema.js'
+import { createEventStore, insertEvents } from './sqlite-events.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
-
-interface DeliveryRow {
-  attempts: number
-  due: number
-}
 
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
@@ -27,6 +19,7 @@ export function openSqlite(file: string): Store {
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;')
   db.exec(sqliteSchema)
+  db.exec(eventSchema)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -42,8 +35,8 @@ export function openSqlite(file: string): Store {
   const one = <Row>(sql: string, ...values: unknown[]): Row | undefined =>
     prepared(sql).get(values) as Row | undefined
 
-  const readDirectory = (row: { body: string } | undefined): Directory | undefined =>
-    row && (JSON.parse(row.body) as Directory)
+  const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
+  const sql: Sql = { run, all, one, together }
 
   const write = (directoryId: string, step: Write): void => {
     switch (step.kind) {
@@ -62,10 +55,7 @@ export function openSqlite(file: string): Store {
         return
       }
       case 'delete':
-        run('DELETE FROM resources WHERE id = ?', step.id)
-        run('DELETE FROM terms WHERE resource_id = ?', step.id)
-        run('DELETE FROM memberships WHERE group_id = ?', step.id)
-        run('DELETE FROM memberships WHERE user_id = ?', step.id)
+        deleteResource(sql, step.id)
         return
       case 'join':
         for (const userId of step.userIds) run('INSERT INTO memberships VALUES (?, ?)', step.groupId, userId)
@@ -77,48 +67,22 @@ export function openSqlite(file: string): Store {
     }
   }
 
-  const commit = db.transaction((directoryId: string, head: Head, { writes, events }: Change): boolean => {
-    const moved = run(
-      'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
-      ...[head.sequence + events.length, directoryId, head.version],
-    )
-    if (moved === 0) return false
-    for (const step of writes) write(directoryId, step)
-    for (const { sequence, id, body } of events) {
-      run('INSERT INTO outbox VALUES (?, ?, ?, ?)', directoryId, sequence, id, body)
-    }
-    return true
-  })
-
-  const report: Store['reportDelivery'] = async (directoryId, owner, { delivered, attempts, due, until }) =>
-    db
-      .transaction(() => {
-        const held = run(
-          'UPDATE directories SET attempts = ?, due = ?, lease_until = ? WHERE id = ? AND lease_owner = ?',
-          ...[attempts, due, until, directoryId, owner],
-        )
-        if (held === 0) return false
-        run('DELETE FROM outbox WHERE directory_id = ? AND sequence <= ?', directoryId, delivered ?? 0)
-        return true
-      })
-      .immediate()
+  const commit = db.transaction(
+    (directoryId: string, head: Head, { writes, events, queued }: Change): boolean => {
+      const moved = run(
+        'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
+        ...[head.sequence + events.length, directoryId, head.version],
+      )
+      if (moved === 0) return false
+      for (const step of writes) write(directoryId, step)
+      insertEvents(sql, directoryId, events, queued)
+      return true
+    },
+  )
 
   return {
-    async createDirectory(directory) {
-      const { id, tenant, product, created } = directory
-      run(
-        'INSERT INTO directories (id, tenant, product, created, body) VALUES (?, ?, ?, ?, ?)',
-        ...[id, tenant, product, created, JSON.stringify(directory)],
-      )
-    },
-    directory: async id => readDirectory(one('SELECT body FROM directories WHERE id = ?', id)),
-    directories: async ({ tenant, product }, { offset, limit }) =>
-      all<{ body: string }>(
-        'SELECT body FROM directories WHERE tenant = ? AND product = ? ORDER BY created, id LIMIT ? OFFSET ?',
-        ...[tenant, product, limit, offset],
-      ).map(row => JSON.parse(row.body) as Directory),
-    oldestDirectory: async () =>
-      readDirectory(one('SELECT body FROM directories ORDER BY created, id LIMIT 1')),
+    ...createDirectoryStore(sql),
+    ...createEventStore(sql),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)
@@ -148,10 +112,15 @@ export function openSqlite(file: string): Store {
           ...[JSON.stringify(ids), directoryId, type],
         ).map(row => row.id),
       ),
-    async resources(scope, type, { offset, limit }) {
+    async resources(scope, type, { after, offset, limit }) {
       const { where, values } = scoped(scope)
-      const sql = `SELECT * FROM resources WHERE ${where} AND type = ? ORDER BY created, id LIMIT ? OFFSET ?`
-      return all<ResourceRow>(sql, ...values, type, limit, offset).map(toResource)
+      return all<ResourceRow>(
+        `SELECT * FROM resources WHERE ${where} AND type = ? ${after ? 'AND (created, id) > (?, ?)' : ''}
+         ORDER BY created, id LIMIT ? OFFSET ?`,
+        ...[...values, type],
+        ...(after ? [after.created, after.id] : []),
+        ...[limit, offset],
+      ).map(toResource)
     },
     count: async (directoryId, type) =>
       one<{ n: number }>(
@@ -176,11 +145,11 @@ export function openSqlite(file: string): Store {
       ).map(toResource)
     },
 
-    members: async (groupId, { offset, limit }) =>
+    members: async (groupId, { after, offset, limit }) =>
       all<Member>(
         `SELECT user_id AS userId, label FROM memberships JOIN resources ON id = user_id
-         WHERE group_id = ? ORDER BY user_id LIMIT ? OFFSET ?`,
-        ...[groupId, limit, offset],
+         WHERE group_id = ? AND user_id > ? ORDER BY user_id LIMIT ? OFFSET ?`,
+        ...[groupId, after?.id ?? '', limit, offset],
       ).map(({ userId, label }) => ({ userId, label })),
     membersAmong: async (groupId, userIds) =>
       new Set(
@@ -195,32 +164,6 @@ export function openSqlite(file: string): Store {
         userId,
       ).map(row => row.group_id),
 
-    directoriesWithEvents: async () =>
-      all<{ id: string }>(
-        // Steps from directory to directory along the key, past however many events each one has.
-        `WITH RECURSIVE step (id) AS (
-           SELECT min(directory_id) FROM outbox UNION ALL
-           SELECT (SELECT min(directory_id) FROM outbox WHERE directory_id > step.id) FROM step WHERE id IS NOT NULL
-         ) SELECT id FROM step WHERE id IS NOT NULL`,
-      ).map(row => row.id),
-    async claimDelivery(directoryId, owner, now, until) {
-      const claimed = run(
-        'UPDATE directories SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_owner = ? OR lease_until <= ?)',
-        ...[owner, until, directoryId, owner, now],
-      )
-      if (claimed === 0) return undefined
-      const { attempts, due } = one<DeliveryRow>(
-        'SELECT attempts, due FROM directories WHERE id = ?',
-        directoryId,
-      ) ?? { attempts: 0, due: 0 }
-      const events = all<QueuedEvent>(
-        'SELECT id, sequence, body FROM outbox WHERE directory_id = ? ORDER BY sequence LIMIT ?',
-        ...[directoryId, deliveryBatch],
-      ).map(({ id, sequence, body }) => ({ id, sequence, body }))
-      return { attempts, due, events }
-    },
-    reportDelivery: report,
-
     async close() {
       statements.clear()
       try {
@@ -232,10 +175,4 @@ export function openSqlite(file: string): Store {
       db.close()
     },
   }
-}
-
-function scoped(scope: Scope): { where: string; values: string[] } {
-  return 'directoryId' in scope
-    ? { where: 'directory_id = ?', values: [scope.directoryId] }
-    : { where: 'tenant = ? AND product = ?', values: [scope.tenant, scope.product] }
 }

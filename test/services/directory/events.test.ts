@@ -99,7 +99,7 @@ t.test('a call is signed both ways over the bytes that were sent', async t => {
   t.ok(Math.abs(Number(call.headers['webhook-timestamp']) - Date.now() / 1000) < 30)
   // Vector of the Standard Webhooks reference implementation.
   const vector = signatureHeaders(
-    'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
     'msg_p5jXN8AQM9LWM0D4loKWxJek',
     '{"test": 2432232314}',
     1614265330000,

@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto'
+import type { StoredEvent } from '../store/event-contract.js'
+
+/** What one webhook call carries: an event, or in batch mode an array of them. */
+export interface Message<Event extends StoredEvent = StoredEvent> {
+  /** Sent as `webhook-id`; the same events have the same id, however often they are sent. */
+  readonly id: string
+  readonly body: string
+  readonly events: readonly Event[]
+}
+
+/** Most bytes of a batch's body; an event alone may have more. */
+const maxBytes = 256 * 1024
+
+/** Packs events for their calls: one by one, or in arrays of at most `batchSize` (design section 11, batch mode). */
+export function toMessages<Event extends StoredEvent>(
+  events: readonly Event[],
+  batchSize: number | undefined,
+): Message<Event>[] {
+  if (batchSize === undefined)
+    return events.map(event => ({ id: event.id, body: event.body, events: [event] }))
+  const batches: Event[][] = []
+  let bytes = 0
+  for (const event of events) {
+    const more = Buffer.byteLength(event.body) + 1
+    const last = batches.at(-1)
+    if (last && last.length < batchSize && bytes + more <= maxBytes) {
+      last.push(event)
+      bytes += more
+    } else {
+      batches.push([event])
+      bytes = more
+    }
+  }
+  return batches.map(batch => ({
+    id: batchId(batch),
+    body: `[${batch.map(event => event.body).join(',')}]`,
+    events: batch,
+  }))
+}
+
+const batchId = (events: readonly StoredEvent[]): string =>
+  `bat_${createHash('sha256')
+    .update(JSON.stringify(events.map(event => event.id)))
+    .digest('base64url')
+    .slice(0, 32)}`

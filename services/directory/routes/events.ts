@@ -1,0 +1,96 @@
+import type { Courier } from '../events/courier.js'
+import type { Directory } from '../model.js'
+import type { Store } from '../store/contract.js'
+import { listOf } from './api-schemas.js'
+import { endpoint, pageQuery, scopeQuery } from './describe.js'
+import { HttpError, query, type Request, resource, type Server } from './http.js'
+import { readPage } from './paging.js'
+import { readTenantProduct } from './scope.js'
+
+export interface EventParts {
+  readonly store: Store
+  readonly courier: Courier
+  readonly baseUrl: string | undefined
+}
+
+const tag = 'Events'
+const startOfFeed = 0
+
+/** The spec's endpoint 10 and the events feed (design section 11). */
+export function addEvents(server: Server, { store, courier }: EventParts): void {
+  resource(server, '/cron/process-events', {
+    POST: endpoint(
+      {
+        tag,
+        summary: 'Deliver the queued events',
+        description: 'Answers at once, the work goes on. For batch mode, to be called on a schedule.',
+        data: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+      },
+      async () => {
+        courier.processEvents()
+        return { data: { message: 'Processing started' }, error: null }
+      },
+    ),
+  })
+
+  resource(server, '/feed', {
+    GET: endpoint(
+      {
+        tag,
+        summary: "Read a directory's events on from a cursor",
+        description:
+          'All events of the last 30 days in order, delivered to a webhook or not. The answer always has a `cursor`: ask on with it, now or later.',
+        query: { ...scopeQuery, cursor: { type: 'string' }, pageLimit: pageQuery.pageLimit ?? {} },
+        data: listOf('Event'),
+        answer: {
+          type: 'object',
+          properties: { data: listOf('Event'), cursor: { type: 'string' }, error: { type: 'null' } },
+          required: ['data', 'cursor', 'error'],
+        },
+      },
+      async request => {
+        const { id } = await readOneDirectory(request, store)
+        const after = readCursor(request, id)
+        const { last, events } = await store.feed(id, after ?? startOfFeed, readPage(request).limit)
+        if (after !== undefined && (events[0]?.sequence ?? last + 1) > after + 1) {
+          throw new HttpError(
+            410,
+            'Events after this cursor are no longer kept: read users and groups anew, then begin without a cursor.',
+          )
+        }
+        const cursor = writeCursor(id, events.at(-1)?.sequence ?? after ?? last)
+        return { data: events.map(event => JSON.parse(event.body)), cursor, error: null }
+      },
+    ),
+  })
+}
+
+/** The one directory that the query names, by id or as the only one of its tenant and product. Throws 400 and 404. */
+export async function readOneDirectory(request: Request, store: Store): Promise<Directory> {
+  const directoryId = query(request, 'directoryId')
+  if (directoryId) {
+    const directory = await store.directory(directoryId)
+    if (directory) return directory
+    throw new HttpError(404, 'There is no directory with this id.')
+  }
+  const [directory, other] = await store.directories(readTenantProduct(request), { offset: 0, limit: 2 })
+  if (!directory) throw new HttpError(404, 'There is no directory of this tenant and product.')
+  if (other)
+    throw new HttpError(400, 'This tenant and product have several directories: name one as directoryId.')
+  return directory
+}
+
+const writeCursor = (directoryId: string, sequence: number): string =>
+  Buffer.from(JSON.stringify([directoryId, sequence])).toString('base64url')
+
+function readCursor(request: Request, directoryId: string): number | undefined {
+  const cursor = query(request, 'cursor')
+  if (!cursor) return undefined
+  try {
+    const [id, sequence] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[]
+    if (id === directoryId && Number.isSafeInteger(sequence) && Number(sequence) >= 0) return Number(sequence)
+  } catch {
+    // Answered as any other cursor that is not ours.
+  }
+  throw new HttpError(400, 'cursor is not one that this directory gave out: begin without it.')
+}

@@ -1,0 +1,124 @@
+import type { Page } from '../model.js'
+import type { DeadLetter, LogEntry } from '../store/event-contract.js'
+import { listOf, refTo } from './api-schemas.js'
+import { endpoint, pageQuery, scopeQuery } from './describe.js'
+import { type EventParts, readOneDirectory } from './events.js'
+import { HttpError, param, resource, type Server } from './http.js'
+import { readOn } from './paging.js'
+import { readScope } from './scope.js'
+
+const tag = 'Events'
+const listQuery = { ...scopeQuery, ...pageQuery }
+const path = ['id']
+const replayed = { type: 'object', properties: { replaying: { type: 'integer' } }, required: ['replaying'] }
+
+/** The log of webhook messages, and dead letters with their replay (design section 11). */
+export function addWebhookLog(server: Server, { store, courier, baseUrl }: EventParts): void {
+  resource(server, '/events', {
+    GET: endpoint(
+      {
+        tag,
+        summary: 'List the webhook-event log, newest first',
+        description:
+          'Of directories with `log_webhook_events`. Entries are kept for `DSYNC_WEBHOOK_LOGS_TTL`.',
+        query: listQuery,
+        data: listOf('WebhookEvent'),
+        paged: true,
+      },
+      async (request, reply) => {
+        const scope = await readScope(request, store)
+        const read = (page: Page) => store.webhookLog(scope, page)
+        const { items, more } = await readOn(request, reply, baseUrl, read, entry => entry)
+        return { data: items.map(viewLogEntry), error: null, ...more }
+      },
+    ),
+    DELETE: endpoint(
+      { tag, summary: 'Delete the webhook-event log', query: scopeQuery, data: { type: 'null' } },
+      async request => {
+        await store.deleteWebhookLog(await readScope(request, store))
+        return { data: null, error: null }
+      },
+    ),
+  })
+  resource(server, '/events/:id', {
+    GET: endpoint(
+      { tag, summary: 'Read an entry of the webhook-event log', path, data: refTo('WebhookEvent') },
+      async request => {
+        const entry = await store.webhookLogEntry(param(request, 'id'))
+        if (!entry) throw new HttpError(404, 'There is no webhook event with this id in the log.')
+        return { data: viewLogEntry(entry), error: null }
+      },
+    ),
+  })
+
+  resource(server, '/dead-letters', {
+    GET: endpoint(
+      {
+        tag,
+        summary: 'List events that were given up, newest first',
+        description: 'They are kept for 30 days.',
+        query: listQuery,
+        data: listOf('DeadLetter'),
+        paged: true,
+      },
+      async (request, reply) => {
+        const scope = await readScope(request, store)
+        const read = (page: Page) => store.deadLetters(scope, page)
+        const place = ({ failed: created, id }: DeadLetter) => ({ created, id })
+        const { items, more } = await readOn(request, reply, baseUrl, read, place)
+        return { data: items.map(viewDeadLetter), error: null, ...more }
+      },
+    ),
+  })
+  resource(server, '/dead-letters/replay', {
+    POST: endpoint(
+      {
+        tag,
+        summary: "Replay a directory's dead letters",
+        description:
+          'Each is sent once more, in order; events that wait for their next attempt are tried now, too.',
+        query: scopeQuery,
+        data: replayed,
+      },
+      async request => {
+        const { id } = await readOneDirectory(request, store)
+        const replaying = await store.replay(id)
+        courier.hasten(id)
+        return { data: { replaying }, error: null }
+      },
+    ),
+  })
+  resource(server, '/dead-letters/:id/replay', {
+    POST: endpoint({ tag, summary: 'Replay a dead letter', path, data: replayed }, async request => {
+      const letter = await store.deadLetter(param(request, 'id'))
+      const replaying = letter ? await store.replay(letter.directoryId, letter.id) : 0
+      if (!letter || replaying === 0) throw new HttpError(404, 'There is no dead letter with this id.')
+      courier.hasten(letter.directoryId)
+      return { data: { replaying }, error: null }
+    }),
+  })
+}
+
+function viewLogEntry({ id, directoryId, tenant, product, ...entry }: LogEntry): object {
+  return {
+    ...{ id, directory_id: directoryId, tenant, product },
+    webhook_endpoint: entry.endpoint,
+    created_at: entry.created,
+    status_code: entry.status,
+    delivered: entry.delivered,
+    attempts: entry.attempts,
+    error: entry.problem,
+    payload: JSON.parse(entry.payload),
+  }
+}
+
+function viewDeadLetter({ id, directoryId, tenant, product, ...letter }: DeadLetter): object {
+  return {
+    ...{ id, directory_id: directoryId, tenant, product },
+    failed_at: letter.failed,
+    attempts: letter.attempts,
+    error: letter.problem,
+    replaying: letter.replay,
+    payload: JSON.parse(letter.body),
+  }
+}

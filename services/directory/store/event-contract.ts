@@ -1,0 +1,139 @@
+import type { Page, Scope } from '../model.js'
+
+/** An event as it was committed: `body` is the exact JSON text that is delivered. */
+export interface StoredEvent {
+  readonly id: string
+  readonly sequence: number
+  /** ISO 8601, UTC. */
+  readonly created: string
+  readonly body: string
+}
+
+/** An event given up after its last attempt, kept until it is replayed or too old. */
+export interface DeadLetter extends StoredEvent {
+  readonly directoryId: string
+  readonly tenant: string
+  readonly product: string
+  readonly attempts: number
+  /** Why the last attempt failed. */
+  readonly problem: string
+  /** Time of the last attempt (ISO 8601, UTC). */
+  readonly failed: string
+  /** True from the wish for a replay to its attempt. */
+  readonly replay: boolean
+}
+
+/** One webhook message in the log of a directory with `log_webhook_events`; all its attempts are one entry. */
+export interface LogEntry {
+  /** The message's `webhook-id`: an event's id, or a batch's. */
+  readonly id: string
+  readonly directoryId: string
+  readonly tenant: string
+  readonly product: string
+  readonly endpoint: string
+  /** Time of the first attempt (ISO 8601, UTC). */
+  readonly created: string
+  /** The last answer's; null when none came. */
+  readonly status: number | null
+  readonly delivered: boolean
+  readonly attempts: number
+  readonly problem: string | null
+  /** JSON text: an event, or an array of events. */
+  readonly payload: string
+}
+
+/** Asks for the work of one directory's webhook. */
+export interface ClaimRequest {
+  /** Epoch ms. */
+  readonly now: number
+  /** Until when the lease is wanted. */
+  readonly until: number
+  /** Most events, and most replays, to hand out. */
+  readonly limit: number
+  /** The lease that this process holds already. */
+  readonly fence?: number | undefined
+  /** Does not wait for the next attempt's time. */
+  readonly hasten?: boolean | undefined
+}
+
+/** What a process has leased. */
+export interface Delivery {
+  /** Higher than that of every lease before it; a report with a fence that is not the newest is refused. */
+  readonly fence: number
+  /** Failed attempts at the first event. */
+  readonly attempts: number
+  /** Not before this time (epoch ms). */
+  readonly due: number
+  /** In order, from the first that is neither delivered nor dead. */
+  readonly events: readonly StoredEvent[]
+  /** Dead letters to try once more, in order. */
+  readonly replays: readonly DeadLetter[]
+}
+
+/** A claim that finds nothing to do now gives back the lease that it came with. */
+export type Claim =
+  | { readonly kind: 'nothing' }
+  /** Another process is at work. */
+  | { readonly kind: 'held' }
+  | { readonly kind: 'later'; readonly at: number }
+  | { readonly kind: 'delivery'; readonly delivery: Delivery }
+
+/** How a delivery went so far. */
+export interface DeliveryReport {
+  /** Events up to this sequence are delivered or dead. */
+  readonly delivered?: number | undefined
+  /** Events that become dead letters, or stay it after a replay. */
+  readonly dead?: readonly DeadLetter[]
+  /** Ids of dead letters that a replay delivered. */
+  readonly revived?: readonly string[]
+  readonly log?: readonly LogEntry[]
+  readonly attempts: number
+  readonly due: number
+  /** How long the lease lasts from here (epoch ms); 0 gives it back. */
+  readonly until: number
+}
+
+/** Part of a directory's feed. */
+export interface FeedPart {
+  /** Sequence of the last event there ever was. */
+  readonly last: number
+  /** In order and without a gap. */
+  readonly events: readonly StoredEvent[]
+}
+
+/** Times (ISO 8601, UTC) before which what is kept may go. */
+export interface Retention {
+  readonly log: string
+  readonly events: string
+  readonly dead: string
+}
+
+/** What events ask of a database; part of the Store. */
+export interface EventStore {
+  /** Directories with events or replays to deliver. */
+  directoriesWithEvents(): Promise<string[]>
+  /** Leases the work of a directory's webhook to this process, with a fence of its own. */
+  claimDelivery(directoryId: string, request: ClaimRequest): Promise<Claim>
+  /** False, and nothing changed, when the lease is another process's meanwhile. */
+  reportDelivery(directoryId: string, fence: number, report: DeliveryReport): Promise<boolean>
+
+  /** Events after the sequence, delivered or not. */
+  feed(directoryId: string, after: number, limit: number): Promise<FeedPart>
+
+  /** Newest first, by the time of their failure, then id. */
+  deadLetters(scope: Scope, page: Page): Promise<DeadLetter[]>
+  deadLetter(id: string): Promise<DeadLetter | undefined>
+  /** Marks dead letters for one more attempt, all of the directory or the one with that id. Gives their number. */
+  replay(directoryId: string, id?: string): Promise<number>
+
+  /** Newest first, then by id. */
+  webhookLog(scope: Scope, page: Page): Promise<LogEntry[]>
+  webhookLogEntry(id: string): Promise<LogEntry | undefined>
+  deleteWebhookLog(scope: Scope): Promise<void>
+
+  /** Deletes some of what is older, undelivered events excepted. False when nothing is left. */
+  pruneSome(before: Retention): Promise<boolean>
+}
+
+/** Most rows that one call of `pruneSome` deletes of a kind. */
+export const pruneBatch = 1000

@@ -1,0 +1,77 @@
+import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
+
+/** Tables of events. `event_queue` names the events that are neither delivered nor dead. */
+export const eventSchema = `
+CREATE TABLE IF NOT EXISTS events (
+  directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
+  PRIMARY KEY (directory_id, sequence)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS events_age ON events (created);
+
+CREATE TABLE IF NOT EXISTS event_queue (
+  directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (directory_id, sequence)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS deliveries (
+  directory_id TEXT PRIMARY KEY, fence INTEGER NOT NULL, until INTEGER NOT NULL,
+  attempts INTEGER NOT NULL, due INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS dead_letters (
+  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL, sequence INTEGER NOT NULL,
+  created TEXT NOT NULL, body TEXT NOT NULL, attempts INTEGER NOT NULL, problem TEXT NOT NULL, failed TEXT NOT NULL,
+  replay INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS dead_letters_directory ON dead_letters (directory_id, failed, id);
+CREATE INDEX IF NOT EXISTS dead_letters_scope ON dead_letters (tenant, product, failed, id);
+CREATE INDEX IF NOT EXISTS dead_letters_age ON dead_letters (failed);
+CREATE INDEX IF NOT EXISTS dead_letters_replay ON dead_letters (directory_id, sequence) WHERE replay = 1;
+
+CREATE TABLE IF NOT EXISTS webhook_log (
+  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL,
+  endpoint TEXT NOT NULL, status INTEGER, delivered INTEGER NOT NULL, attempts INTEGER NOT NULL, problem TEXT,
+  payload TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS webhook_log_directory ON webhook_log (directory_id, created, id);
+CREATE INDEX IF NOT EXISTS webhook_log_scope ON webhook_log (tenant, product, created, id);
+CREATE INDEX IF NOT EXISTS webhook_log_age ON webhook_log (created);
+`
+
+/** A row of `events`. */
+export interface EventRow extends StoredEvent {
+  directory_id: string
+}
+/** A row of `dead_letters`. */
+export interface DeadRow extends EventRow, Omit<DeadLetter, 'directoryId' | 'replay'> {
+  replay: number
+}
+/** A row of `webhook_log`. */
+export interface LogRow extends Omit<LogEntry, 'directoryId' | 'delivered'> {
+  directory_id: string
+  delivered: number
+}
+/** The event of a row. */
+export const toEvent = ({ id, sequence, created, body }: EventRow): StoredEvent => ({
+  id,
+  sequence,
+  created,
+  body,
+})
+
+/** The dead letter of a row. */
+export function toDeadLetter({ directory_id: directoryId, replay, ...row }: DeadRow): DeadLetter {
+  const { id, tenant, product, sequence, created, body, attempts, problem, failed } = row
+  return {
+    ...{ id, directoryId, tenant, product, sequence, created, body },
+    ...{ attempts, problem, failed, replay: replay === 1 },
+  }
+}
+
+/** The log entry of a row. */
+export function toLogEntry({ directory_id: directoryId, delivered, ...row }: LogRow): LogEntry {
+  const { id, tenant, product, created, endpoint, status, attempts, problem, payload } = row
+  return {
+    ...{ id, directoryId, tenant, product, created, endpoint, status },
+    ...{ attempts, problem, payload, delivered: delivered === 1 },
+  }
+}

@@ -1,0 +1,223 @@
+import type { Page, Scope } from '../model.js'
+import {
+  type Claim,
+  type DeadLetter,
+  type EventStore,
+  type LogEntry,
+  pruneBatch,
+  type StoredEvent,
+} from './event-contract.js'
+import { type Sql, scoped } from './sql.js'
+import {
+  type DeadRow,
+  type EventRow,
+  type LogRow,
+  toDeadLetter,
+  toEvent,
+  toLogEntry,
+} from './sqlite-event-schema.js'
+
+interface DeliveryRow {
+  fence: number
+  until: number
+  attempts: number
+  due: number
+}
+
+/** Keeps the events of a change, and queues them for the webhook if they are to go there. Part of the change's transaction. */
+export function insertEvents(
+  { run }: Sql,
+  directoryId: string,
+  events: readonly StoredEvent[],
+  queued: boolean,
+): void {
+  for (const { sequence, id, created, body } of events) {
+    run('INSERT INTO events VALUES (?, ?, ?, ?, ?)', directoryId, sequence, id, created, body)
+    if (queued) run('INSERT INTO event_queue VALUES (?, ?)', directoryId, sequence)
+  }
+}
+
+/** Deletes some of what is left of a removed directory's events, and returns how much. */
+export function purgeEvents({ run }: Sql, directoryId: string): number {
+  const keyed = ['events', 'event_queue'].map(table =>
+    run(
+      `DELETE FROM ${table} WHERE directory_id = ? AND sequence IN (
+         SELECT sequence FROM ${table} WHERE directory_id = ? LIMIT ?)`,
+      ...[directoryId, directoryId, pruneBatch],
+    ),
+  )
+  const named = ['dead_letters', 'webhook_log'].map(table =>
+    run(
+      `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE directory_id = ? LIMIT ?)`,
+      ...[directoryId, pruneBatch],
+    ),
+  )
+  run('DELETE FROM deliveries WHERE directory_id = ?', directoryId)
+  return [...keyed, ...named].reduce((sum, count) => sum + count, 0)
+}
+
+/** Events in the embedded database: the claim of a delivery and its report are one transaction each. */
+export function createEventStore(sql: Sql): EventStore {
+  const { run, all, one, together } = sql
+
+  const stateOf = (directoryId: string): DeliveryRow =>
+    one<DeliveryRow>('SELECT * FROM deliveries WHERE directory_id = ?', directoryId) ?? {
+      ...{ fence: 0, until: 0, attempts: 0, due: 0 },
+    }
+
+  const saveState = (directoryId: string, { fence, until, attempts, due }: DeliveryRow): void => {
+    run(
+      `INSERT INTO deliveries (directory_id, fence, until, attempts, due) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (directory_id) DO UPDATE SET
+         fence = excluded.fence, until = excluded.until, attempts = excluded.attempts, due = excluded.due`,
+      ...[directoryId, fence, until, attempts, due],
+    )
+  }
+
+  const claim: EventStore['claimDelivery'] = async (directoryId, { now, until, limit, fence, hasten }) =>
+    together((): Claim => {
+      const state = stateOf(directoryId)
+      const own = state.fence === fence
+      if (!own && state.until > now) return { kind: 'held' }
+      const giveBack = (): void => {
+        if (own) saveState(directoryId, { ...state, until: 0 })
+      }
+      const replays = all<DeadRow>(
+        'SELECT * FROM dead_letters WHERE directory_id = ? AND replay = 1 ORDER BY sequence LIMIT ?',
+        ...[directoryId, limit],
+      ).map(toDeadLetter)
+      const waits = state.due > now && !hasten
+      const events = all<EventRow>(
+        `SELECT events.* FROM event_queue JOIN events USING (directory_id, sequence)
+         WHERE event_queue.directory_id = ? ORDER BY event_queue.sequence LIMIT ?`,
+        ...[directoryId, waits ? 1 : limit],
+      ).map(toEvent)
+      if (replays.length === 0 && (events.length === 0 || waits)) {
+        giveBack()
+        return events.length === 0 ? { kind: 'nothing' } : { kind: 'later', at: state.due }
+      }
+      const taken = { ...state, fence: own ? state.fence : state.fence + 1, until }
+      saveState(directoryId, taken)
+      const { attempts, due } = state
+      return {
+        kind: 'delivery',
+        delivery: { fence: taken.fence, attempts, due, events: waits ? [] : events, replays },
+      }
+    })
+
+  const report: EventStore['reportDelivery'] = async (directoryId, fence, done) =>
+    together(() => {
+      if (stateOf(directoryId).fence !== fence) return false
+      const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
+      saveState(directoryId, { fence, attempts, due, until })
+      if (delivered !== undefined) {
+        run('DELETE FROM event_queue WHERE directory_id = ? AND sequence <= ?', directoryId, delivered)
+      }
+      for (const letter of dead) bury(letter)
+      for (const id of revived) run('DELETE FROM dead_letters WHERE id = ?', id)
+      for (const entry of log) note(entry)
+      return true
+    })
+
+  const bury = (letter: DeadLetter): void => {
+    const { id, directoryId, tenant, product, sequence, created, body, attempts, problem, failed } = letter
+    run(
+      `INSERT INTO dead_letters
+         (id, directory_id, tenant, product, sequence, created, body, attempts, problem, failed, replay)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+       ON CONFLICT (id) DO UPDATE SET
+         attempts = excluded.attempts, problem = excluded.problem, failed = excluded.failed, replay = 0`,
+      ...[id, directoryId, tenant, product, sequence, created, body, attempts, problem, failed],
+    )
+  }
+
+  const note = (entry: LogEntry): void => {
+    const { id, directoryId, tenant, product, created, endpoint, status, attempts, problem, payload } = entry
+    run(
+      `INSERT INTO webhook_log
+         (id, directory_id, tenant, product, created, endpoint, status, delivered, attempts, problem, payload)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET
+         endpoint = excluded.endpoint, status = excluded.status, delivered = excluded.delivered,
+         attempts = excluded.attempts, problem = excluded.problem`,
+      ...[id, directoryId, tenant, product, created, endpoint, status, entry.delivered ? 1 : 0],
+      ...[attempts, problem, payload],
+    )
+  }
+
+  /** A page of a table, newest first by the column of time. */
+  const newest = <Row>(table: string, time: string, scope: Scope, { after, offset, limit }: Page): Row[] => {
+    const { where, values } = scoped(scope)
+    return all<Row>(
+      `SELECT * FROM ${table} WHERE ${where} ${after ? `AND (${time}, id) < (?, ?)` : ''}
+       ORDER BY ${time} DESC, id DESC LIMIT ? OFFSET ?`,
+      ...[...values, ...(after ? [after.created, after.id] : []), limit, offset],
+    )
+  }
+
+  return {
+    directoriesWithEvents: async () =>
+      all<{ id: string }>(
+        // Steps from directory to directory along the key, past however many events each one has.
+        `WITH RECURSIVE step (id) AS (
+           SELECT min(directory_id) FROM event_queue UNION ALL
+           SELECT (SELECT min(directory_id) FROM event_queue WHERE directory_id > step.id)
+           FROM step WHERE id IS NOT NULL
+         ) SELECT id FROM step WHERE id IS NOT NULL
+         UNION SELECT directory_id FROM dead_letters WHERE replay = 1`,
+      ).map(row => row.id),
+    claimDelivery: claim,
+    reportDelivery: report,
+
+    async feed(directoryId, after, limit) {
+      const last = one<{ sequence: number }>('SELECT sequence FROM directories WHERE id = ?', directoryId)
+      const events = all<EventRow>(
+        'SELECT * FROM events WHERE directory_id = ? AND sequence > ? ORDER BY sequence LIMIT ?',
+        ...[directoryId, after, limit],
+      )
+      return { last: last?.sequence ?? 0, events: events.map(toEvent) }
+    },
+
+    deadLetters: async (scope, page) =>
+      newest<DeadRow>('dead_letters', 'failed', scope, page).map(toDeadLetter),
+    async deadLetter(id) {
+      const row = one<DeadRow>('SELECT * FROM dead_letters WHERE id = ?', id)
+      return row && toDeadLetter(row)
+    },
+    replay: async (directoryId, id) =>
+      id === undefined
+        ? run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ?', directoryId)
+        : run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ? AND id = ?', directoryId, id),
+
+    webhookLog: async (scope, page) => newest<LogRow>('webhook_log', 'created', scope, page).map(toLogEntry),
+    async webhookLogEntry(id) {
+      const row = one<LogRow>('SELECT * FROM webhook_log WHERE id = ?', id)
+      return row && toLogEntry(row)
+    },
+    async deleteWebhookLog(scope) {
+      const { where, values } = scoped(scope)
+      run(`DELETE FROM webhook_log WHERE ${where}`, ...values)
+    },
+
+    pruneSome: async before =>
+      together(() => {
+        const log = run(
+          'DELETE FROM webhook_log WHERE id IN (SELECT id FROM webhook_log WHERE created < ? LIMIT ?)',
+          ...[before.log, pruneBatch],
+        )
+        const dead = run(
+          'DELETE FROM dead_letters WHERE id IN (SELECT id FROM dead_letters WHERE failed < ? LIMIT ?)',
+          ...[before.dead, pruneBatch],
+        )
+        const events = run(
+          `DELETE FROM events WHERE (directory_id, sequence) IN (
+             SELECT directory_id, sequence FROM events WHERE created < ? AND NOT EXISTS (
+               SELECT 1 FROM event_queue AS queue
+               WHERE queue.directory_id = events.directory_id AND queue.sequence = events.sequence)
+             ORDER BY created LIMIT ?)`,
+          ...[before.events, pruneBatch],
+        )
+        return Math.max(log, dead, events) === pruneBatch
+      }),
+  }
+}
