@@ -72,6 +72,7 @@ const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/store/redis.ts'],
+  'rate-limiter-flexible': ['gateway/decide/store/flexible.ts'],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/metrics.ts'],
   yaml: ['config/yaml.ts'],

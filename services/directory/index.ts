@@ -14,6 +14,7 @@ import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { createChanger } from './sync/change.js'
 import { createGroupSync } from './sync/groups.js'
+import { createIntake } from './sync/intake.js'
 import { purgeRemoved } from './sync/removal.js'
 import { createUserSync } from './sync/users.js'
 
@@ -73,7 +74,8 @@ function addRoutes(server: Server, parts: ManagementParts): void {
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })
   }
-  server.register(async scope => addScim(scope, { ...parts, users, groups }), { prefix: scimPath })
+  const intake = createIntake(store, users, groups)
+  server.register(async scope => addScim(scope, { ...parts, intake }), { prefix: scimPath })
 }
 
 function managementKeys({ apiKeys, dataDir }: Settings): { hashes: Buffer[]; notes: string[] } {

@@ -14,6 +14,10 @@ export const limits = {
   filterDepth: 50,
   /** Operations of one PATCH; an operation without a path counts once for each attribute it gives. */
   operations: 1000,
+  /** Operations of one Bulk request. */
+  bulkOperations: 1000,
+  /** Resources of one answer that is sorted. */
+  sortedResources: 200_000,
   /** Names in a path such as `name.givenName`. */
   pathNames: 8,
   /** Values that all operations of one PATCH may look at, each counted as often as it is looked at. */

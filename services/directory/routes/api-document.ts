@@ -23,6 +23,7 @@ management API with an API key.`
  */
 export function addApiDocument(server: Server, alias: string): void {
   server.register(swagger, {
+    hideUntagged: true,
     openapi: {
       openapi: '3.1.0',
       info: { title: 'Sluice directory service', description, version: 'v1' },
@@ -59,6 +60,6 @@ export function addApiDocument(server: Server, alias: string): void {
     theme: { title: 'Sluice directory service' },
   })
   server.register(async scope => {
-    scope.get(apiDocumentPath, { schema: { hide: true } }, async () => scope.swagger())
+    scope.get(apiDocumentPath, async () => scope.swagger())
   })
 }

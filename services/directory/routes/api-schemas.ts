@@ -34,6 +34,12 @@ const scimResource: Schema = {
 }
 const secretRule = 'At least 6 characters; `whsec_` is followed by at least 16 bytes in base64'
 
+const schemas: Schema = { type: 'array', items: text() }
+const operations = (required: string[]): Schema => ({
+  type: 'array',
+  items: object(Object.fromEntries(required.map(name => [name, text()]))),
+})
+
 const changeable = {
   name: text(),
   webhook_url: text('A public http or https address'),
@@ -182,6 +188,24 @@ export const componentSchemas: readonly Schema[] = [
       itemsPerPage: { type: 'integer' },
       Resources: listOf('ScimResource'),
     }),
+  ),
+  named('ScimPatch', object({ schemas, Operations: operations(['op']) }, ['Operations'])),
+  named('ScimBulk', object({ schemas, Operations: operations(['method', 'path']) }, ['Operations'])),
+  named(
+    'ScimSearch',
+    object(
+      {
+        schemas,
+        filter: text(),
+        startIndex: { type: 'integer' },
+        count: { type: 'integer' },
+        sortBy: text(),
+        sortOrder: text(),
+        attributes: { type: 'array', items: text() },
+        excludedAttributes: { type: 'array', items: text() },
+      },
+      [],
+    ),
   ),
   named(
     'ScimError',

@@ -13,7 +13,7 @@ export type Request = FastifyRequest
 export type Reply = FastifyReply
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Handler = (request: Request, reply: Reply) => Promise<unknown>
-/** A handler with what the API document tells of it (see api-document.ts). */
+/** A handler with what the API document tells of it; a bare handler stays out of it (see api-document.ts). */
 export interface Endpoint {
   readonly schema: FastifySchema
   readonly handler: Handler
@@ -33,7 +33,8 @@ export class HttpError extends Error {
 const maxParamLength = 64 * 1024
 /** Seconds, sent with 503. */
 export const retryAfter = '1'
-const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+/** All methods that a path may have. */
+export const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** The server without routes: JSON bodies of at most 1 MiB, query parameters as text or, when repeated, lists. */
 export function createServer(): Server {
@@ -92,7 +93,6 @@ export function resource(
   server.route({
     method: [...others, ...(handlers.GET ? [] : ['HEAD']), 'OPTIONS'],
     url,
-    schema: { hide: true },
     handler: async (request, reply) => {
       reply.header('allow', allow.join(', '))
       throw new HttpError(405, `${request.method} is not possible here; possible: ${allow.join(', ')}.`)

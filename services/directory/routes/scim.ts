@@ -1,18 +1,20 @@
 import type { Log } from '../log.js'
-import type { Directory } from '../model.js'
-import { ScimError } from '../scim/error.js'
-import { isObject } from '../scim/json.js'
+import type { Directory, ResourceType } from '../model.js'
+import { errorBody, ScimError, type ScimType } from '../scim/error.js'
+import { namings } from '../scim/naming.js'
 import type { SecretBox } from '../secrets.js'
-import { hashKey } from '../secrets.js'
 import type { Store } from '../store/contract.js'
-import type { GroupSync } from '../sync/groups.js'
-import type { UserSync } from '../sync/users.js'
-import { credential, isKeyOf } from './auth.js'
+import { admit } from '../sync/admission.js'
+import { runBulk } from '../sync/bulk.js'
+import type { Intake, ScimAnswer, ScimRequest } from '../sync/intake.js'
+import { credential } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import {
   acceptJson,
   explain,
+  type Handler,
   logFault,
+  type Method,
   param,
   type Reply,
   type Request,
@@ -20,13 +22,14 @@ import {
   retryAfter,
   type Server,
 } from './http.js'
-import { createScimReader, type Naming } from './scim-read.js'
+import { readAsked, readSearch } from './scim-asked.js'
+import { scimEndpoint } from './scim-describe.js'
+import { addDiscovery } from './scim-discovery.js'
 
 export interface ScimParts {
   readonly store: Store
   readonly box: SecretBox
-  readonly users: UserSync
-  readonly groups: GroupSync
+  readonly intake: Intake
   readonly baseUrl: string | undefined
   readonly log: Log
 }
@@ -34,104 +37,106 @@ export interface ScimParts {
 export const scimPath = '/api/scim/v2.0'
 const mediaType = 'application/scim+json'
 
-/** The SCIM intake: Users and Groups of each directory (RFC 7644), guarded by the directory's own secret. */
+/** The SCIM intake of each directory (RFC 7644), guarded by the directory's own secret. */
 export function addScim(server: Server, parts: ScimParts): void {
-  const { store, box, baseUrl } = parts
+  const { store, box, intake, baseUrl } = parts
   acceptJson(server, [mediaType, 'application/json'])
   answerScimErrors(server, parts.log)
 
   const directories = new WeakMap<Request, Directory>()
   server.addHook('onRequest', async request => {
-    if (!request.is404) directories.set(request, await admit(request, store, box))
+    if (request.is404) return
+    const secret = credential(request, ['bearer'])
+    directories.set(request, await admit(store, box, param(request, 'directoryId'), secret))
   })
   server.addHook('onSend', async (_request, reply) => {
-    if (reply.statusCode !== 204) reply.type(`${mediaType}; charset=utf-8`)
+    if (reply.statusCode !== 204 && reply.statusCode !== 304) reply.type(`${mediaType}; charset=utf-8`)
   })
   const directoryOf = (request: Request): Directory => {
     const directory = directories.get(request)
     if (!directory) throw new ScimError(404, 'There is no directory with this id.')
     return directory
   }
+  const baseOf = (request: Request): string =>
+    `${baseUrlOf(request, baseUrl)}${scimPath}/${directoryOf(request).id}`
 
-  const routes = (type: Naming, sync: UserSync | GroupSync): void => {
-    const read = createScimReader(store, type)
-    const base = (request: Request): string => {
-      const directory = directoryOf(request)
-      return `${baseUrlOf(request, baseUrl)}${scimPath}/${directory.id}/${type.path}`
+  const handle =
+    (type: ResourceType): Handler =>
+    async (request, reply) => {
+      const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
+      const asked: ScimRequest = {
+        method: (request.method === 'HEAD' ? 'GET' : request.method) as Method,
+        type,
+        id: param(request, 'id') || undefined,
+        body: request.body,
+        base: baseOf(request),
+        asked: readAsked(request),
+        conditions: { ifMatch, ifNoneMatch },
+      }
+      return send(reply, await intake.handle(directoryOf(request), asked))
     }
-    resource(server, `/:directoryId/${type.path}`, {
-      POST: async (request, reply) => {
-        const created = await sync.create(directoryOf(request), bodyOf(request))
-        const view = await read.view(created, base(request), request)
-        reply.code(201).header('location', `${base(request)}/${created.id}`)
-        return view
-      },
-      GET: async request => read.list(directoryOf(request), base(request), request),
+
+  const search =
+    (...types: ResourceType[]): Handler =>
+    async request => {
+      const asked = request.method === 'POST' ? readSearch(request.body) : readAsked(request)
+      return intake.search(directoryOf(request), types, asked, baseOf(request))
+    }
+
+  for (const { type, path, name } of Object.values(namings)) {
+    resource(server, `/:directoryId/${path}`, {
+      POST: scimEndpoint(`Create a ${name}`, handle(type), { status: 201, body: 'ScimResource' }),
+      GET: scimEndpoint(`List or find ${path}`, handle(type), { list: true }),
     })
-    resource(server, `/:directoryId/${type.path}/:id`, {
-      GET: async (request, reply) => {
-        reply.header('location', `${base(request)}/${param(request, 'id')}`)
-        return read.one(directoryOf(request), param(request, 'id'), base(request), request)
-      },
-      PUT: async request => {
-        const replaced = await sync.replace(directoryOf(request), param(request, 'id'), bodyOf(request))
-        return read.view(replaced, base(request), request)
-      },
-      PATCH: async (request, reply) => {
-        const patched = await sync.patch(directoryOf(request), param(request, 'id'), bodyOf(request))
-        // RFC 7644, section 3.5.2 allows 204: the cost stays that of the change, not of the group.
-        if (await read.isLarge(patched, request)) return nothing(reply)
-        return read.view(patched, base(request), request)
-      },
-      DELETE: async (request, reply) => {
-        await sync.remove(directoryOf(request), param(request, 'id'))
-        return nothing(reply)
-      },
+    resource(server, `/:directoryId/${path}/:id`, {
+      GET: scimEndpoint(`Read a ${name}`, handle(type), { path: ['id'] }),
+      PUT: scimEndpoint(`Replace a ${name}`, handle(type), { path: ['id'], body: 'ScimResource' }),
+      PATCH: scimEndpoint(`Change a ${name}`, handle(type), { path: ['id'], body: 'ScimPatch' }),
+      DELETE: scimEndpoint(`Delete a ${name}`, handle(type), { path: ['id'], status: 204 }),
+    })
+    resource(server, `/:directoryId/${path}/.search`, {
+      POST: scimEndpoint(`Search ${path}`, search(type), { body: 'ScimSearch', list: true }),
     })
   }
-  routes({ type: 'user', path: 'Users', name: 'User' }, parts.users)
-  routes({ type: 'group', path: 'Groups', name: 'Group' }, parts.groups)
+  resource(server, '/:directoryId', {
+    GET: scimEndpoint('List or find Users and Groups', search('user', 'group'), { list: true }),
+  })
+  resource(server, '/:directoryId/.search', {
+    POST: scimEndpoint('Search Users and Groups', search('user', 'group'), {
+      body: 'ScimSearch',
+      list: true,
+    }),
+  })
+  resource(server, '/:directoryId/Bulk', {
+    POST: scimEndpoint(
+      'Several changes in one request',
+      async request => runBulk(intake, directoryOf(request), request.body, baseOf(request)),
+      { body: 'ScimBulk' },
+    ),
+  })
+  addDiscovery(server, baseOf)
 }
 
-function nothing(reply: Reply): undefined {
-  reply.code(204)
-  return undefined
+function send(reply: Reply, { status, body, location, version }: ScimAnswer): unknown {
+  reply.code(status)
+  if (location && status !== 204) reply.header('location', location)
+  if (version) reply.header('etag', version)
+  return body
 }
 
-/** Checks in this order: the directory exists, the secret is right, the directory is active. */
-async function admit(request: Request, store: Store, box: SecretBox): Promise<Directory> {
-  const directory = await store.directory(param(request, 'directoryId'))
-  if (!directory) throw new ScimError(404, 'There is no directory with this id.')
-  const { scimSecret, oldScimSecret } = directory
-  const overlaps = oldScimSecret !== undefined && Date.parse(oldScimSecret.until) > Date.now()
-  const good = [scimSecret, ...(overlaps ? [oldScimSecret.secret] : [])]
-  const hashes = good.map(sealed => hashKey(box.open(sealed, directory.id, 'scim')))
-  if (!isKeyOf(credential(request, ['bearer']), hashes)) {
-    throw new ScimError(401, 'The header "Authorization: Bearer <secret>" is missing or its secret is wrong.')
-  }
-  if (directory.deactivated) throw new ScimError(403, 'This directory is deactivated.')
-  return directory
-}
-
-function bodyOf(request: Request): unknown {
-  if (!isObject(request.body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
-  return request.body
-}
-
-/** Errors as RFC 7644, section 3.12: `status` is text, `scimType` only where the RFC has a word for it. */
+/** Errors as RFC 7644, section 3.12. */
 function answerScimErrors(server: Server, log: Log): void {
-  const send = (reply: Reply, status: number, detail: string, scimType?: string): void => {
-    const schemas = ['urn:ietf:params:scim:api:messages:2.0:Error']
+  const refuse = (reply: Reply, status: number, detail: string, scimType?: ScimType): void => {
     if (status === 401) reply.header('www-authenticate', 'Bearer')
     if (status === 503) reply.header('retry-after', retryAfter)
     reply.code(status).type(mediaType)
-    reply.send({ schemas, status: String(status), ...(scimType ? { scimType } : {}), detail })
+    reply.send(errorBody(status, detail, scimType))
   }
   server.setErrorHandler((error, request, reply) => {
-    if (error instanceof ScimError) return send(reply, error.status, error.message, error.scimType)
+    if (error instanceof ScimError) return refuse(reply, error.status, error.message, error.scimType)
     const { status, message } = explain(error)
     if (status >= 500) logFault(log, request, error)
-    return send(reply, status, message, status === 400 ? 'invalidSyntax' : undefined)
+    return refuse(reply, status, message, status === 400 ? 'invalidSyntax' : undefined)
   })
-  server.setNotFoundHandler((_request, reply) => send(reply, 404, 'There is nothing at this path.'))
+  server.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'There is nothing at this path.'))
 }

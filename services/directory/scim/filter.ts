@@ -1,7 +1,7 @@
 import { limits } from '../limits.js'
+import { enterpriseUrn, groupUrn, userUrn } from './attributes.js'
 import { ScimError } from './error.js'
 import { checkName, isPassword } from './json.js'
-import { enterpriseUrn, groupUrn, userUrn } from './schema.js'
 
 export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le'
 export type Literal = string | number | boolean | null

@@ -1,6 +1,7 @@
 import type { Json, JsonObject, Member, Resource } from '../model.js'
+import { groupUrn } from './attributes.js'
 import { readResource, requireText } from './resource.js'
-import { groupAttributes, groupUrn } from './schema.js'
+import { groupAttributes } from './schema.js'
 import { countValues } from './size.js'
 
 /** Checks a whole group; its members are handed out apart, undefined when the body has none. Throws 400 or 413. */

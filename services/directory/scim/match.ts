@@ -4,6 +4,8 @@ import { attributeValue, isObject } from './json.js'
 
 /** Names of attributes that RFC 7643 compares with their letter case; all others are compared without. */
 const exactNames = new Set(['id', 'externalid', '$ref', 'location', 'version', 'resourcetype', 'schemas'])
+/** Whether values of the attribute with this last name are compared with their letter case. */
+export const isExact = (name: string): boolean => exactNames.has(name.toLowerCase())
 const dateNames = new Set(['created', 'lastmodified'])
 
 /** True when the resource, or one value of a multi-valued attribute, fits the filter. */
@@ -53,7 +55,7 @@ function compare(value: Json, operator: Operator, literal: Literal, name: string
   if (dateNames.has(name) && !['co', 'sw', 'ew'].includes(operator)) {
     return ordered(Date.parse(String(value)), operator, Date.parse(String(literal)))
   }
-  const fold = (text: string): string => (exactNames.has(name) ? text : text.toLowerCase())
+  const fold = (text: string): string => (isExact(name) ? text : text.toLowerCase())
   const [left, right] = [fold(String(value)), fold(String(literal))]
   switch (operator) {
     case 'co':

@@ -1,9 +1,9 @@
 import { limits } from '../limits.js'
 import type { Json, JsonObject } from '../model.js'
+import { enterpriseUrn } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter } from './filter.js'
 import { attributeValue, checkName, clean, isObject, isPassword } from './json.js'
-import { enterpriseUrn } from './schema.js'
 
 /** Where a PATCH operation points: `emails`, `name.givenName`, `emails[type eq "work"]`, `emails[…].value`. */
 export interface PatchPath {

@@ -1,11 +1,12 @@
 import { limits } from '../limits.js'
 import type { Json, JsonObject } from '../model.js'
+import type { Attribute } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, countConditions, type Filter } from './filter.js'
 import { attributeValue, isObject, keyOf } from './json.js'
 import { matches } from './match.js'
 import type { PatchPath, PatchStep } from './patch-path.js'
-import { type Attribute, attributeOf } from './schema.js'
+import { attributeOf } from './schema.js'
 import { countValues } from './size.js'
 
 /**

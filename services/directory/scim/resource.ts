@@ -1,8 +1,9 @@
 import { limits } from '../limits.js'
 import type { JsonObject } from '../model.js'
+import type { Attribute } from './attributes.js'
 import { ScimError } from './error.js'
 import { clean, isObject } from './json.js'
-import { type Attribute, conform } from './schema.js'
+import { conform } from './schema.js'
 
 /** What POST, PUT and a finished PATCH have in common for users and groups. Throws 400 invalidSyntax or invalidValue. */
 export function readResource(body: unknown, urn: string, attributes: readonly Attribute[]): JsonObject {

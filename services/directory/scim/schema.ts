@@ -1,75 +1,46 @@
 import type { Json, JsonObject } from '../model.js'
+import {
+  type Attribute,
+  commonAttributes,
+  coreGroupAttributes,
+  coreUserAttributes,
+  enterpriseAttributes,
+  enterpriseUrn,
+} from './attributes.js'
 import { ScimError } from './error.js'
 import { isObject } from './json.js'
 
-/** What RFC 7643 says of an attribute, as far as storing and matching needs it. */
-export interface Attribute {
-  readonly name: string
-  readonly kind: 'string' | 'boolean' | 'complex'
-  readonly multi?: true
-  readonly sub?: readonly Attribute[]
+const extension: Attribute = {
+  name: enterpriseUrn,
+  kind: 'complex',
+  description: 'Enterprise User',
+  sub: enterpriseAttributes,
 }
 
-/** The schema URNs of RFC 7643, section 10. */
-export const userUrn = 'urn:ietf:params:scim:schemas:core:2.0:User'
-export const groupUrn = 'urn:ietf:params:scim:schemas:core:2.0:Group'
-export const enterpriseUrn = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
-
-const texts = (...names: string[]): Attribute[] => names.map(name => ({ name, kind: 'string' }))
-const flagged = (name: string): Attribute => ({ name, kind: 'boolean' })
-const complex = (name: string, sub: Attribute[]): Attribute => ({ name, kind: 'complex', sub })
-const list = (name: string, sub: Attribute[]): Attribute => ({ name, kind: 'complex', multi: true, sub })
-const plural = (name: string): Attribute =>
-  list(name, [...texts('value', 'display', 'type'), flagged('primary')])
-
-const common: readonly Attribute[] = [
-  { name: 'schemas', kind: 'string', multi: true },
-  ...texts('externalId', 'displayName'),
-]
-
-/** RFC 7643, section 4.1, with the enterprise extension of section 4.3. */
+/**
+ * All that a user may send; the enterprise extension stands under its URN. What is read-only (`groups`) is kept in `raw` as
+ * it came and otherwise passed over.
+ */
 export const userAttributes: readonly Attribute[] = [
-  ...common,
-  ...texts(
-    'userName',
-    'nickName',
-    'profileUrl',
-    'title',
-    'userType',
-    'preferredLanguage',
-    'locale',
-    'timezone',
-  ),
-  complex(
-    'name',
-    texts('formatted', 'familyName', 'givenName', 'middleName', 'honorificPrefix', 'honorificSuffix'),
-  ),
-  flagged('active'),
-  ...['emails', 'phoneNumbers', 'ims', 'photos', 'entitlements', 'roles', 'x509Certificates'].map(plural),
-  list('addresses', [
-    ...texts('formatted', 'streetAddress', 'locality', 'region', 'postalCode', 'country', 'type'),
-    flagged('primary'),
-  ]),
-  complex(enterpriseUrn, [
-    ...texts('employeeNumber', 'costCenter', 'organization', 'division', 'department'),
-    complex('manager', texts('value', '$ref', 'displayName')),
-  ]),
+  ...commonAttributes,
+  ...coreUserAttributes.filter(attribute => attribute.mutability !== 'readOnly'),
+  extension,
 ]
 
-/** RFC 7643, section 4.2. `members` are kept apart from the group. */
-export const groupAttributes: readonly Attribute[] = [
-  ...common,
-  list('members', texts('value', 'display', 'type', '$ref')),
-]
+/** All that a group may hold. `members` are kept apart from the group. */
+export const groupAttributes: readonly Attribute[] = [...commonAttributes, ...coreGroupAttributes]
 
 /** The attribute of that name whatever its letter case. */
 export function attributeOf(
   attributes: readonly Attribute[] | undefined,
   name: string,
 ): Attribute | undefined {
-  const folded = name.toLowerCase()
-  return attributes?.find(attribute => attribute.name.toLowerCase() === folded)
+  if (!attributes) return undefined
+  const known = byName.get(attributes) ?? new Map(attributes.map(each => [each.name.toLowerCase(), each]))
+  byName.set(attributes, known)
+  return known.get(name.toLowerCase())
 }
+const byName = new WeakMap<readonly Attribute[], ReadonlyMap<string, Attribute>>()
 
 /**
  * The resource with known attribute names in the schema's letter case and known values in the schema's type: text
@@ -96,6 +67,8 @@ function conformValue(value: Json, attribute: Attribute, path: string): Json {
 function conformSingle(value: Json, attribute: Attribute, path: string): Json {
   switch (attribute.kind) {
     case 'string':
+    case 'reference':
+    case 'binary':
       if (typeof value !== 'string') throw invalid(path, 'must be a string')
       return value
     case 'boolean':

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Json, Resource } from '../model.js'
-import type { Filter } from './filter.js'
+import type { AttributePath, Filter } from './filter.js'
 import { isObject } from './json.js'
 
 /** The attributes identity providers look resources up by. externalId and id are compared with their letter case. */
@@ -33,26 +33,63 @@ export function termsOf({ id, raw }: Pick<Resource, 'id' | 'raw'>): string[] {
  * Terms of which a fitting resource must hold at least one, or undefined when the filter gives none and the directory has
  * to be walked. The filter itself is checked afterwards, so a term may promise too much but never too little.
  */
-export function narrow(filter: Filter, within: readonly string[] = []): string[] | undefined {
+export const narrow = (filter: Filter): string[] | undefined =>
+  alternatives(filter, ([name, ...rest], value) => {
+    const lookup = lookups.find(candidate => candidate === name)
+    const direct = rest.length === 0 || (lookup === 'emails' && rest.join() === 'value')
+    return lookup && direct ? termOf(lookup, value) : undefined
+  })
+
+/** Users of whom a fitting group must have at least one as a member, or undefined when the filter does not say so. */
+export const narrowToMembers = (filter: Filter): string[] | undefined =>
+  alternatives(filter, (path, value) => (isMember(path) ? value : undefined))
+
+/** The ids that a filter compares members with, or undefined when it asks anything else of them. */
+export function membersAskedFor(filter: Filter, within: AttributePath = []): string[] | undefined {
+  switch (filter.kind) {
+    case 'and':
+    case 'or': {
+      const parts = filter.filters.map(part => membersAskedFor(part, within))
+      return parts.every(ids => ids !== undefined) ? parts.flat() : undefined
+    }
+    case 'not':
+      return membersAskedFor(filter.filter, within)
+    case 'some':
+      return membersAskedFor(filter.filter, [...within, ...filter.path])
+    default: {
+      const path = folded([...within, ...filter.path])
+      if (path[0] !== 'members') return []
+      const isId = filter.kind === 'compare' && filter.operator === 'eq' && isMember(path)
+      return isId && typeof filter.literal === 'string' ? [filter.literal] : undefined
+    }
+  }
+}
+
+const folded = (path: AttributePath): string[] => path.map(name => name.toLowerCase())
+const isMember = (path: AttributePath): boolean => /^members(,value)?$/.test(path.join())
+
+/** Values of which one has to be there: what `hint` makes of `eq` conditions, the fewest of several joined by `and`. */
+function alternatives(
+  filter: Filter,
+  hint: (path: AttributePath, literal: string) => string | undefined,
+  within: AttributePath = [],
+): string[] | undefined {
   switch (filter.kind) {
     case 'compare': {
-      const [name, ...rest] = [...within, ...filter.path].map(part => part.toLowerCase())
-      const lookup = lookups.find(candidate => candidate === name)
-      const direct = rest.length === 0 || (lookup === 'emails' && rest.join() === 'value')
-      if (!lookup || !direct || filter.operator !== 'eq' || typeof filter.literal !== 'string')
-        return undefined
-      return [termOf(lookup, filter.literal)]
+      if (filter.operator !== 'eq' || typeof filter.literal !== 'string') return undefined
+      const value = hint(folded([...within, ...filter.path]), filter.literal)
+      return value === undefined ? undefined : [value]
     }
     case 'some':
-      return narrow(filter.filter, [...within, ...filter.path])
+      return alternatives(filter.filter, hint, [...within, ...filter.path])
     case 'and':
       return filter.filters
-        .map(part => narrow(part, within))
-        .filter(terms => terms !== undefined)
+        .map(part => alternatives(part, hint, within))
+        .filter(values => values !== undefined)
         .sort((a, b) => a.length - b.length)[0]
     case 'or': {
-      const parts = filter.filters.map(part => narrow(part, within))
-      return parts.every(terms => terms !== undefined) ? parts.flat() : undefined
+      const parts = filter.filters.map(part => alternatives(part, hint, within))
+      return parts.every(values => values !== undefined) ? parts.flat() : undefined
     }
     default:
       return undefined

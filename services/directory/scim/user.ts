@@ -1,7 +1,8 @@
 import type { Json, JsonObject, Resource } from '../model.js'
+import { userUrn } from './attributes.js'
 import { isObject } from './json.js'
 import { readResource, requireText } from './resource.js'
-import { userAttributes, userUrn } from './schema.js'
+import { userAttributes } from './schema.js'
 import { countValues } from './size.js'
 
 /** Checks a whole user and brings it into the form that is kept. Throws 400 invalidValue or invalidSyntax, or 413. */

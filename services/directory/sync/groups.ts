@@ -13,14 +13,14 @@ import { groupAttributes } from '../scim/schema.js'
 import { viewUser } from '../scim/user.js'
 import { everybody, type Store, type Write } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
-import { changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
+import { type Check, changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
 
 /** Changes of groups as SCIM asks for them. All throw ScimError. */
 export interface GroupSync {
   create(directory: Directory, body: unknown): Promise<Resource>
-  replace(directory: Directory, id: string, body: unknown): Promise<Resource>
-  patch(directory: Directory, id: string, body: unknown): Promise<Resource>
-  remove(directory: Directory, id: string): Promise<void>
+  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
+  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
+  remove(directory: Directory, id: string, check?: Check): Promise<void>
 }
 
 interface Wanted {
@@ -89,9 +89,15 @@ export function createGroupSync(store: Store, change: Changer, log: Log): GroupS
     }
   }
 
-  const update = (directory: Directory, id: string, next: (raw: JsonObject) => Wanted): Promise<Resource> =>
+  const update = (
+    directory: Directory,
+    id: string,
+    check: Check | undefined,
+    next: (raw: JsonObject) => Wanted,
+  ): Promise<Resource> =>
     change(directory, async (now): Promise<Plan<Resource>> => {
       const group = await load(store, directory, 'group', id)
+      check?.(group)
       const { raw, membership } = next(group.raw)
       const moved = await moves(directory, id, membership)
       const renamed = !isDeepStrictEqual(raw, group.raw)
@@ -132,14 +138,14 @@ export function createGroupSync(store: Store, change: Changer, log: Log): GroupS
     },
 
     // A PUT without `members`, as a mere rename, leaves them alone (RFC 7644, section 3.5.1).
-    replace(directory, id, body) {
+    replace(directory, id, body, check) {
       const { raw, members } = readGroup(body)
       const membership = members === undefined ? planMembership([]) : fullList(members)
-      return update(directory, id, () => ({ raw, membership }))
+      return update(directory, id, check, () => ({ raw, membership }))
     },
 
-    patch: (directory, id, body) =>
-      update(directory, id, old => {
+    patch: (directory, id, body, check) =>
+      update(directory, id, check, old => {
         const steps = parsePatch(body, extensionsOf(old))
         const others = steps.filter(step => !isMembersStep(step))
         return {
@@ -148,9 +154,10 @@ export function createGroupSync(store: Store, change: Changer, log: Log): GroupS
         }
       }),
 
-    remove: (directory, id) =>
+    remove: (directory, id, check) =>
       change(directory, async () => {
         const group = await load(store, directory, 'group', id)
+        check?.(group)
         return {
           result: undefined,
           writes: [{ kind: 'delete', id }],

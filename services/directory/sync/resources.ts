@@ -16,12 +16,12 @@ export function newResource(
   return { ...identity, created: now, modified: now, label: labelOf(raw), raw }
 }
 
-/** The resource with new content; `now` becomes its lastModified. */
+/** The resource with new content. Its lastModified always moves on, as its ETag is made from it (see version.ts). */
 export const changed = (resource: Resource, raw: JsonObject, now: string): Resource => ({
   ...resource,
   raw,
   label: labelOf(raw),
-  modified: now,
+  modified: now > resource.modified ? now : new Date(Date.parse(resource.modified) + 1).toISOString(),
 })
 
 /** The write that keeps a resource, with the terms it is found by. */
@@ -42,6 +42,9 @@ export async function load(
   if (!found) throw new ScimError(404, `There is no ${type} with this id.`)
   return found
 }
+
+/** Throws when a resource is not in the state that a request wants to change. */
+export type Check = (current: Resource) => void
 
 /** Throws 409 when another resource of the directory holds the name, in whatever letter case. */
 export async function requireUnique(

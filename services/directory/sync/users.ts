@@ -9,14 +9,14 @@ import { userAttributes } from '../scim/schema.js'
 import { readUser, viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
-import { changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
+import { type Check, changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
 
 /** Changes of users as SCIM asks for them. All throw ScimError. */
 export interface UserSync {
   create(directory: Directory, body: unknown): Promise<Resource>
-  replace(directory: Directory, id: string, body: unknown): Promise<Resource>
-  patch(directory: Directory, id: string, body: unknown): Promise<Resource>
-  remove(directory: Directory, id: string): Promise<void>
+  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
+  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
+  remove(directory: Directory, id: string, check?: Check): Promise<void>
 }
 
 /** User changes on a store. */
@@ -24,10 +24,12 @@ export function createUserSync(store: Store, change: Changer): UserSync {
   const update = (
     directory: Directory,
     id: string,
+    check: Check | undefined,
     next: (raw: JsonObject) => JsonObject,
   ): Promise<Resource> =>
     change(directory, async (now): Promise<Plan<Resource>> => {
       const user = await load(store, directory, 'user', id)
+      check?.(user)
       const raw = next(user.raw)
       if (isDeepStrictEqual(raw, user.raw)) return { result: user, writes: [], happenings: [] }
       await requireUnique(store, directory, 'user', 'userName', raw, id)
@@ -40,9 +42,10 @@ export function createUserSync(store: Store, change: Changer): UserSync {
    * Takes the user out of some groups, or deletes it with its last memberships. Each is a change of its own, so that a user
    * of any number of groups can be deleted. True when the user is gone.
    */
-  const leave = (directory: Directory, id: string): Promise<boolean> =>
+  const leave = (directory: Directory, id: string, check?: Check): Promise<boolean> =>
     change(directory, async (now): Promise<Plan<boolean>> => {
       const user = await load(store, directory, 'user', id)
+      check?.(user)
       const all = await store.groupIdsOf(id)
       const some = all.slice(0, limits.resourcesAtOnce)
       const last = some.length === all.length
@@ -75,16 +78,19 @@ export function createUserSync(store: Store, change: Changer): UserSync {
     },
 
     // A PUT that does not mention `active` says nothing about it (RFC 7644, section 3.5.1).
-    replace: (directory, id, body) =>
-      update(directory, id, old => readUser(isObject(body) ? { active: old.active ?? true, ...body } : body)),
+    replace: (directory, id, body, check) =>
+      update(directory, id, check, old =>
+        readUser(isObject(body) ? { active: old.active ?? true, ...body } : body),
+      ),
 
-    patch: (directory, id, body) =>
-      update(directory, id, old =>
+    patch: (directory, id, body, check) =>
+      update(directory, id, check, old =>
         readUser(applyPatch(old, parsePatch(body, extensionsOf(old)), userAttributes)),
       ),
 
-    async remove(directory, id) {
-      while (!(await leave(directory, id)));
+    async remove(directory, id, check) {
+      let gone = await leave(directory, id, check)
+      while (!gone) gone = await leave(directory, id)
     },
   }
 }

@@ -1,0 +1,49 @@
+import { refTo } from './api-schemas.js'
+import { parameters } from './describe.js'
+import type { Endpoint, Handler } from './http.js'
+
+/** What the API document tells of a SCIM endpoint. */
+export interface ScimAbout {
+  /** Path parameters besides the directory's id. */
+  readonly path?: readonly string[]
+  readonly body?: 'ScimResource' | 'ScimPatch' | 'ScimSearch' | 'ScimBulk'
+  readonly status?: 200 | 201 | 204
+  readonly list?: boolean
+}
+
+const text = { type: 'string' }
+const listQuery = {
+  filter: { ...text, description: 'RFC 7644, section 3.4.2.2' },
+  startIndex: { type: 'integer', minimum: 1, default: 1 },
+  count: { type: 'integer', minimum: 0, maximum: 200, default: 100 },
+  sortBy: text,
+  sortOrder: { type: 'string', enum: ['ascending', 'descending'] },
+}
+const shownQuery = {
+  attributes: { ...text, description: 'Names, separated by commas' },
+  excludedAttributes: { ...text, description: 'Names, separated by commas' },
+}
+
+/** An endpoint of the SCIM intake. */
+export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout = {}): Endpoint {
+  const { path = [], body, status = 200, list } = about
+  const asksInBody = body === 'ScimSearch' || body === 'ScimBulk'
+  const querystring = { type: 'object', properties: { ...(list ? listQuery : {}), ...shownQuery } }
+  const answer = status === 204 ? { type: 'null' } : refTo(list ? 'ScimList' : 'ScimResource')
+  const schema = {
+    tags: ['SCIM'],
+    summary,
+    security: [{ scimSecret: [] }],
+    consumes: ['application/scim+json', 'application/json'],
+    produces: ['application/scim+json'],
+    params: parameters(['directoryId', ...path]),
+    ...(asksInBody || status === 204 ? {} : { querystring }),
+    ...(body ? { body: refTo(body) } : {}),
+    response: {
+      [status]: { description: 'Success', ...answer },
+      '4xx': refTo('ScimError'),
+      '5xx': refTo('ScimError'),
+    },
+  }
+  return { schema, handler }
+}

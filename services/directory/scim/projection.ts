@@ -1,0 +1,90 @@
+import type { Json, JsonObject } from '../model.js'
+import { ScimError } from './error.js'
+import { parseAttributePath } from './filter.js'
+import { isObject } from './json.js'
+
+const maxNames = 200
+
+/** Which attributes an answer shows (RFC 7644, section 3.9). */
+export interface Projection {
+  /** Whether the attribute or a part of it is shown when it is one that is shown by default. */
+  shows(name: string): boolean
+  /** Whether the attribute is asked for by its name. */
+  asksFor(name: string): boolean
+  apply(resource: JsonObject): JsonObject
+}
+
+/** Names in lower case, from the resource inwards; `true` stands for all below. */
+interface Tree extends Map<string, Tree | true> {}
+
+/** Shown whatever is asked for: RFC 7643, section 7 (`returned: always`). */
+const always = new Set(['id', 'schemas'])
+
+/** Reads the two lists of names; what is in both is left out. Throws 400 invalidPath. */
+export function readProjection(
+  attributes: readonly string[] | undefined,
+  excludedAttributes: readonly string[] | undefined,
+): Projection {
+  const chosen = attributes && attributes.length > 0 ? treeOf(attributes) : undefined
+  const excluded = treeOf(excludedAttributes ?? [])
+  const asksFor = (name: string): boolean => chosen?.has(name.toLowerCase()) ?? false
+  return {
+    asksFor,
+    shows: name => excluded.get(name.toLowerCase()) !== true && (chosen === undefined || asksFor(name)),
+    apply(resource) {
+      const left = excluded.size > 0 ? without(resource, excluded, always) : resource
+      return chosen ? only(left as JsonObject, chosen, always) : left
+    },
+  }
+}
+
+function treeOf(names: readonly string[]): Tree {
+  if (names.length > maxNames)
+    throw new ScimError(400, `More than ${maxNames} attributes are named.`, 'invalidPath')
+  const tree: Tree = new Map()
+  for (const name of names) {
+    add(tree, parseAttributePath(name))
+    // The URN of an extension that we do not know looks like an attribute's: it is taken as both.
+    if (name.includes(':')) add(tree, [name])
+  }
+  return tree
+}
+
+function add(tree: Tree, path: readonly string[]): void {
+  const [name = '', ...rest] = path.map(part => part.toLowerCase())
+  const known = tree.get(name)
+  if (known === true) return
+  if (rest.length === 0) {
+    tree.set(name, true)
+    return
+  }
+  const below: Tree = known ?? new Map()
+  tree.set(name, below)
+  add(below, rest)
+}
+
+function only(object: JsonObject, tree: Tree, kept: ReadonlySet<string> = none): JsonObject {
+  const entries = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
+    const below = kept.has(name) ? true : tree.get(name.toLowerCase())
+    if (below === undefined) return []
+    return [[name, below === true ? value : inside(value, item => only(item, below))]]
+  })
+  return Object.fromEntries(entries)
+}
+
+function without(object: JsonObject, tree: Tree, kept: ReadonlySet<string> = none): JsonObject {
+  const entries = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
+    const below = kept.has(name) ? undefined : tree.get(name.toLowerCase())
+    if (below === true) return []
+    return [[name, below ? inside(value, item => without(item, below)) : value]]
+  })
+  return Object.fromEntries(entries)
+}
+
+const none: ReadonlySet<string> = new Set()
+
+/** Of a list each object, of anything simple nothing that could be chosen from. */
+function inside(value: Json, change: (object: JsonObject) => JsonObject): Json {
+  if (Array.isArray(value)) return value.map(item => inside(item, change))
+  return isObject(value) ? change(value) : value
+}

@@ -1,0 +1,63 @@
+import type { ResourceType } from '../model.js'
+import { ScimError } from './error.js'
+import { type Filter, parseAttributePath, parseFilter } from './filter.js'
+import type { Order } from './sort.js'
+
+/** What a list is asked with (RFC 7644, section 3.4.2), in the query of a GET or the body of a search. */
+export interface Asked {
+  readonly filter?: string | undefined
+  readonly sortBy?: string | undefined
+  readonly sortOrder?: string | undefined
+  readonly startIndex?: number | undefined
+  readonly count?: number | undefined
+  readonly attributes?: readonly string[] | undefined
+  readonly excludedAttributes?: readonly string[] | undefined
+}
+
+/** What is looked for, and which window of the hits is wanted: `start` counts from 1. */
+export interface Question {
+  readonly filter: Filter | undefined
+  readonly order: Order | undefined
+  readonly start: number
+  readonly count: number
+}
+
+const defaultCount = 100
+/** Most resources of one answer; a larger `count` gets as many. */
+export const maxCount = 200
+
+/** Reads a question to resources of a type. Throws 400. */
+export function readQuestion(asked: Asked, type: ResourceType): Question {
+  const { filter: text = '', startIndex = 1, count = defaultCount } = asked
+  const filter = text.trim() === '' ? undefined : parseFilter(text)
+  if (filter && type === 'user' && asksForGroups(filter)) {
+    const detail = 'Users cannot be found by groups: read the group, or search /Groups by members.'
+    throw new ScimError(400, detail, 'invalidFilter')
+  }
+  return {
+    filter,
+    order: readOrder(asked),
+    start: Math.max(1, startIndex),
+    count: Math.min(maxCount, Math.max(0, count)),
+  }
+}
+
+function readOrder({ sortBy = '', sortOrder = '' }: Asked): Order | undefined {
+  if (!/^(ascending|descending)?$/i.test(sortOrder)) {
+    throw new ScimError(400, 'sortOrder must be ascending or descending.', 'invalidValue')
+  }
+  if (sortBy.trim() === '') return undefined
+  return { path: parseAttributePath(sortBy.trim()), descending: sortOrder.toLowerCase() === 'descending' }
+}
+
+function asksForGroups(filter: Filter): boolean {
+  switch (filter.kind) {
+    case 'and':
+    case 'or':
+      return filter.filters.some(asksForGroups)
+    case 'not':
+      return asksForGroups(filter.filter)
+    default:
+      return filter.path[0]?.toLowerCase() === 'groups'
+  }
+}

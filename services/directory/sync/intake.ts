@@ -1,0 +1,149 @@
+import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
+import { ScimError } from '../scim/error.js'
+import { isObject } from '../scim/json.js'
+import { namings } from '../scim/naming.js'
+import { readProjection } from '../scim/projection.js'
+import { type Asked, readQuestion } from '../scim/question.js'
+import { type Conditions, isKnown, requireConditions, versionOf } from '../scim/version.js'
+import type { Store } from '../store/contract.js'
+import type { GroupSync } from './groups.js'
+import { createReader, type Reader, type Wish } from './read.js'
+import type { UserSync } from './users.js'
+
+/** One SCIM request for users or groups, however it came: by HTTP, in a Bulk request or from this process. */
+export interface ScimRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly type: ResourceType
+  /** Absent: all of the type. */
+  readonly id?: string | undefined
+  readonly body?: unknown
+  /** The address of the directory's intake, for locations. */
+  readonly base: string
+  readonly asked?: Asked
+  readonly conditions?: Conditions
+}
+
+export interface ScimAnswer {
+  readonly status: number
+  readonly body?: JsonObject
+  readonly location?: string
+  readonly version?: string
+}
+
+/** The intake of identity providers (RFC 7644, section 3). Refusals are ScimErrors. */
+export interface Intake {
+  handle(directory: Directory, request: ScimRequest): Promise<ScimAnswer>
+  /** A list over several types, one after the other. */
+  search(
+    directory: Directory,
+    types: readonly ResourceType[],
+    asked: Asked,
+    base: string,
+  ): Promise<JsonObject>
+}
+
+/** The intake on a store. */
+export function createIntake(store: Store, users: UserSync, groups: GroupSync): Intake {
+  const rooms: Record<ResourceType, { sync: UserSync | GroupSync; reader: Reader }> = {
+    user: { sync: users, reader: createReader(store, namings.user) },
+    group: { sync: groups, reader: createReader(store, namings.group) },
+  }
+
+  const wishOf = ({ attributes, excludedAttributes }: Asked, base: string): Wish => ({
+    projection: readProjection(attributes, excludedAttributes),
+    base,
+  })
+
+  async function search(
+    directory: Directory,
+    types: readonly ResourceType[],
+    asked: Asked,
+    base: string,
+  ): Promise<JsonObject> {
+    if (types.length > 1 && asked.sortBy) {
+      throw new ScimError(400, 'sortBy works at /Users and at /Groups, not over both.', 'invalidValue')
+    }
+    const wish = wishOf(asked, base)
+    const Resources: JsonObject[] = []
+    let total = 0
+    let startIndex = 1
+    for (const type of types) {
+      const { start, count, ...question } = readQuestion(asked, type)
+      startIndex = start
+      const window = { start: Math.max(1, start - total), count: count - Resources.length }
+      const found = await rooms[type].reader.list(directory, { ...question, ...window }, wish)
+      total += found.total
+      Resources.push(...found.resources)
+    }
+    return {
+      schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+      totalResults: total,
+      startIndex,
+      itemsPerPage: Resources.length,
+      Resources,
+    }
+  }
+
+  async function read(
+    directory: Directory,
+    id: string,
+    request: ScimRequest,
+    wish: Wish,
+  ): Promise<ScimAnswer> {
+    const { reader } = rooms[request.type]
+    const found = await reader.load(directory, id)
+    const marks = { location: reader.location(id, request.base), version: versionOf(found) }
+    if (isKnown(found, request.conditions ?? {})) return { status: 304, ...marks }
+    return { status: 200, body: await reader.view(found, wish), ...marks }
+  }
+
+  async function write(
+    directory: Directory,
+    id: string,
+    { method, type, body, base, conditions = {} }: ScimRequest,
+    wish: Wish,
+  ): Promise<ScimAnswer> {
+    const { sync, reader } = rooms[type]
+    const check = (current: Resource): void => requireConditions(current, conditions)
+    const location = reader.location(id, base)
+    if (method === 'DELETE') {
+      await sync.remove(directory, id, check)
+      return { status: 204, location }
+    }
+    const written = await sync[method === 'PUT' ? 'replace' : 'patch'](directory, id, objectOf(body), check)
+    const marks = { location, version: versionOf(written) }
+    // RFC 7644, section 3.5.2 allows 204: the cost stays that of the change, not of the group.
+    if (method === 'PATCH' && (await reader.isLarge(written, wish))) return { status: 204, ...marks }
+    return { status: 200, body: await reader.view(written, wish), ...marks }
+  }
+
+  return {
+    search,
+    async handle(directory, request) {
+      const { method, type, id, body, base, asked = {} } = request
+      const { sync, reader } = rooms[type]
+      if (id === undefined && method === 'GET') {
+        return { status: 200, body: await search(directory, [type], asked, base) }
+      }
+      const wish = wishOf(asked, base)
+      if (id === undefined && method === 'POST') {
+        const created = await sync.create(directory, objectOf(body))
+        const marks = { location: reader.location(created.id, base), version: versionOf(created) }
+        return { status: 201, body: await reader.view(created, wish), ...marks }
+      }
+      if (id === undefined || method === 'POST') {
+        throw new ScimError(
+          405,
+          `${method} is not possible at ${id === undefined ? 'a list' : 'a resource'}.`,
+        )
+      }
+      if (method === 'GET') return read(directory, id, request, wish)
+      return write(directory, id, request, wish)
+    },
+  }
+}
+
+function objectOf(body: unknown): JsonObject {
+  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  return body
+}

@@ -1,0 +1,130 @@
+import { setImmediate as breathe } from 'node:timers/promises'
+import { limits } from '../limits.js'
+import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
+import { ScimError } from '../scim/error.js'
+import type { Filter } from '../scim/filter.js'
+import { viewMembers } from '../scim/group.js'
+import { matches } from '../scim/match.js'
+import type { Question } from '../scim/question.js'
+import { compareKeys, type Order, type SortKey, sortKey } from '../scim/sort.js'
+import { membersAskedFor, narrow, narrowToMembers } from '../scim/terms.js'
+import type { Store } from '../store/contract.js'
+
+/** How many resources fit, and those of the window. */
+export interface Found {
+  readonly total: number
+  readonly hits: readonly Resource[]
+}
+
+/** The forms in which a resource is compared with a filter. */
+export interface Views {
+  plain(resource: Resource, base: string): JsonObject
+  withMembers(resource: Resource, base: string): Promise<JsonObject>
+}
+
+/** A search gives way to other requests after so many milliseconds. */
+const searchSlice = 20
+
+/**
+ * Searches of one resource type. Equality on id, externalId, userName, displayName, e-mail and members is looked up, all else
+ * walks the directory. Throws 400 tooMany when more would have to be sorted than fits in memory.
+ */
+export function createSearch(store: Store, type: ResourceType, { plain, withMembers }: Views) {
+  /** Resources that may fit, in order of creation, in pages. */
+  async function* candidates(directory: Directory, filter: Filter | undefined): AsyncGenerator<Resource[]> {
+    const terms = filter && narrow(filter)
+    const members = filter && type === 'group' && !terms ? narrowToMembers(filter) : undefined
+    if (members) {
+      yield await groupsWith(directory, members)
+      return
+    }
+    let after: Resource | undefined
+    for (;;) {
+      const scan = { directoryId: directory.id, type, terms, after, limit: limits.resourcesAtOnce }
+      const page = await store.scan(scan)
+      yield page
+      after = page.at(-1)
+      if (page.length < limits.resourcesAtOnce) return
+    }
+  }
+
+  async function groupsWith(directory: Directory, userIds: readonly string[]): Promise<Resource[]> {
+    const ids = new Set((await Promise.all(userIds.map(id => store.groupIdsOf(id)))).flat())
+    const groups = await store.resourcesById(directory.id, 'group', [...ids])
+    const place = ({ created, id }: Resource): string => created + id
+    return groups.sort((a, b) => (place(a) < place(b) ? -1 : 1))
+  }
+
+  /** Only as many members are read as the filter can tell apart. */
+  function looker(filter: Filter): (resource: Resource, base: string) => Promise<JsonObject> {
+    const ids = type === 'group' ? membersAskedFor(filter) : []
+    if (ids === undefined) return withMembers
+    if (ids.length === 0) return async (resource, base) => plain(resource, base)
+    return async (resource, base) => {
+      const present = await store.membersAmong(resource.id, ids)
+      const members = viewMembers([...present].map(userId => ({ userId, label: '' })))
+      return { ...plain(resource, base), members }
+    }
+  }
+
+  async function* fitting(directory: Directory, filter: Filter | undefined, base: string) {
+    const look = filter && looker(filter)
+    let since = performance.now()
+    for await (const page of candidates(directory, filter)) {
+      for (const resource of page) {
+        if (performance.now() - since > searchSlice) {
+          await breathe()
+          since = performance.now()
+        }
+        if (!filter || !look || matches(await look(resource, base), filter)) yield resource
+      }
+    }
+  }
+
+  async function everything(directory: Directory, { start, count }: Question): Promise<Found> {
+    const total = await store.count(directory.id, type)
+    const page = { offset: start - 1, limit: count }
+    const hits = count === 0 ? [] : await store.resources({ directoryId: directory.id }, type, page)
+    return { total, hits }
+  }
+
+  async function filtered(directory: Directory, question: Question, base: string): Promise<Found> {
+    const { filter, start, count } = question
+    const hits: Resource[] = []
+    let total = 0
+    for await (const resource of fitting(directory, filter, base)) {
+      total++
+      if (total >= start && hits.length < count) hits.push(resource)
+    }
+    return { total, hits }
+  }
+
+  /** Keeps only keys and ids of what fits, and reads the window's resources once more. */
+  async function sorted(
+    directory: Directory,
+    question: Question,
+    order: Order,
+    base: string,
+  ): Promise<Found> {
+    const { filter, start, count } = question
+    const keys: { key: SortKey; id: string }[] = []
+    for await (const resource of fitting(directory, filter, base)) {
+      if (keys.length === limits.sortedResources) {
+        const detail = `More than ${limits.sortedResources} resources to sort: narrow the filter.`
+        throw new ScimError(400, detail, 'tooMany')
+      }
+      keys.push({ key: sortKey(plain(resource, base), order), id: resource.id })
+    }
+    keys.sort((a, b) => compareKeys(a.key, b.key, order.descending))
+    const ids = keys.slice(start - 1, start - 1 + count).map(({ id }) => id)
+    const found = await store.resourcesById(directory.id, type, ids)
+    const byId = new Map(found.map(resource => [resource.id, resource]))
+    const hits = ids.map(id => byId.get(id)).filter(resource => resource !== undefined)
+    return { total: keys.length, hits }
+  }
+
+  return async (directory: Directory, question: Question, base: string): Promise<Found> => {
+    if (question.order) return sorted(directory, question, question.order, base)
+    return question.filter ? filtered(directory, question, base) : everything(directory, question)
+  }
+}
