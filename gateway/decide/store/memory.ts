@@ -1,23 +1,17 @@
 /** Counters in this process: for a gateway without Redis, and in Redis's stead while it is away. */
 import type { Demand, StoreName } from '../../types.js'
-import * as slidingWindow from './sliding-window.js'
+import { type Spent, used } from './algorithm.js'
+import { algorithmOf } from './algorithms.js'
 import { type Answer, type Ask, type Count, type CounterStore, counted, SLOT_RETRY_MS } from './store.js'
+import { WindowStates } from './window-states.js'
 
-/** Spent tokens of one key, one list per window. */
-type Windows = slidingWindow.Spent[]
+type Windows = Demand & { kind: 'windows' }
 
 export class MemoryStore implements CounterStore {
   readonly #now: () => number
   readonly #name: StoreName
   readonly #slots = new Map<string, number>()
-  /**
-   * Keys live in two generations. A touched key moves to the young one; at each turn the old one is dropped whole,
-   * so keys that nobody uses cost nothing to forget.
-   */
-  #young = new Map<string, Windows>()
-  #old = new Map<string, Windows>()
-  #turnAt = 0
-  #generationMs = 0
+  readonly #states = new WindowStates()
 
   /** `now` in milliseconds, from any origin. */
   constructor(now: () => number, name: StoreName = 'memory') {
@@ -29,57 +23,43 @@ export class MemoryStore implements CounterStore {
     const now = this.#now()
     const refused = new Set<number>()
     const states = asks.map(({ key, demand, group }) => {
-      const state = demand.kind === 'windows' ? this.#windows(key, demand, now) : undefined
-      const violated = state === undefined ? this.#full(key, demand) : overspent(state, demand)
+      const state = demand.kind === 'windows' ? this.#states.read(key, demand.windows, now) : undefined
+      const violated =
+        demand.kind === 'windows' ? overspent(state as Spent[], demand) : this.#full(key, demand)
       if (violated) refused.add(group)
       return state
     })
     return asks.map((ask, i) => this.#answer(ask, states[i], !refused.has(ask.group), now))
   }
 
-  giveBack(_asks: readonly Ask[], answers: readonly Answer[]): void {
-    for (const answer of answers) answer.release?.()
+  giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
+    const now = this.#now()
+    for (const [i, { granted, at, release }] of answers.entries()) {
+      const { key, demand } = asks[i] as Ask
+      release?.()
+      if (!granted || at === undefined || demand.kind === 'slots') continue
+      const state = this.#states.read(key, demand.windows, now)
+      for (const [j, window] of demand.windows.entries()) {
+        algorithmOf(window).giveBack(state[j] as Spent, window, at, now)
+      }
+      this.#states.write(key, state)
+    }
   }
 
   async close(): Promise<void> {
-    this.#young.clear()
-    this.#old.clear()
+    this.#states.clear()
     this.#slots.clear()
-  }
-
-  #windows(key: string, demand: Demand & { kind: 'windows' }, now: number): Windows {
-    this.#turn(slidingWindow.lifetimeMs(demand.windows), now)
-    let state = this.#young.get(key)
-    if (state === undefined) {
-      state = this.#old.get(key) ?? demand.windows.map(() => [])
-      this.#young.set(key, state)
-    }
-    for (const [i, window] of demand.windows.entries()) {
-      slidingWindow.forget(state[i] as slidingWindow.Spent, window.ms, now)
-    }
-    return state
-  }
-
-  #turn(lifetimeMs: number, now: number): void {
-    if (lifetimeMs > this.#generationMs) {
-      this.#generationMs = lifetimeMs
-      this.#turnAt = now + lifetimeMs
-    }
-    if (now < this.#turnAt) return
-    this.#old = this.#young
-    this.#young = new Map()
-    this.#turnAt = now + this.#generationMs
   }
 
   #held(key: string): number {
     return this.#slots.get(key) ?? 0
   }
 
-  #full(key: string, demand: Demand): boolean {
-    return demand.kind === 'slots' && this.#held(key) >= demand.max
+  #full(key: string, demand: Demand & { kind: 'slots' }): boolean {
+    return this.#held(key) >= demand.max
   }
 
-  #answer(ask: Ask, state: Windows | undefined, granted: boolean, now: number): Answer {
+  #answer(ask: Ask, state: Spent[] | undefined, granted: boolean, now: number): Answer {
     const { demand, key } = ask
     const base = { granted, unavailable: false, store: this.#name }
     if (demand.kind === 'slots') {
@@ -88,13 +68,14 @@ export class MemoryStore implements CounterStore {
       return { ...base, counts: [counted(demand.max, this.#held(key), violated, SLOT_RETRY_MS)], release }
     }
     const counts = demand.windows.map((window, i): Count => {
-      const spent = (state as Windows)[i] as slidingWindow.Spent
-      const violated = !granted && slidingWindow.used(spent) >= window.quota
-      if (granted) slidingWindow.spend(spent, window.ms, now)
-      const used = slidingWindow.used(spent)
-      return counted(window.quota, used, violated, slidingWindow.resetMs(spent, window, now))
+      const spent = (state as Spent[])[i] as Spent
+      const algorithm = algorithmOf(window)
+      const violated = !granted && used(spent) >= window.quota
+      if (granted) algorithm.spend(spent, window, now)
+      return counted(window.quota, used(spent), violated, algorithm.resetMs(spent, window, now))
     })
-    return { ...base, counts }
+    if (granted) this.#states.write(key, state as Spent[])
+    return { ...base, counts, at: now }
   }
 
   #hold(key: string): () => void {
@@ -110,9 +91,6 @@ export class MemoryStore implements CounterStore {
   }
 }
 
-function overspent(state: Windows, demand: Demand): boolean {
-  return (
-    demand.kind === 'windows' &&
-    demand.windows.some((window, i) => slidingWindow.used(state[i] as slidingWindow.Spent) >= window.quota)
-  )
+function overspent(state: readonly Spent[], { windows }: Windows): boolean {
+  return windows.some((window, i) => used(state[i] as Spent) >= window.quota)
 }

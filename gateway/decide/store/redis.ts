@@ -57,11 +57,16 @@ export class RedisStore implements RemoteStore {
     this.#slots = new RedisSlots(this.#redis, log, () => this.#redis.disconnect(true))
   }
 
+  /** For those who count by other means. */
+  get connection(): Redis {
+    return this.#redis
+  }
+
   async take(asks: readonly Ask[], holder: string): Promise<Answer[]> {
     const keys = asks.map(ask => ask.key)
     const args = asks.flatMap(argsOf)
-    const result = await this.#redis.take(keys.length, ...keys, this.#clock?.() ?? '', holder, ...args)
-    const reader = result[Symbol.iterator]()
+    const result = await this.#redis.take(keys.length, ...keys, this.#clock?.() ?? '', 1, holder, ...args)
+    const reader = result.slice(1)[Symbol.iterator]()
     return asks.map(ask => this.#answer(ask, holder, () => reader.next().value as number))
   }
 
@@ -108,7 +113,7 @@ export class RedisStore implements RemoteStore {
     const quotas = demand.kind === 'windows' ? demand.windows.map(window => window.quota) : [demand.max]
     const counts = quotas.map((quota): Count => {
       const used = next()
-      const violated = next() === 1
+      const violated = next() === 1 && !granted
       const resetMs = next() / 1000
       return counted(quota, used, violated, demand.kind === 'slots' ? SLOT_RETRY_MS : resetMs)
     })
@@ -120,7 +125,11 @@ export class RedisStore implements RemoteStore {
 
 function argsOf({ demand, group }: Ask): (string | number)[] {
   if (demand.kind === 'slots') return [group, 's', 2, demand.max, demand.ttlMs * 1000]
-  const values = demand.windows.flatMap(({ quota, ms }) => [quota, ms * 1000])
+  const values = demand.windows.flatMap(({ quota, ms, algorithm }) => [
+    quota,
+    ms * 1000,
+    algorithm[0] as string,
+  ])
   return [group, 'w', values.length, ...values]
 }
 
@@ -137,7 +146,7 @@ function connect(url: string, log: Log): Redis {
     connectTimeout: 1000,
     retryStrategy: attempt => Math.min(50 * 2 ** Math.min(attempt, 6), 1000),
   })
-  redis.defineCommand('take', { lua: script('take') })
+  redis.defineCommand('take', { lua: script('window') + script('take') })
   redis.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
   redis.on('error', error => log.debug({ err: error }, 'redis connection'))
   redis.connect().catch(error => log.debug({ err: error }, 'redis connection'))

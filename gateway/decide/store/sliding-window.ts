@@ -6,38 +6,54 @@
  *
  * Times are exact while they are few. When they become many, they are rounded up to one of PARTS parts of the window:
  * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small whatever the quota.
- * `lua/take.lua` says the same in Redis; both run the same test suite.
  */
-import type { Window } from '../../types.js'
+import { type Spent, tokens, type WindowAlgorithm } from './algorithm.js'
 
-/** Spent tokens as time, count, time, count, …; times rise, and are when the tokens count as spent (ms). */
-export type Spent = number[]
-
-const PARTS = 50
+export const PARTS = 50
 /** More than PARTS, and enough for P2: a quota up to this is never rounded, a larger one gives way for a part. */
 const MOST_TIMES = 64
 
-/** Forgets what has left the window that ends at `now`. */
-export function forget(spent: Spent, windowMs: number, now: number): void {
-  let gone = 0
-  while (gone < spent.length && (spent[gone] as number) + windowMs <= now) gone += 2
-  if (gone > 0) spent.splice(0, gone)
-}
+export const slidingWindow: WindowAlgorithm = {
+  settle(spent, { ms }, now) {
+    let gone = 0
+    while (gone < spent.length && (spent[gone] as number) + ms <= now) gone += 2
+    if (gone > 0) spent.splice(0, gone)
+  },
 
-/** Tokens spent within the window, after `forget`. */
-export function used(spent: Spent): number {
-  let sum = 0
-  for (let i = 1; i < spent.length; i += 2) sum += spent[i] as number
-  return sum
-}
+  spend(spent, { ms }, now) {
+    const last = spent.length - 2
+    // A later time is the careful side, so a token may always join the last one.
+    if (last >= 0 && (spent[last] as number) >= now) spent[last + 1] = (spent[last + 1] as number) + 1
+    else spent.push(now, 1)
+    if (spent.length > 2 * MOST_TIMES) roundUp(spent, Math.ceil(ms / PARTS))
+  },
 
-/** Spends one token at `now`. */
-export function spend(spent: Spent, windowMs: number, now: number): void {
-  const last = spent.length - 2
-  // A later time is the careful side, so a token may always join the last one.
-  if (last >= 0 && (spent[last] as number) >= now) spent[last + 1] = (spent[last + 1] as number) + 1
-  else spent.push(now, 1)
-  if (spent.length > 2 * MOST_TIMES) roundUp(spent, windowMs / PARTS)
+  resetMs(spent, { ms, quota }, now) {
+    let excess = Math.max(tokens(spent) + 1 - quota, 1)
+    for (let i = 0; i < spent.length; i += 2) {
+      excess -= spent[i + 1] as number
+      // To the microsecond: a rest of floating point must not make whole seconds one more.
+      if (excess <= 0) return Math.round(((spent[i] as number) + ms - now) * 1000) / 1000
+    }
+    return 0
+  },
+
+  /**
+   * Takes the first token that counts as spent at `at` or up to a part later. It may be another's, but the one that was
+   * charged at `at` stands nowhere before it: so each token that stays is still counted no earlier than it was spent, which
+   * is all that P1 needs. When the token may have left the window already, none is taken: it would be one of a later request.
+   */
+  giveBack(spent, { ms }, at, now) {
+    if (at + ms <= now) return
+    for (let i = 0; i < spent.length; i += 2) {
+      // An entry of less than a token was left by another algorithm.
+      if ((spent[i] as number) < at || (spent[i + 1] as number) < 1) continue
+      if ((spent[i] as number) > at + Math.ceil(ms / PARTS)) return
+      spent[i + 1] = (spent[i + 1] as number) - 1
+      if (spent[i + 1] === 0) spent.splice(i, 2)
+      return
+    }
+  },
 }
 
 /** Joins the tokens of each part at the part's end. */
@@ -55,25 +71,4 @@ function roundUp(spent: Spent, part: number): void {
     }
   }
   spent.length = kept + 2
-}
-
-/**
- * Milliseconds until more quota comes back; 0 when nothing is spent.
- * With the quota used up, that is until one more request fits, also after the quota was lowered.
- */
-export function resetMs(spent: Spent, window: Window, now: number): number {
-  let excess = Math.max(used(spent) + 1 - window.quota, 1)
-  for (let i = 0; i < spent.length; i += 2) {
-    excess -= spent[i + 1] as number
-    // To the microsecond: a rest of floating point must not make whole seconds one more.
-    if (excess <= 0) return Math.round(((spent[i] as number) + window.ms - now) * 1000) / 1000
-  }
-  return 0
-}
-
-/** How long state must be kept after the last token, at most. */
-export function lifetimeMs(windows: readonly Window[]): number {
-  let longest = 0
-  for (const { ms } of windows) longest = Math.max(longest, ms + ms / PARTS)
-  return Math.ceil(longest)
 }

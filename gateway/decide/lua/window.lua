@@ -1,0 +1,292 @@
+-- The state of a windows key: what was spent, what is lent out, and when it stops counting. A library: the scripts that
+-- count are put behind it. The algorithms are those of store/{sliding-window,fixed-window,token-bucket}.ts, in microseconds.
+--
+-- A key holds, in MessagePack: a base time, the leases (instance, tokens, end, …), then per window time, count, time, count, …
+-- Ends are kept as distances from the base, times as distances from the time before; they rise.
+-- Every algorithm reads the list of every other, so an edit of the algorithm forgets nothing.
+
+local PARTS = 50
+local MOST_TIMES = 64
+-- What is left of a token by floating point.
+local CRUMB = 1e-6
+
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+
+-- The tokens of a list that holds those of another algorithm too, and the time of the last.
+local function total(list, base, now)
+  local at, sum = base, 0
+  for j = 1, #list, 2 do
+    at = at + list[j]
+    sum = sum + list[j + 1]
+  end
+  return sum, min(at, now)
+end
+
+-- Joins the tokens of each part at the part's end.
+local function round_up(spent, part)
+  local rounded = {}
+  local last = -1
+  for j = 1, #spent, 2 do
+    local at = ceil(spent[j] / part) * part
+    if last > 0 and rounded[last] == at then
+      rounded[last + 1] = rounded[last + 1] + spent[j + 1]
+    else
+      last = last + 2
+      rounded[last] = at
+      rounded[last + 1] = spent[j + 1]
+    end
+  end
+  return rounded
+end
+
+-- Puts tokens where they belong in a list of exact times.
+local function insert(list, at, count)
+  local j = #list - 1
+  while j > 0 and list[j] > at do
+    j = j - 2
+  end
+  if j > 0 and list[j] == at then
+    list[j + 1] = list[j + 1] + count
+  else
+    table.insert(list, j + 2, at)
+    table.insert(list, j + 3, count)
+  end
+end
+
+-- No interval of the window's length admits more than the quota.
+local sliding_window = {}
+
+function sliding_window.read(list, base, window, now)
+  local spent, used, last = {}, 0, 0
+  local at, oldest, latest = base, now - window.length, now + window.part
+  for j = 1, #list, 2 do
+    at = at + list[j]
+    local count = list[j + 1]
+    if at > oldest and count > 0 then
+      last = last + 2
+      -- Only a clock that was set back makes a time later than one part: it must not lock anybody out.
+      spent[last - 1] = at < latest and at or latest
+      spent[last] = count
+      used = used + count
+    end
+  end
+  return spent, used
+end
+
+function sliding_window.add(spent, window, at, count)
+  local last = #spent - 1
+  -- A later time is the careful side, so tokens may always join the last ones.
+  if last > 0 and spent[last] >= at then
+    spent[last + 1] = spent[last + 1] + count
+  else
+    spent[last + 2] = at
+    spent[last + 3] = count
+  end
+  return #spent > 2 * MOST_TIMES and round_up(spent, window.part) or spent
+end
+
+function sliding_window.add_late(spent, window, at, count)
+  insert(spent, at, count)
+  return #spent > 2 * MOST_TIMES and round_up(spent, window.part) or spent, count
+end
+
+function sliding_window.returns(spent, window, excess)
+  excess = max(excess, 1)
+  for j = 1, #spent, 2 do
+    excess = excess - spent[j + 1]
+    if excess <= 0 then
+      return spent[j] + window.length
+    end
+  end
+  return spent[#spent - 1] + window.length
+end
+
+function sliding_window.ends(spent, window)
+  return spent[#spent - 1] + window.length
+end
+
+-- Begins with the first request and ends whole. The list: the begin (with no tokens), then the last time with all of them.
+local fixed_window = {}
+
+function fixed_window.read(list, base, window, now)
+  local sum, last = total(list, base, now)
+  -- Tokens at the first time, and more behind: the list of another algorithm.
+  local begin = (#list > 2 and list[2] > 0) and last or min(base + (list[1] or 0), last)
+  if sum == 0 or begin + window.length <= now then
+    return {}, 0
+  end
+  return begin < last and { begin, 0, last, sum } or { last, sum }, sum
+end
+
+function fixed_window.add(spent, window, at, count)
+  if #spent == 0 then
+    return { at, count }
+  end
+  local begin, last = spent[1], max(at, spent[#spent - 1])
+  count = count + spent[#spent]
+  return begin < last and { begin, 0, last, count } or { last, count }
+end
+
+function fixed_window.add_late(spent, window, at, count)
+  return fixed_window.add(spent, window, at, count), count
+end
+
+function fixed_window.ends(spent, window)
+  return spent[1] + window.length
+end
+
+fixed_window.returns = fixed_window.ends
+
+-- Holds the quota when full and refills evenly. The list: when it was last looked at, and the tokens missing then.
+local token_bucket = {}
+
+function token_bucket.read(list, base, window, now)
+  local sum, last = total(list, base, now)
+  -- No more can be missing than the bucket holds, also after the quota was lowered.
+  local level = min(sum, window.quota) - (now - last) * window.quota / window.length
+  if level < CRUMB then
+    return {}, 0
+  end
+  return { now, level }, level
+end
+
+function token_bucket.add(spent, _, at, count)
+  return { spent[1] or at, (spent[2] or 0) + count }
+end
+
+function token_bucket.add_late(spent, window, at, count, now)
+  local level = max(0, count - (now - at) * window.quota / window.length)
+  return token_bucket.add(spent, window, now, level), level
+end
+
+-- With less than `excess` asked for, until the next whole token.
+function token_bucket.returns(spent, window, excess)
+  local level = spent[2]
+  local back = max(excess, level - ceil(level - CRUMB) + 1)
+  return spent[1] + back * window.length / window.quota
+end
+
+function token_bucket.ends(spent, window)
+  return token_bucket.returns(spent, window, spent[2])
+end
+
+local ALGORITHMS = { s = sliding_window, f = fixed_window, t = token_bucket }
+
+-- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each.
+local function windows_of(first, n)
+  local windows = {}
+  for j = first, first + n - 1, 3 do
+    local length = tonumber(ARGV[j + 1])
+    windows[#windows + 1] = {
+      quota = tonumber(ARGV[j]),
+      length = length,
+      part = ceil(length / PARTS),
+      algorithm = ALGORITHMS[ARGV[j + 2]],
+    }
+  end
+  return windows
+end
+
+-- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
+-- A lease that has ended unsettled was spent, as far as anybody knows, at its end.
+local function read(key, windows, now)
+  local packed = redis.call('GET', key)
+  local lists = packed and { cmsgpack.unpack(packed) } or { now, {} }
+  local base, lent = lists[1], lists[2]
+  local state = { leases = {}, lent = 0 }
+  for i, window in ipairs(windows) do
+    local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
+    state[i] = { spent = spent, used = used }
+  end
+  local leases = state.leases
+  for j = 1, #lent, 3 do
+    local tokens, ends = lent[j + 1], base + lent[j + 2]
+    if ends > now then
+      leases[#leases + 1] = lent[j]
+      leases[#leases + 1] = tokens
+      leases[#leases + 1] = ends
+      state.lent = state.lent + tokens
+    else
+      for i, window in ipairs(windows) do
+        if ends + window.length > now then
+          local spent, added = window.algorithm.add_late(state[i].spent, window, ends, tokens, now)
+          state[i] = { spent = spent, used = state[i].used + added }
+        end
+      end
+    end
+  end
+  if state.lent > 0 then
+    for i = 1, #windows do
+      state[i].used = state[i].used + state.lent
+    end
+  end
+  return state
+end
+
+-- Whole tokens that the window still grants.
+local function left(state, window)
+  return max(0, floor(window.quota - state.used + CRUMB))
+end
+
+-- Spends tokens of one window's state now.
+local function spend(state, window, now, count)
+  state.spent = window.algorithm.add(state.spent, window, now, count)
+  state.used = state.used + count
+end
+
+-- Microseconds until more quota comes back, with the quota used up until one more token fits; 0 when nothing is spent.
+-- What is lent is promised no earlier than if it were spent.
+local function reset_in(states, i, window, now)
+  local state = states[i]
+  local excess = state.used + 1 - window.quota
+  local at = now
+  if #state.spent > 0 and (states.lent == 0 or excess <= state.used - states.lent) then
+    at = window.algorithm.returns(state.spent, window, excess)
+  else
+    for j = 3, #states.leases, 3 do
+      at = max(at, states.leases[j] + window.length)
+    end
+  end
+  return ceil(at - now)
+end
+
+-- Keeps the state as long as any of it counts, `ttl` milliseconds where a test says so.
+local function write(key, windows, states, now, ttl)
+  local base, ends, longest = now, now, 0
+  for i, window in ipairs(windows) do
+    local spent = states[i].spent
+    if #spent > 0 then
+      base = min(base, spent[1])
+      ends = max(ends, window.algorithm.ends(spent, window))
+    end
+    longest = max(longest, window.length)
+  end
+  local lent = {}
+  for j = 1, #states.leases, 3 do
+    lent[j], lent[j + 1], lent[j + 2] = states.leases[j], states.leases[j + 1], states.leases[j + 2] - base
+    ends = max(ends, states.leases[j + 2] + longest)
+  end
+  if ends <= now then
+    redis.call('DEL', key)
+    return
+  end
+  local lists = {}
+  for i = 1, #windows do
+    local list, before, spent = {}, base, states[i].spent
+    for j = 1, #spent, 2 do
+      list[j], list[j + 1] = spent[j] - before, spent[j + 1]
+      before = spent[j]
+    end
+    lists[i] = list
+  end
+  redis.call('SET', key, cmsgpack.pack(base, lent, unpack(lists)), 'PX', ttl or ceil((ends - now) / 1000))
+end
+
+-- Redis's clock in microseconds, unless a test gives one.
+local function clock(given)
+  if given then
+    return given
+  end
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end

@@ -1,0 +1,42 @@
+/**
+ * What the ways of counting a window have in common; `lua/window.lua` says the same in Redis, and both run the same tests.
+ * All keep one kind of list, so an edit of the algorithm forgets nothing that was spent.
+ */
+import type { Window } from '../../types.js'
+
+/** Spent tokens as time, count, time, count, …; times (ms) do not fall, and are when the tokens count as spent. */
+export type Spent = number[]
+
+export interface WindowAlgorithm {
+  /** Forgets what counts no more at `now`, and reads a list that another algorithm left. */
+  settle(spent: Spent, window: Window, now: number): void
+  /** Spends one token at `now`, after `settle`. */
+  spend(spent: Spent, window: Window, now: number): void
+  /**
+   * Milliseconds until more quota comes back, after `settle`; 0 when nothing is spent.
+   * With the quota used up, that is until one more request fits, also after the quota was lowered.
+   */
+  resetMs(spent: Spent, window: Window, now: number): number
+  /** Takes back one token that was charged at `at`, after `settle`; never so that another token would count for less. */
+  giveBack(spent: Spent, window: Window, at: number, now: number): void
+}
+
+/** What is left of a token by floating point. */
+export const CRUMB = 1e-6
+
+/** Tokens spent, after `settle`. Not whole for a token bucket. */
+export function tokens(spent: Spent): number {
+  let sum = 0
+  for (let i = 1; i < spent.length; i += 2) sum += spent[i] as number
+  return sum
+}
+
+/** Tokens spent, in whole ones: what has been begun is used. */
+export function used(spent: Spent): number {
+  return Math.ceil(tokens(spent) - CRUMB)
+}
+
+/** The time of the last token; undefined when nothing is spent. */
+export function lastOf(spent: Spent): number | undefined {
+  return spent.at(-2)
+}

@@ -1,0 +1,23 @@
+/** The ways of counting a window, by name. */
+import type { Algorithm, Window } from '../../types.js'
+import type { WindowAlgorithm } from './algorithm.js'
+import { fixedWindow } from './fixed-window.js'
+import { PARTS, slidingWindow } from './sliding-window.js'
+import { tokenBucket } from './token-bucket.js'
+
+const ALGORITHMS: Record<Algorithm, WindowAlgorithm> = {
+  'sliding-window': slidingWindow,
+  'fixed-window': fixedWindow,
+  'token-bucket': tokenBucket,
+}
+
+export function algorithmOf({ algorithm }: Window): WindowAlgorithm {
+  return ALGORITHMS[algorithm]
+}
+
+/** How long state must be kept after the last token, at most, in milliseconds. */
+export function lifetimeMs(windows: readonly Window[]): number {
+  let longest = 0
+  for (const { ms } of windows) longest = Math.max(longest, ms)
+  return longest + Math.ceil(longest / PARTS)
+}

@@ -1,0 +1,36 @@
+/**
+ * The fixed window: begins with the first request and ends whole. No window admits more than the quota, so no interval of
+ * its length admits more than twice the quota: the end of one window and the begin of the next.
+ *
+ * The list: when the window began (with no tokens), then when the last token was spent, with all of them. So another
+ * algorithm finds the tokens at the careful side.
+ */
+import type { Window } from '../../types.js'
+import { lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
+
+export const fixedWindow: WindowAlgorithm = {
+  settle(spent, { ms }, now) {
+    // Tokens at the first time, and more behind: the list of another algorithm, whose last token begins the window.
+    if (spent.length > 2 && spent[1] !== 0) spent.splice(0, Infinity, lastOf(spent) as number, tokens(spent))
+    if (spent.length > 0 && (spent[0] as number) + ms <= now) spent.length = 0
+  },
+
+  spend(spent, _window, now) {
+    const begin = spent[0] ?? now
+    const count = tokens(spent) + 1
+    spent.length = 0
+    if (begin < now) spent.push(begin, 0)
+    spent.push(now, count)
+  },
+
+  resetMs(spent, { ms }, now) {
+    return spent.length === 0 ? 0 : Math.round(((spent[0] as number) + ms - now) * 1000) / 1000
+  },
+
+  giveBack(spent, _window: Window, at) {
+    if (spent.length === 0 || (spent[0] as number) > at) return
+    const count = tokens(spent) - 1
+    if (count <= 0) spent.length = 0
+    else spent[spent.length - 1] = count
+  },
+}

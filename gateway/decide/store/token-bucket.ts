@@ -1,0 +1,41 @@
+/**
+ * The token bucket: holds the quota when full and refills evenly, so no interval of the window's length admits more than
+ * twice the quota: a full bucket, and what flows into it meanwhile.
+ *
+ * The list: when it was last looked at, and how many tokens were missing then.
+ */
+import type { Window } from '../../types.js'
+import { CRUMB, lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
+
+export const tokenBucket: WindowAlgorithm = {
+  settle(spent, window, now) {
+    if (spent.length === 0) return
+    // No more can be missing than the bucket holds, also after the quota was lowered.
+    const missing = Math.min(tokens(spent), window.quota) - refilled(window, now - (lastOf(spent) as number))
+    if (missing < CRUMB) spent.length = 0
+    else spent.splice(0, Infinity, now, missing)
+  },
+
+  spend(spent, _window, now) {
+    spent.splice(0, Infinity, now, tokens(spent) + 1)
+  },
+
+  resetMs(spent, { ms, quota }) {
+    if (spent.length === 0) return 0
+    const missing = tokens(spent)
+    const untilWhole = missing - Math.ceil(missing - CRUMB) + 1
+    return Math.ceil((untilWhole * ms * 1000) / quota) / 1000
+  },
+
+  /** What has flowed in since may have been the refill of this very token: that part is not given a second time. */
+  giveBack(spent, window, at, now) {
+    const rest = tokens(spent) - Math.max(0, 1 - refilled(window, now - at))
+    if (rest < CRUMB) spent.length = 0
+    else spent.splice(0, Infinity, now, rest)
+  },
+}
+
+/** Tokens that flow into the bucket within `ms`. */
+function refilled(window: Window, ms: number): number {
+  return (ms * window.quota) / window.ms
+}

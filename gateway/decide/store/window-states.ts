@@ -1,0 +1,65 @@
+/** The windows of many keys in this process, small and bounded. */
+import type { Window } from '../../types.js'
+import { type Spent, tokens } from './algorithm.js'
+import { algorithmOf, lifetimeMs } from './algorithms.js'
+
+/**
+ * Most keys are asked once and never again: while a key has spent one token in each of its windows, the time of that token
+ * is all there is to know.
+ */
+type Kept = number | Spent[]
+
+/** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas begin anew. */
+const MOST_KEYS = 500_000
+
+export class WindowStates {
+  /**
+   * Keys live in two generations. A key that spends moves to the young one; at each turn the old one is dropped whole, so
+   * keys that nobody uses cost nothing to forget.
+   */
+  #young = new Map<string, Kept>()
+  #old = new Map<string, Kept>()
+  #turnAt = 0
+  #generationMs = 0
+
+  /** One list per window, as of `now`. Changes to them count once they are written. */
+  read(key: string, windows: readonly Window[], now: number): Spent[] {
+    this.#turn(windows, now)
+    const kept = this.#young.get(key) ?? this.#old.get(key)
+    return windows.map((window, i) => {
+      const spent: Spent = typeof kept === 'number' ? [kept, 1] : (kept?.[i] ?? [])
+      algorithmOf(window).settle(spent, window, now)
+      return spent
+    })
+  }
+
+  write(key: string, state: Spent[]): void {
+    this.#young.set(key, onlyToken(state) ?? state)
+    if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY
+  }
+
+  clear(): void {
+    this.#young.clear()
+    this.#old.clear()
+  }
+
+  #turn(windows: readonly Window[], now: number): void {
+    const lifetime = lifetimeMs(windows)
+    if (lifetime > this.#generationMs) {
+      this.#generationMs = lifetime
+      this.#turnAt = now + lifetime
+    }
+    if (now < this.#turnAt) return
+    this.#old = this.#young
+    this.#young = new Map()
+    this.#turnAt = now + this.#generationMs
+  }
+}
+
+/** The time of the one token that each window holds, or undefined when there is more to know. */
+function onlyToken(state: readonly Spent[]): number | undefined {
+  const at = state[0]?.[0]
+  for (const spent of state)
+    if (spent.length !== 2 || spent[0] !== at || tokens(spent) !== 1) return undefined
+  return at
+}
