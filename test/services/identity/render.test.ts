@@ -1,25 +1,12 @@
-import fc from 'fast-check'
 import t from 'tap'
-import type { FieldError } from '../../../services/identity/form/errors.js'
-import type { JsonObject, JsonValue } from '../../../services/identity/form/json.js'
-import { buildNodes } from '../../../services/identity/form/nodes.js'
 import { readForm } from '../../../services/identity/form/parse.js'
-import { renderForm } from '../../../services/identity/form/render.js'
-import { type Sent, sentDefaults, sentEntries } from '../../../services/identity/form/sent.js'
+import { sentEntries } from '../../../services/identity/form/sent.js'
 import type { CompiledSchema } from '../../../services/identity/index.js'
 import { formData, tag } from './form-data.js'
-import { MULTIPART, multipart, submit, submitEntries, traitsSchema, URL_ENCODED } from './submit.js'
+import { rendered } from './rendered.js'
+import { submit, submitEntries, traitsSchema, URL_ENCODED } from './submit.js'
 
 const text = { type: 'string' }
-
-function rendered(
-  schema: CompiledSchema,
-  sent: Sent = sentDefaults(schema.root),
-  errors: readonly FieldError[] = [],
-) {
-  return renderForm({ action: '/here', submit: 'Send', hidden: {} }, buildNodes(schema, sent, errors), errors)
-    .text
-}
 
 /** The form as it is shown again after a submission. */
 async function shownAgain(schema: CompiledSchema, body: string): Promise<string> {
@@ -186,96 +173,4 @@ t.test('an untouched form with defaults gives the defaults', async t => {
     tags: ['a', 'b'],
   })
   t.same(await submit(schema, ''), {}, 'defaults are for showing, not for typing')
-})
-
-interface Generated {
-  schema: JsonObject
-  value: JsonValue
-}
-
-/** A property's name: anything a browser can send, but for the dot that separates. */
-const propertyName = fc
-  .oneof(
-    fc.string({ minLength: 1, maxLength: 8 }),
-    fc.constantFrom('constructor', 'toString', 'é ü', '0', 'a"b', '%22', '+'),
-  )
-  .map(name => name.replaceAll('.', '_'))
-  .filter(name => name !== '__proto__')
-const word = fc
-  .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
-  .filter(word => !/[\r\n\0]/.test(word))
-const anyNumber = fc
-  .double({ noNaN: true, noDefaultInfinity: true })
-  .map(number => (number === 0 ? 0 : number))
-
-const leaf = (schema: JsonObject, value: fc.Arbitrary<JsonValue>): fc.Arbitrary<Generated> =>
-  value.map(value => ({ schema, value }))
-
-const scalars = [
-  leaf({ type: 'string' }, word),
-  leaf({ type: 'integer' }, fc.maxSafeInteger()),
-  leaf({ type: 'number' }, anyNumber),
-  leaf({ type: 'boolean' }, fc.boolean()),
-  leaf(
-    { type: ['string', 'boolean'] },
-    fc.oneof(
-      fc.boolean(),
-      word.map(word => `x${word}`),
-    ),
-  ),
-  leaf({ enum: ['a', 1, true, [1], { b: 2 }] }, fc.constantFrom<JsonValue>('a', 1, true, [1], { b: 2 })),
-  leaf({ type: 'object' }, fc.dictionary(propertyName, fc.oneof(word, fc.integer(), fc.constant(null)))),
-]
-const nullable = leaf({ type: ['integer', 'null'] }, fc.option(fc.integer()))
-
-/** A row that is blank all over is left out by design. */
-const isBlank = (value: JsonValue): boolean =>
-  value === null || (typeof value === 'object' && Object.values(value).every(isBlank))
-
-const { object } = fc.letrec<{ object: Generated; array: Generated; any: Generated }>(tie => ({
-  any: fc.oneof(
-    { depthSize: 'small', withCrossShrink: true },
-    ...scalars,
-    nullable,
-    tie('object'),
-    tie('array'),
-  ),
-  object: fc
-    .dictionary(propertyName, tie('any'), { minKeys: 1, maxKeys: 4, noNullPrototype: true })
-    .map(children => ({
-      schema: {
-        type: 'object',
-        required: Object.keys(children),
-        properties: Object.fromEntries(Object.entries(children).map(([name, child]) => [name, child.schema])),
-      },
-      value: Object.fromEntries(Object.entries(children).map(([name, child]) => [name, child.value])),
-    })),
-  array: fc
-    .oneof(
-      ...scalars,
-      tie('object').filter(({ value }) => !isBlank(value)),
-    )
-    .chain(({ schema, value }) =>
-      fc.integer({ min: 0, max: 4 }).map(length => ({
-        schema: { type: 'array', items: schema },
-        value: Array.from({ length }, () => value),
-      })),
-    ),
-}))
-
-t.test('what the form shows comes back as the same value, url-encoded and multipart', async t => {
-  await fc.assert(
-    fc.asyncProperty(object, async ({ schema: traits, value }) => {
-      const schema = traitsSchema({ it: traits }, { required: ['it'], default: { it: value } })
-      const entries = formData(rendered(schema))
-      t.same(await submitEntries(schema, entries), { it: value })
-      const escaped = entries.map(([name, text]): [string, string] => [name.replaceAll('"', '%22'), text])
-      const parts = escaped.map(([name, text]): [string, string] => [`name="${name}"`, text])
-      if (!entries.some(([name, text]) => /%22|\\/.test(name) || text.includes('--XX'))) {
-        t.same(await submit(schema, multipart(parts), MULTIPART), { it: value })
-      }
-      return t.passing()
-    }),
-    { numRuns: 150 },
-  )
 })

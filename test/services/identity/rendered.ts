@@ -1,0 +1,15 @@
+import type { FieldError } from '../../../services/identity/form/errors.js'
+import { buildNodes } from '../../../services/identity/form/nodes.js'
+import { renderForm } from '../../../services/identity/form/render.js'
+import { type Sent, sentDefaults } from '../../../services/identity/form/sent.js'
+import type { CompiledSchema } from '../../../services/identity/index.js'
+
+/** The form of a schema as HTML; without `sent` as it is shown for the first time. */
+export function rendered(
+  schema: CompiledSchema,
+  sent: Sent = sentDefaults(schema.root),
+  errors: readonly FieldError[] = [],
+) {
+  return renderForm({ action: '/here', submit: 'Send', hidden: {} }, buildNodes(schema, sent, errors), errors)
+    .text
+}
