@@ -1,0 +1,128 @@
+/** Slots in Redis while Redis is restarted, silent, or asked under an edited rule. */
+import type { ServerResponse } from 'node:http'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import { RedisSlots } from '../../../gateway/decide/store/slots.js'
+import type { Ask } from '../../../gateway/decide/store/store.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+t.jobs = 3
+
+const parallel = { buffered: true }
+
+function slot(key: string, max: number, ttlMs: number): Ask {
+  return { key, demand: { kind: 'slots', max, ttlMs }, group: 0, onStoreError: 'closed' }
+}
+
+t.test('Redis restarted empty while slots are held: none comes back, and no storm', parallel, async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const waiting: ServerResponse[] = []
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    if (req.headers['x-wait'] === undefined) res.end()
+    else waiting.push(res)
+  })
+  const policy = `version: 1
+kind: in-flight
+rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 1s }]
+`
+  const { url, adminUrl, lines } = await testGateway(t, {
+    upstream,
+    settings: `redis: ${redis.url}\nstore: { deadline: 1s }`,
+    timeouts: '{ head: 20s }',
+    policies: { 'in-flight.yaml': policy },
+  })
+  const post = (number: number, wait: boolean) =>
+    send(`${url}/${number}`, {
+      method: 'POST',
+      headers: { host: 'acme.localhost', ...(wait && { 'x-wait': '1' }) },
+    })
+  const held = async () => {
+    const { body } = await send(`${adminUrl}/metrics`)
+    return Number(/^sluice_inflight\{rule="work"\} (\d+)$/m.exec(body)?.[1])
+  }
+  const SLOTS = 20
+  const answers = Array.from({ length: SLOTS }, (_, i) => post(i, true))
+  await waitUntil('all in flight', () => waiting.length === SLOTS)
+  t.equal((await post(0, false)).status, 429)
+  t.equal(await held(), SLOTS)
+
+  await redis.restart()
+  await waitUntil('the losses to be known', async () => (await held()) === 0)
+  const client = new Redis(redis.url)
+  t.teardown(() => client.disconnect())
+  await sleep(600)
+  t.same(await client.keys('*work*'), [], 'no renewal resurrects a slot')
+  const again = post(0, true)
+  await waitUntil('a second one in flight', () => waiting.length === SLOTS + 1)
+  t.equal((await post(0, false)).status, 429, 'and the next is refused as ever')
+  t.equal(await held(), 1)
+
+  for (const res of waiting) res.end()
+  for (const answer of [...answers, again]) t.equal((await answer).status, 200)
+  await waitUntil('no slot to be held', async () => (await held()) === 0)
+  t.ok(lines.filter(({ level }) => level !== 'info').length <= 4, JSON.stringify(lines))
+  t.equal(lines.filter(({ rule, level }) => rule === 'work' && level === 'warn').length, 1)
+})
+
+t.test('a renewal that is never answered gives the connection up, and is tried again', parallel, async t => {
+  let silences = 0
+  let renewals = 0
+  let answer: ((error?: Error) => void) | undefined
+  const commands = {
+    renew: () => {
+      renewals += 1
+      return new Promise<number>((resolve, reject) => {
+        answer = error => (error ? reject(error) : resolve(1))
+      })
+    },
+    zrem: async () => 1,
+  }
+  const slots = new RedisSlots(commands, quiet, () => {
+    silences += 1
+    answer?.(new Error('connection given up'))
+  })
+  t.teardown(() => slots.close())
+  const one = slots.hold('{k}', 'holder', 1500)
+  let lost = 0
+  one.onLost(() => {
+    lost += 1
+  })
+  await waitUntil('the connection to be given up', () => silences === 1)
+  t.equal(renewals, 1, 'one renewal at a time')
+  await waitUntil('the next', () => renewals === 2)
+  answer?.()
+  t.equal(lost, 0)
+  one.release()
+  one.release()
+  await sleep(800)
+  t.equal(renewals, 2, 'what was given back is renewed no more')
+})
+
+t.test('a shorter slotTtl ends no slot that was taken under the longer one', parallel, async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const client = new Redis(url)
+  const store = new RedisStore({ url, log: quiet })
+  t.teardown(() => {
+    client.disconnect()
+    return store.close()
+  })
+  await store.answers(5000)
+  await store.take([slot('{s}', 2, 60_000)], 'before')
+  const [short] = await store.take([slot('{s}', 2, 1000)], 'after')
+  t.ok((await client.pttl('{s}')) > 50_000)
+  await sleep(700)
+  t.ok((await client.pttl('{s}')) > 50_000, 'nor does its renewal')
+  t.match(await store.take([slot('{s}', 2, 1000)], 'third'), [{ granted: false }])
+  short?.release?.()
+  t.match(await store.take([slot('{s}', 2, 1000)], 'third'), [{ granted: true }])
+  t.same(await client.zrange('{s}', 0, -1), ['third', 'before'])
+})

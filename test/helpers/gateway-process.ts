@@ -1,0 +1,65 @@
+/** The built command as a process of its own, on a configuration written for the test. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { inProject } from './root.js'
+import { waitUntil } from './wait.js'
+
+export interface GatewayProcess {
+  readonly url: string
+  readonly adminUrl: string
+  /** Everything it has logged. */
+  out(): string
+  signal(name: NodeJS.Signals): void
+  /** Ends it at once, as a crash would. */
+  kill(): Promise<void>
+}
+
+/** Writes gateway.yaml, projects.yaml and the policies into a folder that goes with the test. */
+export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-process-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  mkdirSync(join(folder, 'policies'))
+  writeFileSync(join(folder, 'gateway.yaml'), gateway)
+  writeFileSync(
+    join(folder, 'projects.yaml'),
+    'version: 1\nprojects: [{ id: acme, plan: growth, environment: production, hosts: [acme.localhost] }]\n',
+  )
+  for (const [name, text] of Object.entries(policies)) writeFileSync(join(folder, 'policies', name), text)
+  return folder
+}
+
+/** Starts `sluice serve` on a folder whose listeners take free ports; it is gone with the test. */
+export async function gatewayProcess(t: Test, folder: string): Promise<GatewayProcess> {
+  const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
+  const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH ?? '', DATA_DIR: folder } })
+  const exited = once(child, 'exit')
+  t.teardown(() => child.kill('SIGKILL'))
+  let out = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', text => {
+      out += text
+    })
+  }
+  const [, url, adminUrl] = await waitUntil(
+    'the ready line',
+    () => {
+      if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${out}`)
+      return /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
+    },
+    20_000,
+  )
+  return {
+    url: url as string,
+    adminUrl: adminUrl as string,
+    out: () => out,
+    signal: name => child.kill(name),
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}

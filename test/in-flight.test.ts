@@ -1,0 +1,147 @@
+/** Slots shared by two gateway processes on one Redis: killed, paused and slow ones. */
+import { once } from 'node:events'
+import { type ClientRequest, request, type ServerResponse } from 'node:http'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { type GatewayProcess, gatewayProcess, writeConfig } from './helpers/gateway-process.js'
+import { send, startApp } from './helpers/http.js'
+import { redisUrl } from './helpers/redis.js'
+import { sleep, waitUntil } from './helpers/wait.js'
+
+const TTL_MS = 1500
+const POLICY = `version: 1
+kind: in-flight
+rules:
+  - { id: killed, match: [POST /killed], key: [project, full-path], max: 2, slotTtl: ${TTL_MS}ms }
+  - { id: paused, match: [POST /paused], key: [project, full-path], max: 1, slotTtl: 1s }
+  - { id: long, match: [POST /long], key: [project, full-path], max: 1, slotTtl: 1s }
+`
+
+t.test('slots of two gateways', async t => {
+  const redisAt = await redisUrl(t)
+  if (redisAt === undefined) return
+  /** Answers that wait, by path. */
+  const waiting = new Map<string, ServerResponse[]>()
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    if (req.headers['x-wait'] === undefined) res.end('done')
+    else waiting.set(req.url as string, [...(waiting.get(req.url as string) ?? []), res])
+  })
+  const folder = writeConfig(
+    t,
+    `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+redis: ${redisAt}
+store: { deadline: 2s, onError: closed }
+upstreams: { app: { url: "${upstream}" } }
+routes: [{ path: /**, upstream: app }]
+`,
+    { 'in-flight.yaml': POLICY },
+  )
+  const [first, second] = await Promise.all([gatewayProcess(t, folder), gatewayProcess(t, folder)])
+  const redis = new Redis(redisAt)
+  t.teardown(() => redis.disconnect())
+
+  const headers = { host: 'acme.localhost', 'content-length': '0' }
+  const knock = async (gateway: GatewayProcess, path: string) =>
+    (await send(gateway.url + path, { method: 'POST', headers })).status
+  /** A request that is in flight until its upstream is told to answer. */
+  const hold = async (gateway: GatewayProcess, path: string): Promise<ClientRequest> => {
+    const before = waiting.get(path)?.length ?? 0
+    const sent = request(gateway.url + path, { method: 'POST', headers: { ...headers, 'x-wait': '1' } })
+    sent.on('error', () => {})
+    sent.end()
+    await waitUntil(`${path} to be in flight`, () => waiting.get(path)?.[before])
+    return sent
+  }
+  const held = async (gateway: GatewayProcess, rule: string) => {
+    const { body } = await send(`${gateway.adminUrl}/metrics`)
+    return Number(new RegExp(`^sluice_inflight\\{rule="${rule}"\\} (\\d+)$`, 'm').exec(body)?.[1])
+  }
+  /** The requests that hold slots of a rule now, by Redis. */
+  const members = async (rule: string) => {
+    const [key] = await redis.keys(`*${rule}*`)
+    const [seconds] = await redis.time()
+    return key === undefined ? [] : redis.zrangebyscore(key, `(${Number(seconds)}000000`, '+inf')
+  }
+
+  /** Milliseconds until the first slot of a rule runs out, if nobody renews it. */
+  const leftMs = async (rule: string) => {
+    const [key] = await redis.keys(`*${rule}*`)
+    const [, score] = await redis.zrange(key as string, 0, 0, 'WITHSCORES')
+    const [seconds, us] = await redis.time()
+    return Number(score) / 1000 - (Number(seconds) * 1000 + Number(us) / 1000)
+  }
+
+  // Held on one gateway through all that follows, for many TTLs.
+  const long = await hold(second, '/long')
+  const answered = once(long, 'response')
+
+  await t.test('a paused holder never gets back a slot that was given to another', async t => {
+    const ofFirst = await hold(first, '/paused')
+    const answerOfFirst = once(ofFirst, 'response')
+    t.equal(await knock(second, '/paused'), 429)
+    const [memberOfFirst] = await members('paused')
+
+    first.signal('SIGSTOP')
+    const pausedAt = performance.now()
+    await waitUntil('the slot to run out', async () => (await knock(second, '/paused')) === 200)
+    t.ok(performance.now() - pausedAt < 1500, 'within its TTL')
+    await hold(second, '/paused')
+    const ofSecond = await members('paused')
+    t.equal(ofSecond.length, 1)
+    t.not(ofSecond[0], memberOfFirst)
+
+    first.signal('SIGCONT')
+    const until = performance.now() + 1200
+    while (performance.now() < until) {
+      t.same(await members('paused'), ofSecond, 'no renewal brings the lost slot back')
+      await sleep(100)
+    }
+    t.equal(await knock(first, '/paused'), 429)
+    t.equal(await knock(second, '/paused'), 429)
+    t.equal(await held(first, 'paused'), 0, 'the holder knows')
+    t.match(first.out(), /"rule":"paused".*ran out/)
+
+    waiting.get('/paused')?.[0]?.end('late')
+    const [answer] = await answerOfFirst
+    t.equal(answer.statusCode, 200, 'its request is answered all the same')
+    answer.resume()
+    await sleep(100)
+    t.same(await members('paused'), ofSecond, 'and its late release frees nothing of the other')
+    waiting.get('/paused')?.[1]?.end()
+    await waitUntil('the slot to be free', async () => (await knock(first, '/paused')) === 200)
+  })
+
+  t.equal(await knock(first, '/long'), 429, 'a slot is renewed as long as its request lives')
+
+  await t.test('a killed holder’s slots come back within their TTL, and not before they could', async t => {
+    await Promise.all([hold(first, '/killed'), hold(first, '/killed')])
+    await sleep(TTL_MS)
+    t.equal(await knock(second, '/killed'), 429)
+    await first.kill()
+    const left = await leftMs('killed')
+    const killedAt = performance.now()
+    t.ok(left <= TTL_MS, `${left} ms are left`)
+    await waitUntil('a slot to be free', async () => (await knock(second, '/killed')) === 200)
+    const waited = performance.now() - killedAt
+    t.ok(waited > left - 50, `not before: ${waited} ms`)
+    t.ok(waited < left + 1000, `and then: ${waited} ms`)
+    await Promise.all([hold(second, '/killed'), hold(second, '/killed')])
+    t.equal(await knock(second, '/killed'), 429, 'as many as there were, and no more')
+    for (const res of waiting.get('/killed') ?? []) res.end()
+  })
+
+  t.equal(await knock(second, '/long'), 429)
+  waiting.get('/long')?.[0]?.end('done')
+  const [answer] = await answered
+  t.equal(answer.statusCode, 200)
+  answer.resume()
+  await waitUntil('the slot to be free', async () => (await knock(second, '/long')) === 200)
+  for (const rule of ['killed', 'paused', 'long']) {
+    await waitUntil(`no slot of ${rule}`, async () => (await held(second, rule)) === 0)
+    t.same(await members(rule), [])
+  }
+  t.notMatch(second.out(), /Redis is away/)
+})
