@@ -119,7 +119,9 @@ const KeyPartEntry = Type.Unsafe<KeyPart>({
 
 const commonProperties = {
   id: Name('Stable name of the rule: counters, logs and metrics go by it.'),
-  match: Patterns('Requests the rule looks at.'),
+  match: Patterns(
+    'Requests the rule looks at. GET, HEAD and OPTIONS are exempt, but for the GET that opens a WebSocket.',
+  ),
   key: Type.Array(KeyPartEntry, {
     minItems: 1,
     maxItems: 16,
