@@ -36,7 +36,7 @@ const wide = traitsSchema(
     constructor: text,
     'a.b': text,
   },
-  { additionalProperties: { type: 'integer' }, anyOf: [{ required: ['age'] }, { required: ['name'] }] },
+  { additionalProperties: { type: 'integer' }, not: { required: ['age', 'news'] } },
   { definitions: { node } },
 )
 const schemas: CompiledSchema[] = [
@@ -129,6 +129,7 @@ function body(): { contentType: string; body: Buffer } {
 }
 
 t.test(`${RUNS} random bodies (seed ${SEED}) get traits or errors, never an exception`, async t => {
+  t.setTimeout(30_000 + RUNS)
   const prototype = Object.getOwnPropertyNames(Object.prototype).join()
   let accepted = 0
   let slowest = 0
