@@ -7,7 +7,9 @@ import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { type Watch, watchSources } from '../../gateway/watch.js'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
+import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
 import { type Sent, send, startApp } from '../helpers/http.js'
+import { rawClient } from '../helpers/raw.js'
 import { redisUrl } from '../helpers/redis.js'
 import { sleep, waitUntil } from '../helpers/wait.js'
 
@@ -554,6 +556,43 @@ t.test('one reload runs at a time, and the last one asked for reads what is ther
     'fifty calls, two reloads at most',
   )
   t.match((await gateway.ask('/scim/x')).headers, { 'x-ratelimit-limit': /149;w=60/ })
+})
+
+t.test('a process reloads on SIGHUP, on a change and when asked, and its services run on', async t => {
+  const yaml = (more = '') => `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+upstreams: { identity: { embedded: identity }${more} }
+routes: [{ path: /**, upstream: identity }${more && ', { path: /api/**, upstream: directory }'}]
+`
+  const folder = writeConfig(t, yaml(), { 'limits.yaml': limits() })
+  const { url, adminUrl, out, signal } = await gatewayProcess(t, folder)
+  const told = (trigger: string) => waitUntil(trigger, () => out().includes(`"trigger":"${trigger}"`))
+
+  const client = await rawClient(Number(new URL(url).port))
+  const body = JSON.stringify({ traits: { email: 'ann@acme.example', name: { first: 'Ann' } } })
+  const head = [
+    'POST /self-service/registration HTTP/1.1',
+    'Host: acme.localhost',
+    'Accept: application/json',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ]
+  client.send(`${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
+  signal('SIGHUP')
+  await told('SIGHUP')
+
+  writeFileSync(join(folder, 'gateway.yaml'), yaml(', directory: { embedded: directory }'))
+  await told('watch')
+  t.match(out(), /sk_/, 'a service that was added is started')
+  t.equal((await send(`${url}/api/v1/directory-sync?tenant=a&product=b`)).status, 401)
+
+  t.equal((await send(`${adminUrl}/reload`, { method: 'POST' })).status, 200)
+  client.send(body.slice(5))
+  t.match(await client.message(), { line: /^HTTP\/1.1 20[01] /, body: /ann@acme.example/ })
+  client.socket.destroy()
+  signal('SIGTERM')
+  await waitUntil('the end', () => out().includes('Draining'))
 })
 
 t.test('a hundred reloads under load: no request fails, and nothing is left behind', async t => {
