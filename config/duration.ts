@@ -12,6 +12,8 @@ export interface DurationBounds {
   /** Duration texts, both included. Default `1ms` and `24h`. */
   readonly minimum?: string
   readonly maximum?: string
+  /** A duration text: only whole multiples of it are taken, and it is the default minimum. */
+  readonly unit?: '1s'
 }
 
 /** `2s` → 2000. Throws a RangeError on anything but a whole number followed by ms, s, m or h. */
@@ -25,23 +27,26 @@ export function parseDuration(text: string): number {
 export function durationWithin(text: string, bounds: DurationBounds): number | undefined {
   if (!SHAPE.test(text)) return undefined
   const ms = parseDuration(text)
+  if (bounds.unit !== undefined && ms % parseDuration(bounds.unit) !== 0) return undefined
   return ms >= parseDuration(minimumOf(bounds)) && ms <= parseDuration(maximumOf(bounds)) ? ms : undefined
 }
 
 /** `a length of time from 1ms to 24h, such as 25ms, 2s, 5m or 1h`. */
 export function describeDuration(bounds: DurationBounds): string {
-  return `a length of time from ${minimumOf(bounds)} to ${maximumOf(bounds)}, such as 25ms, 2s, 5m or 1h`
+  const range = `from ${minimumOf(bounds)} to ${maximumOf(bounds)}`
+  if (bounds.unit !== undefined) return `whole seconds ${range}, such as 2s, 5m or 1h`
+  return `a length of time ${range}, such as 25ms, 2s, 5m or 1h`
 }
 
 // The upper bound keeps every duration far below the 24.8 days at which Node's timers overflow and fire at once.
-const minimumOf = (bounds: DurationBounds): string => bounds.minimum ?? '1ms'
+const minimumOf = (bounds: DurationBounds): string => bounds.minimum ?? bounds.unit ?? '1ms'
 const maximumOf = (bounds: DurationBounds): string => bounds.maximum ?? '24h'
 
 /** Schema of a field written as a duration text; after validation it holds a number of milliseconds. */
 export function Duration(
   options: DurationBounds & { readonly default?: string; readonly description?: string } = {},
 ): TUnsafe<number> {
-  const { minimum, maximum, ...annotations } = options
-  const bounds = { ...(minimum && { minimum }), ...(maximum && { maximum }) }
+  const { minimum, maximum, unit, ...annotations } = options
+  const bounds = { ...(minimum && { minimum }), ...(maximum && { maximum }), ...(unit && { unit }) }
   return Type.Unsafe<number>({ type: 'string', duration: bounds, ...annotations })
 }

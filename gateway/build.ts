@@ -12,7 +12,7 @@ import { createListener } from './listen/server.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Health } from './observe/health.js'
 import { Metrics } from './observe/metrics.js'
-import type { Limiter } from './plugin.js'
+import type { KeyCounter, Limiter } from './plugin.js'
 import { limitPlugins } from './plugins.js'
 import { Reloader, ServiceFailure } from './reload.js'
 import { describeState } from './state.js'
@@ -46,11 +46,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { listen, admin: adminSettings, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
   const health = new Health()
-  const store = await openStore({ redis, ...storeSettings }, log, {
+  const { store, counter } = await openStore({ redis, ...storeSettings }, log, {
     failed: op => metrics.storeError(op),
     awayChanged: away => metrics.fallbackActive(away),
   })
-  const limiters = createLimiters(options)
+  const limiters = createLimiters(options, counter)
   const selfCounting = new SelfCounting(() => settings().store.deadline, log)
   const upstreams = new Upstreams(log)
   const lasting: Lasting = {
@@ -124,8 +124,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 /** Limiters outlive reloads, because some of them hold counts. */
-function createLimiters({ first, log }: GatewayOptions): Map<string, Limiter<unknown>> {
-  const tools = { log, projects: first.config.projects }
+function createLimiters({ first, log }: GatewayOptions, counter: KeyCounter): Map<string, Limiter<unknown>> {
+  const tools = { log, projects: first.config.projects, counter }
   return new Map(limitPlugins.map(plugin => [plugin.name, plugin.create(tools)]))
 }
 

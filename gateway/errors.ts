@@ -18,6 +18,12 @@ export const CATALOGUE = {
     detail: 'A limit of this project is used up. Wait for the seconds in Retry-After, then try again.',
     type: `${IANA}quota-exceeded`,
   },
+  'abnormal-usage': {
+    status: 429,
+    title: 'Abnormal usage detected',
+    detail: 'Too many requests came from this source. Wait for the seconds in Retry-After, then try again.',
+    type: `${IANA}abnormal-usage-detected`,
+  },
   'limiter-unavailable': {
     status: 503,
     title: 'Temporarily unable to count requests',

@@ -1,6 +1,17 @@
 /** What a plugin is: name, schema, create, close (design section 3). The package's public entry. */
 import type { Static, TSchema } from 'typebox'
-import type { Check, Demand, Facts, Finished, Log, Project, Reading, Rule, StoreName } from './types.js'
+import type {
+  Check,
+  Demand,
+  Facts,
+  Finished,
+  Log,
+  OnStoreError,
+  Project,
+  Reading,
+  Rule,
+  StoreName,
+} from './types.js'
 
 export { Duration } from '../config/duration.js'
 export type { Check, Demand, Facts, Finished, Log, Project, Reading, Rule, Window } from './types.js'
@@ -10,6 +21,46 @@ export interface Tools {
   readonly log: Log
   /** The configured projects, for identifiers. */
   readonly projects: readonly KnownProject[]
+}
+
+/** What the gateway lends a limit plugin. */
+export interface LimitTools extends Tools {
+  readonly counter: KeyCounter
+}
+
+/** Counts for limiters that count by themselves: in Redis, or in this process when there is none. */
+export interface KeyCounter {
+  /**
+   * Counts one request, refused ones too. While Redis is away it goes on as `onStoreError` says, within `store.deadline`;
+   * `'unavailable'` when that says `closed`. Never rejects.
+   */
+  spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent>
+}
+
+/** How much one key may spend. The limit may change at any time: what was spent stays. */
+export interface KeyLimit {
+  /** Requests per window. A window begins with the first request and ends whole. */
+  readonly quota: number
+  /** Milliseconds of a window, in whole seconds. */
+  readonly windowMs: number
+  /** A key that passes its quota is refused for at least so many milliseconds; 0 means until its window ends. */
+  readonly blockMs: number
+}
+
+export type Spent = 'unavailable' | KeyCount
+
+/** The state of a key after a request. */
+export interface KeyCount {
+  readonly granted: boolean
+  readonly store: StoreName
+  /** Requests counted, this one included; undefined when nobody counted. */
+  readonly used: number | undefined
+  /** Left of the quota, or of this instance's share of it while Redis is away. */
+  readonly left: number | undefined
+  /** Until the window ends; on refusal until a request could pass. */
+  readonly resetMs: number
+  /** Undoes what was granted, unless its window has ended. */
+  readonly giveBack?: (() => void) | undefined
 }
 
 /** A project as `projects.yaml` lists it, with what identifies it. */
@@ -33,8 +84,11 @@ export interface CountedLimiter<Config> extends LimiterBase<Config> {
 
 /** Counts by itself. What it grants is given back when another rule refuses the request. */
 export interface SelfCountingLimiter<Config> extends LimiterBase<Config> {
-  /** Within `store.deadline`: a limiter that throws or is late is handled like a counter store that is away. */
-  spend(check: Check<Config>): Ruling | Promise<Ruling>
+  /**
+   * Within `store.deadline`: a limiter that throws or is late is handled like a counter store that is away, and one that
+   * is `'unavailable'` refuses because it cannot count.
+   */
+  spend(check: Check<Config>): Ruling | 'unavailable' | Promise<Ruling | 'unavailable'>
 }
 
 export type Limiter<Config> = CountedLimiter<Config> | SelfCountingLimiter<Config>
@@ -50,10 +104,10 @@ export interface Ruling {
   readonly granted: boolean
   /** Who counted. */
   readonly store: StoreName
-  /** The state after the answer; empty when the client shall learn no numbers. */
+  /** The state after the answer. */
   readonly readings: readonly Reading[]
   /** Undoes what was granted, as if it had never been asked for. */
-  giveBack?(): void
+  readonly giveBack?: (() => void) | undefined
   /** Called once when the request's upstream work has ended. */
   release?(): void
 }
@@ -76,7 +130,7 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */
 export type LimitPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'limit'
-  create(tools: Tools): Limiter<Static<S>>
+  create(tools: LimitTools): Limiter<Static<S>>
 }
 export type Plugin = IdentifyPlugin | LimitPlugin
 

@@ -137,6 +137,8 @@ export interface Reading {
   /** Until more quota comes back; on refusal until this request could pass. */
   readonly resetMs: number
   readonly violated: boolean
+  /** Its numbers stand in decision records only: a client that learnt them could stay just below. */
+  readonly hidden?: boolean | undefined
 }
 
 /** A rule's answer. */

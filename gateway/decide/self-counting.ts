@@ -5,7 +5,7 @@
 import type { Check, Ruling, SelfCountingLimiter } from '../plugin.js'
 import type { Log, Rule } from '../types.js'
 
-/** A ruling, or the news that there is none and the rule is `closed`. */
+/** A ruling, or the news that there is none and the request may not pass without. */
 export type Contained = Ruling | 'unavailable'
 
 const PASSED: Ruling = { granted: true, store: 'none', readings: [] }
@@ -30,7 +30,7 @@ export class SelfCounting {
     }
   }
 
-  #withinDeadline(ruling: Promise<Ruling>, rule: Rule): Promise<Contained> {
+  #withinDeadline(ruling: Promise<Contained>, rule: Rule): Promise<Contained> {
     return new Promise(resolve => {
       let waiting = true
       const settle = (contained: Contained) => {
@@ -63,7 +63,8 @@ export class SelfCounting {
 }
 
 /** Nobody waits for this ruling any more. */
-function undo(ruling: Ruling): void {
+function undo(ruling: Contained): void {
+  if (ruling === 'unavailable') return
   ruling.giveBack?.()
   ruling.release?.()
 }

@@ -46,11 +46,12 @@ export function exposedFields(): string[] {
   return ['Access-Control-Expose-Headers', EXPOSED]
 }
 
-/** Windows of the enforced rules; slots are shown when they are the reason of a refusal. */
+/** Windows of the enforced rules; slots are shown when they are the reason of a refusal, hidden numbers never. */
 function shownReadings(verdict: Verdict): Reading[] {
   const shown: Reading[] = []
   for (const { readings } of verdict.outcomes) {
     for (const reading of readings) {
+      if (reading.hidden) continue
       if (reading.windowMs !== undefined || reading.violated) shown.push(reading)
     }
   }

@@ -1,7 +1,7 @@
 /** Answers of our own: problem+json with a stable code and the request id (RFC 9457). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
-import type { Outcome, Verdict } from '../types.js'
+import type { Outcome, Reading, Verdict } from '../types.js'
 import { seconds } from './fields.js'
 
 export interface Rejection {
@@ -21,26 +21,37 @@ export function rejectionOf(verdict: Verdict, requestId: string): Rejection {
   const unavailable = refused.find(({ result }) => result === 'unavailable')
   if (unavailable !== undefined) return { code: 'limiter-unavailable', requestId }
   const violated = refused.flatMap(({ readings }) => readings.filter(reading => reading.violated))
-  const retryAfter = seconds(Math.max(0, ...violated.map(({ resetMs }) => resetMs)))
+  const waits = violated.map(({ resetMs }) => resetMs)
+  // A request that lacks something will lack it later too.
+  const retryAfter = waits.length === 0 ? undefined : seconds(Math.max(...waits))
+  const tryAgain = retryAfter === undefined ? [] : [`Try again in ${retryAfter} s.`]
   return {
-    code: 'quota-exceeded',
+    code: violated.some(({ hidden }) => hidden) ? 'abnormal-usage' : 'quota-exceeded',
     requestId,
-    detail: [...refused.map(sentence), `Try again in ${retryAfter} s.`].join(' '),
+    detail: [...refused.map(sentence), ...tryAgain].join(' '),
     retryAfter,
-    members: { 'violated-policies': violated.map(({ policy }) => policy), retry_after: retryAfter },
+    members: { 'violated-policies': refused.flatMap(policiesOf), retry_after: retryAfter },
   }
+}
+
+/** The policies a refused rule names: its violated ones, or the rule itself when there was nothing to count by. */
+function policiesOf({ rule, readings }: Outcome): string[] {
+  const violated = readings.filter(reading => reading.violated)
+  return violated.length === 0 ? [rule.id] : violated.map(({ policy }) => policy)
 }
 
 function sentence({ rule, readings }: Outcome): string {
   const violated = readings.filter(reading => reading.violated)
   if (violated.length === 0) return `Rule ${rule.id} needs something this request does not carry.`
-  return violated
-    .map(({ quota, windowMs }) =>
-      windowMs === undefined
-        ? `Rule ${rule.id} admits ${quota} request${quota === 1 ? '' : 's'} to this resource at a time, and that many are in flight.`
-        : `Bucket ${rule.id} admits ${quota} requests per ${windowMs / 1000} s, and they are used up.`,
-    )
-    .join(' ')
+  return violated.map(reading => sentenceOf(rule.id, reading)).join(' ')
+}
+
+function sentenceOf(id: string, { quota, windowMs, hidden }: Reading): string {
+  if (hidden) return `Rule ${id} has seen too many requests from this source.`
+  if (windowMs !== undefined) {
+    return `Bucket ${id} admits ${quota} requests per ${windowMs / 1000} s, and they are used up.`
+  }
+  return `Rule ${id} admits ${quota} request${quota === 1 ? '' : 's'} to this resource at a time, and that many are in flight.`
 }
 
 /** A refused request's body up to this size is read and dropped, so that the connection can stay open. */

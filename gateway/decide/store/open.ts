@@ -1,4 +1,7 @@
+import type { KeyCounter } from '../../plugin.js'
 import type { Log, OnStoreError } from '../../types.js'
+import { MemoryWindows, RedisWindows } from './flexible.js'
+import { WindowCounter } from './key-counter.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
 import { ResilientStore } from './resilient.js'
@@ -22,6 +25,12 @@ export interface StoreHooks {
   awayChanged(away: boolean): void
 }
 
+export interface OpenStore {
+  readonly store: CounterStore
+  /** Counts in the same place, for limiters that count by themselves. */
+  readonly counter: KeyCounter
+}
+
 /** How long a start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
@@ -30,12 +39,15 @@ export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,
   hooks: StoreHooks,
-): Promise<CounterStore> {
+): Promise<OpenStore> {
   const now = () => performance.now()
-  if (redis === '') return new MemoryStore(now)
+  if (redis === '') {
+    const local = new MemoryWindows('memory')
+    return { store: new MemoryStore(now), counter: new WindowCounter({ local, instances, now }) }
+  }
   const remote = new RedisStore({ url: redis, log })
   if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
-  return new ResilientStore({
+  const store = new ResilientStore({
     remote,
     local: new MemoryStore(now, 'local'),
     deadlineMs: deadline,
@@ -48,4 +60,11 @@ export async function openStore(
       else log.info({}, 'Redis is back: counting there again')
     },
   })
+  const counter = new WindowCounter({
+    local: new MemoryWindows('local'),
+    remote: { windows: new RedisWindows(remote.connection), guard: store },
+    instances,
+    now,
+  })
+  return { store, counter }
 }

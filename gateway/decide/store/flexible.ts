@@ -1,0 +1,103 @@
+/**
+ * Windows that begin with a key's first request, counted by rate-limiter-flexible: in this process or in Redis.
+ * The home of that package. It counts; what a count means is judged in key-counter.ts, because limits may change while
+ * their counters live.
+ */
+import { readFileSync } from 'node:fs'
+import type { Redis, Result } from 'ioredis'
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
+import type { StoreName } from '../../types.js'
+import { BoundedMap } from './bounded-map.js'
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    giveBack(key: string, mostLeftMs: number): Result<number, Context>
+  }
+}
+
+/** A window right after a request was counted. */
+export interface WindowCount {
+  /** Requests, this one included. */
+  readonly used: number
+  /** Milliseconds until the window ends. */
+  readonly leftMs: number
+}
+
+export interface Windows {
+  readonly store: StoreName
+  /** Counts one request of `key`; a new window lasts `windowMs`, in whole seconds. */
+  count(key: string, windowMs: number): Promise<WindowCount>
+  /** Lets the window that holds `used` requests end `ms` from now. */
+  endIn(key: string, used: number, ms: number): Promise<void>
+  /** Takes one request back, unless its window has ended: the key's present window has at most `mostLeftMs` to go then. */
+  giveBack(key: string, mostLeftMs: number): Promise<void>
+}
+
+/** Names are complete as they come; quota and length belong to a call, not to the limiter. */
+const UNJUDGED = { keyPrefix: '', points: 1, duration: 1 }
+
+/** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten. */
+const MOST_KEYS = 100_000
+
+export class MemoryWindows implements Windows {
+  readonly store: StoreName
+  readonly #limiter = new RateLimiterMemory(UNJUDGED)
+  readonly #keys = new BoundedMap<true>(MOST_KEYS)
+
+  constructor(store: StoreName) {
+    this.store = store
+  }
+
+  async count(key: string, windowMs: number): Promise<WindowCount> {
+    const counted = await countOne(this.#limiter, key, windowMs)
+    if (counted.used === 1) {
+      const forgotten = this.#keys.set(key, true)
+      if (forgotten !== undefined) await this.#limiter.delete(forgotten)
+    }
+    return counted
+  }
+
+  async endIn(key: string, used: number, ms: number): Promise<void> {
+    await this.#limiter.set(key, used, ms / 1000)
+  }
+
+  async giveBack(key: string, mostLeftMs: number): Promise<void> {
+    const present = await this.#limiter.get(key)
+    if (present === null || present.msBeforeNext <= 0 || present.msBeforeNext > mostLeftMs) return
+    const { consumedPoints } = await this.#limiter.reward(key)
+    // The window ended between the two calls: what stands now would be a bonus.
+    if (consumedPoints < 0) await this.#limiter.delete(key)
+  }
+}
+
+export class RedisWindows implements Windows {
+  readonly store = 'redis'
+  readonly #redis: Redis
+  readonly #limiter: RateLimiterRedis
+
+  constructor(redis: Redis) {
+    this.#redis = redis
+    this.#limiter = new RateLimiterRedis({ ...UNJUDGED, storeClient: redis })
+    const lua = readFileSync(new URL('../lua/give-back-1.lua', import.meta.url), 'utf8')
+    redis.defineCommand('giveBack', { numberOfKeys: 1, lua })
+  }
+
+  /** A key that lost its expiry gets a new one here, so nobody is locked out for longer than a window. */
+  count(key: string, windowMs: number): Promise<WindowCount> {
+    return countOne(this.#limiter, key, windowMs)
+  }
+
+  async endIn(key: string, _used: number, ms: number): Promise<void> {
+    await this.#redis.pexpire(key, ms)
+  }
+
+  async giveBack(key: string, mostLeftMs: number): Promise<void> {
+    await this.#redis.giveBack(key, Math.ceil(mostLeftMs))
+  }
+}
+
+/** A penalty counts as a request does, and tells what it found whatever the quota. */
+async function countOne(limiter: RateLimiterAbstract, key: string, windowMs: number): Promise<WindowCount> {
+  const { consumedPoints, msBeforeNext } = await limiter.penalty(key, 1, { customDuration: windowMs / 1000 })
+  return { used: consumedPoints, leftMs: msBeforeNext }
+}

@@ -1,0 +1,106 @@
+/**
+ * Judges what the windows count, for limiters that count one key at a time: quota, block, and what happens while Redis is
+ * away (design section 5). A limit that changes applies at once, to windows and blocks that have begun too.
+ */
+import type { KeyCount, KeyCounter, KeyLimit, Spent } from '../../plugin.js'
+import type { OnStoreError } from '../../types.js'
+import { BoundedMap } from './bounded-map.js'
+import type { Windows } from './flexible.js'
+import { partOf, type ResilientStore } from './resilient.js'
+
+export interface WindowCounterOptions {
+  /** Counts in this process. */
+  readonly local: Windows
+  /** Redis, and the guard of all calls to it; absent when this process counts alone. */
+  readonly remote?: { readonly windows: Windows; readonly guard: Guard } | undefined
+  /** Gateways that share the quotas: each may spend its part while Redis is away. */
+  readonly instances: number
+  /** Milliseconds, from any origin. */
+  now(): number
+}
+
+type Guard = Pick<ResilientStore, 'within'>
+
+/** A refusal by Redis that stands until its window ends, so that a flood costs Redis nothing. */
+interface Refusal {
+  readonly limit: KeyLimit
+  readonly used: number
+  readonly until: number
+}
+
+/** Bounds memory under a flood of keys; beyond it the oldest refusals are asked for again. */
+const MOST_REFUSALS = 10_000
+
+export class WindowCounter implements KeyCounter {
+  readonly #options: WindowCounterOptions
+  readonly #refusals = new BoundedMap<Refusal>(MOST_REFUSALS)
+
+  constructor(options: WindowCounterOptions) {
+    this.#options = options
+  }
+
+  spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent> {
+    const { local, remote } = this.#options
+    if (remote === undefined) return this.#count(local, key, limit)
+    return this.#recall(key, limit) ?? this.#ask(remote, key, limit, onStoreError)
+  }
+
+  async #ask(
+    { windows, guard }: NonNullable<WindowCounterOptions['remote']>,
+    key: string,
+    limit: KeyLimit,
+    onStoreError: OnStoreError,
+  ): Promise<Spent> {
+    const counted = await guard.within(() => this.#count(windows, key, limit))
+    if (counted === undefined) return this.#standIn(key, limit, onStoreError)
+    if (!counted.granted) {
+      const until = this.#options.now() + counted.resetMs
+      this.#refusals.set(key, { limit, used: counted.used as number, until })
+    }
+    return counted
+  }
+
+  async #count(windows: Windows, key: string, limit: KeyLimit): Promise<KeyCount> {
+    const { quota, windowMs, blockMs } = limit
+    const { used, leftMs } = await windows.count(key, windowMs)
+    const granted = used <= quota
+    const isFirstRefused = used === quota + 1
+    const longest = granted ? windowMs : Math.max(windowMs, blockMs)
+    const resetMs = isFirstRefused && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
+    if (resetMs !== leftMs) await windows.endIn(key, used, resetMs)
+    const count = { granted, store: windows.store, used, left: Math.max(0, quota - used), resetMs }
+    if (!granted) return count
+    const at = this.#options.now()
+    const giveBack = () => {
+      const leftNow = resetMs - (this.#options.now() - at)
+      // Best effort: what is not given back ends with its window. The store's clock counts whole milliseconds.
+      if (leftNow > 0) windows.giveBack(key, leftNow + 1).catch(() => {})
+    }
+    return { ...count, giveBack }
+  }
+
+  #standIn(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent> {
+    if (onStoreError === 'closed') return 'unavailable'
+    if (onStoreError === 'open') {
+      return { granted: true, store: 'none', used: undefined, left: undefined, resetMs: 0 }
+    }
+    const { local, instances } = this.#options
+    return this.#count(local, key, { ...limit, quota: partOf(limit.quota, instances) })
+  }
+
+  /** The refusal that still stands; one that was made under another limit does not. */
+  #recall(key: string, limit: KeyLimit): KeyCount | undefined {
+    const refusal = this.#refusals.get(key)
+    if (refusal === undefined) return undefined
+    const resetMs = refusal.until - this.#options.now()
+    if (resetMs <= 0 || !isSame(refusal.limit, limit)) {
+      this.#refusals.delete(key)
+      return undefined
+    }
+    return { granted: false, store: 'redis', used: refusal.used, left: 0, resetMs }
+  }
+}
+
+function isSame(a: KeyLimit, b: KeyLimit): boolean {
+  return a.quota === b.quota && a.windowMs === b.windowMs && a.blockMs === b.blockMs
+}
