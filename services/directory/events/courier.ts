@@ -45,9 +45,10 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
       .then(due => {
         if (due !== undefined) wakeAt(directoryId, due)
       })
-      .catch(error =>
-        log.error({ directory: directoryId, err: message(error) }, 'webhook delivery was interrupted'),
-      )
+      .catch(error => {
+        log.error({ directory: directoryId, err: message(error) }, 'webhook delivery was interrupted')
+        wakeAt(directoryId, Date.now() + pollMs)
+      })
       .finally(() => {
         active.delete(directoryId)
         const next = [...again].find(([id]) => !active.has(id))

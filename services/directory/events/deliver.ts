@@ -3,14 +3,13 @@ import type { Directory } from '../model.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import type { DeadLetter, Delivery, LogEntry, StoredEvent } from '../store/event-contract.js'
+import { keepLease, leaseMs } from './lease.js'
 import { type Message, toMessages } from './message.js'
 import type { Poster } from './post.js'
 import { backOff, isFinal, isStale } from './retry.js'
 import { signatureHeaders } from './sign.js'
 import { signingSecrets } from './webhook.js'
 
-/** Longer than one attempt may take and its report, so a lease outlives the call it covers. */
-const leaseMs = 30_000
 /** Most events that are handed out at a time, and so repeated after a crash. */
 const claimSize = 50
 /** When to look again whether another process has left something behind. */
@@ -49,7 +48,7 @@ interface Answer {
 
 /**
  * Deliveries of one process: per directory one message after the other in order, at least once. What was delivered is
- * written down when a claim is worked off or the lease needs renewing, so a crash repeats at most one claim.
+ * written down when a claim is worked off or its lease is renewed, so a crash repeats at most one claim.
  */
 export function createDelivery(parts: DeliveryParts): Deliver {
   const { store, box, poster, log, batchSize, closing } = parts
@@ -75,29 +74,27 @@ export function createDelivery(parts: DeliveryParts): Deliver {
 
   /** Undefined to go on; else when to come back, or 0 for not at all. */
   async function workOff(directory: Directory, delivery: Delivery): Promise<number | undefined> {
-    const { fence, attempts, due } = delivery
+    const { fence, attempts, due, replays, events } = delivery
     const progress: Progress = { dead: [], revived: [], log: [], attempts, due }
-    let reported = Date.now()
-    const report = async (until: number): Promise<boolean> => {
-      reported = Date.now()
-      const held = await store.reportDelivery(directory.id, fence, { ...progress, until })
+    const lease = keepLease(until => {
+      const report = { ...progress, until }
       Object.assign(progress, { delivered: undefined, dead: [], revived: [], log: [] })
-      return held
+      return store.reportDelivery(directory.id, fence, report)
+    })
+    try {
+      for (const message of toMessages(replays, batchSize)) {
+        if (closing() || !lease.held()) break
+        await replay(directory, message, progress)
+      }
+      for (const message of toMessages(events, batchSize)) {
+        if (closing() || !lease.held() || !(await advance(directory, message, progress))) break
+      }
+    } finally {
+      lease.stop()
     }
-    const renewed = async (): Promise<boolean> =>
-      Date.now() - reported < leaseMs / 3 || report(Date.now() + leaseMs)
-
-    for (const message of toMessages(delivery.replays, batchSize)) {
-      if (closing() || !(await renewed())) break
-      await replay(directory, message, progress)
-    }
-    for (const message of toMessages(delivery.events, batchSize)) {
-      if (closing() || !(await renewed()) || !(await advance(directory, message, progress))) break
-    }
-    const drained = delivery.replays.length === 0 && delivery.events.length < limit
+    const drained = replays.length === 0 && events.length < limit
     const stop = closing() || drained || progress.due > Date.now()
-    const held = await report(stop ? 0 : Date.now() + leaseMs)
-    if (!held) return Date.now() + heldMs
+    if (!(await lease.end(stop))) return Date.now() + heldMs
     if (closing()) return 0
     return stop ? progress.due : undefined
   }
