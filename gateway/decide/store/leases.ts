@@ -21,15 +21,20 @@ interface Account {
 const SWEEP_MS = 20
 
 export class LeasedStore implements CounterStore {
-  readonly #inner: CounterStore & Lender
+  readonly #inner: CounterStore
+  readonly #lender: Lender
   readonly #now: () => number
   /** In the order of their last call, so that a sweep looks only at those that are due. */
   readonly #accounts = new Map<string, Account>()
   readonly #sweeps: NodeJS.Timeout
 
-  /** `now` in milliseconds, from any origin. */
-  constructor(inner: CounterStore & Lender, now: () => number) {
+  /**
+   * @param inner counts what is not leased, and everything while nobody lends
+   * @param now in milliseconds, from any origin
+   */
+  constructor(inner: CounterStore, lender: Lender, now: () => number) {
     this.#inner = inner
+    this.#lender = lender
     this.#now = now
     this.#sweeps = setInterval(() => this.sweep(), SWEEP_MS).unref()
   }
@@ -63,7 +68,7 @@ export class LeasedStore implements CounterStore {
       if (account.underWay) continue
       if (purse.wasUsed) this.#call(account, purse.demand)
       else {
-        if (!purse.isEmpty) void this.#inner.lease(purse.settle(now))
+        if (!purse.isEmpty) void this.#lender.lease(purse.settle(now))
         this.#accounts.delete(key)
       }
     }
@@ -73,7 +78,7 @@ export class LeasedStore implements CounterStore {
     clearInterval(this.#sweeps)
     const now = this.#now()
     const held = [...this.#accounts.values()].filter(({ purse }) => !purse.isEmpty)
-    await Promise.all(held.map(({ purse }) => this.#inner.lease(purse.settle(now))))
+    await Promise.all(held.map(({ purse }) => this.#lender.lease(purse.settle(now))))
     await this.#inner.close()
   }
 
@@ -106,7 +111,7 @@ export class LeasedStore implements CounterStore {
     account.underWay = true
     this.#accounts.delete(purse.key)
     this.#accounts.set(purse.key, account)
-    void this.#inner.lease(purse.refill(batch.length, demand, this.#now())).then(answer => {
+    void this.#lender.lease(purse.refill(batch.length, demand, this.#now())).then(answer => {
       account.underWay = false
       this.#dealOut(account, batch, answer)
     })

@@ -8,8 +8,8 @@ import type { Demand } from '../../types.js'
 import type { LeaseAnswer, LeaseCall, Windows } from './lender.js'
 import { type Answer, type Count, counted } from './store.js'
 
-/** Exact times while they are few; then neighbours are joined at the later time, which is the careful side. */
-const MOST_TIMES = 32
+/** Spendings within this part of a lease are told as one, at the time of the last, which is the careful side. */
+const TIMES = 50
 /** A lease lasts this part of the shortest window. */
 const LEASE_PARTS = 2
 /** Refill while this many round trips' worth of tokens is left. */
@@ -23,6 +23,7 @@ export class Purse {
   #until = 0
   /** Spent and not reported yet: time, count, time, count, … */
   #spent: number[] = []
+  #lastBegan = 0
   /** What Redis said last: used without the tokens this purse held then, and the resets at that time. */
   #counts: readonly Count[] = []
   #outstanding = 0
@@ -50,9 +51,13 @@ export class Purse {
     if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
     this.#tokens -= 1
     const last = this.#spent.length - 2
-    if (last >= 0 && this.#spent[last] === now) this.#spent[last + 1] = (this.#spent[last + 1] as number) + 1
-    else this.#spent.push(now, 1)
-    if (this.#spent.length > 2 * MOST_TIMES) this.#spent = joinNeighbours(this.#spent)
+    if (last >= 0 && now < this.#lastBegan + Purse.ttlMs(this.demand) / TIMES) {
+      this.#spent[last] = now
+      this.#spent[last + 1] = (this.#spent[last + 1] as number) + 1
+    } else {
+      this.#lastBegan = now
+      this.#spent.push(now, 1)
+    }
     return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, 0), at: now }
   }
 
@@ -170,14 +175,4 @@ function total(spent: readonly number[]): number {
   let sum = 0
   for (let i = 1; i < spent.length; i += 2) sum += spent[i] as number
   return sum
-}
-
-function joinNeighbours(spent: readonly number[]): number[] {
-  const joined: number[] = []
-  for (let i = 0; i < spent.length; i += 4) {
-    const hasNext = i + 2 < spent.length
-    joined.push(spent[hasNext ? i + 2 : i] as number)
-    joined.push((spent[i + 1] as number) + (hasNext ? (spent[i + 3] as number) : 0))
-  }
-  return joined
 }

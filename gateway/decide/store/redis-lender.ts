@@ -1,0 +1,45 @@
+/** Lends tokens from Redis: one script call per report and wish (`lua/lease-1.lua`). */
+import { randomBytes } from 'node:crypto'
+import type { Redis, Result } from 'ioredis'
+import type { LeaseAnswer, LeaseCall } from './lender.js'
+import { counted } from './store.js'
+import { windowArguments } from './window-arguments.js'
+
+declare module 'ioredis' {
+  interface RedisCommander<Context> {
+    lease(key: string, ...args: (string | number)[]): Result<number[], Context>
+  }
+}
+
+export class RedisLender {
+  readonly #redis: Redis
+  readonly #clock: (() => number) | undefined
+  /** Stands for this process among those that borrow. */
+  readonly #instance = randomBytes(6).toString('base64url')
+
+  /** @param clock microseconds, for tests in virtual time; unset means Redis's own */
+  constructor(redis: Redis, clock?: () => number) {
+    this.#redis = redis
+    this.#clock = clock
+  }
+
+  /** Rejects when Redis cannot be reached. */
+  async lease(call: LeaseCall): Promise<LeaseAnswer> {
+    const { windows } = call.demand
+    // An age rounded down is a later time, which is the careful side.
+    const spent = call.spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
+    const [at = 0, admitted = 0, ahead = 0, askAgainUs = 0, ...rest] = await this.#redis.lease(
+      call.key,
+      ...[this.#clock?.() ?? '', this.#instance, call.must, call.ahead, toUs(call.ttlMs)],
+      ...[call.returned, call.held, spent.length, ...spent],
+      ...windowArguments(windows),
+    )
+    const counts = windows.map(({ quota }, i) => {
+      const [used, violated, resetUs] = rest.slice(3 * i) as [number, number, number]
+      return counted(quota, used, violated === 1, resetUs / 1000)
+    })
+    return { at, admitted, ahead, counts, askAgainMs: askAgainUs > 0 ? askAgainUs / 1000 : undefined }
+  }
+}
+
+const toUs = (ms: number): number => Math.round(ms * 1000)

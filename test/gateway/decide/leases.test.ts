@@ -1,0 +1,270 @@
+/** Leases: tokens taken ahead from a real Redis, in virtual time, by one or many instances. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { LeasedStore } from '../../../gateway/decide/store/leases.js'
+import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import type { Algorithm, Demand, Window } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
+
+const START = 1_700_000_000_000
+
+interface Bench {
+  /** Gateways on one Redis, each with its own purses. */
+  readonly instances: readonly LeasedStore[]
+  /** Calls to Redis so far. */
+  calls: number
+  underWay: Promise<unknown>
+  at: number
+}
+
+async function connect(t: Test): Promise<((instances: number) => Bench) | undefined> {
+  const url = await redisUrl(t)
+  if (url === undefined) return undefined
+  const redis = new Redis(url)
+  t.teardown(() => redis.disconnect())
+  const script = (name: string) => readFileSync(`gateway/decide/lua/${name}.lua`, 'utf8')
+  redis.defineCommand('lease', { numberOfKeys: 1, lua: script('window') + script('lease-1') })
+  return count => {
+    const bench = {
+      calls: 0,
+      underWay: Promise.resolve() as Promise<unknown>,
+      at: START,
+      instances: [] as LeasedStore[],
+    }
+    for (let i = 0; i < count; i += 1) {
+      const inRedis = new RedisLender(redis, () => Math.round(bench.at * 1000))
+      const lender: Lender = {
+        lease(call: LeaseCall) {
+          bench.calls += 1
+          const answer = inRedis.lease(call)
+          bench.underWay = Promise.all([bench.underWay, answer])
+          return answer
+        },
+      }
+      const store = new LeasedStore(new MemoryStore(() => bench.at), lender, () => bench.at)
+      t.teardown(() => store.close())
+      bench.instances.push(store)
+    }
+    return bench
+  }
+}
+
+let keys = 0
+function leased(...windows: Window[]): Ask {
+  keys += 1
+  const demand: Demand = { kind: 'windows', windows, lease: true }
+  return { key: `test:{lease${keys}}`, demand, group: 0, onStoreError: 'local' }
+}
+function windowOf(quota: number, ms: number, algorithm: Algorithm = 'sliding-window'): Window {
+  return { name: 'window', quota, ms, algorithm }
+}
+
+/** Asks `count` times at once at one instance; how many were admitted. */
+async function knock(bench: Bench, instance: number, ask: Ask, count = 1): Promise<number> {
+  const store = bench.instances[instance % bench.instances.length] as LeasedStore
+  const answers = await Promise.all(
+    Array.from({ length: count }, async () => (await store.take([ask], 'holder'))[0]),
+  )
+  return answers.filter(answer => answer?.granted).length
+}
+async function pass(bench: Bench, ms: number): Promise<void> {
+  bench.at += ms
+  for (const store of bench.instances) store.sweep()
+  await bench.underWay
+}
+
+/** The most admissions that any interval of the window's length holds. */
+function most(admitted: readonly (readonly [number, number])[], windowMs: number): number {
+  let highest = 0
+  for (const [i, [from]] of admitted.entries()) {
+    let sum = 0
+    for (const [at, count] of admitted.slice(i)) if (at < from + windowMs) sum += count
+    highest = Math.max(highest, sum)
+  }
+  return highest
+}
+
+t.test('no interval of the window’s length ever admits more than the quota (P1)', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const traffic = fc.array(
+    fc.record({
+      pause: fc.oneof(
+        fc.constant(0),
+        fc.integer({ min: 1, max: 60 }),
+        fc.constantFrom(250, 390, 500, 700, 990),
+      ),
+      /** A stalled event loop sweeps late. */
+      sweeps: fc.boolean(),
+      instance: fc.nat({ max: 7 }),
+      times: fc.integer({ min: 1, max: 40 }),
+      atOnce: fc.boolean(),
+    }),
+    { minLength: 20, maxLength: 60 },
+  )
+  for (const count of [1, 2, 8]) {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 300 }), traffic, async (quota, knocks) => {
+        const bench = open(count)
+        const ask = leased(windowOf(quota, 1000), { ...windowOf(quota * 4, 60_000), name: 'long' })
+        const admitted: [number, number][] = []
+        for (const { pause, sweeps, instance, times, atOnce } of knocks) {
+          bench.at += pause
+          if (sweeps) await pass(bench, 0)
+          let got = atOnce ? await knock(bench, instance, ask, times) : 0
+          for (let i = 0; !atOnce && i < times; i += 1) got += await knock(bench, instance, ask)
+          admitted.push([bench.at, got])
+        }
+        if (most(admitted, 1000) > quota || most(admitted, 60_000) > quota * 4) {
+          throw new Error(`${most(admitted, 1000)} of ${quota}, ${most(admitted, 60_000)} of ${quota * 4}`)
+        }
+      }),
+      { numRuns: 25 },
+    )
+  }
+  t.pass('with 1, 2 and 8 instances')
+})
+
+t.test('a greedy client gets at least 90 % of the quota, over however many instances', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  for (const count of [1, 2, 8]) {
+    for (const quota of [1, 10, 50, 400]) {
+      for (const turn of ['at once', 'moving']) {
+        const bench = open(count)
+        const ask = leased(windowOf(quota, 1000))
+        const windows = 4
+        let admitted = 0
+        for (let i = 0; i < windows * 50; i += 1) {
+          // 'moving': each instance for a while, so that the others sit on what they took ahead.
+          const instance = turn === 'moving' ? Math.floor(i / 9) : i
+          for (let got = 1; got > 0; admitted += got)
+            got = await knock(bench, instance, ask, Math.ceil(quota / 10))
+          await pass(bench, 20)
+        }
+        t.ok(
+          admitted >= 0.9 * windows * quota,
+          `${count} instances, ${turn}: ${admitted} of ${windows * quota}`,
+        )
+      }
+    }
+  }
+})
+
+t.test('a client that keeps to 90 % of the quota is never refused', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  for (const count of [1, 2, 8]) {
+    for (const quota of [20, 100, 400]) {
+      const bench = open(count)
+      const ask = leased(windowOf(quota, 1000))
+      let refused = 0
+      for (let i = 0; i < quota * 3; i += 1) {
+        refused += 1 - (await knock(bench, i, ask))
+        await pass(bench, 1000 / (0.9 * quota))
+      }
+      t.equal(refused, 0, `${count} instances, quota ${quota}`)
+    }
+  }
+})
+
+t.test('far from the quota Redis hears less than one call in twenty requests', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  for (const count of [1, 2, 8]) {
+    const bench = open(count)
+    const ask = leased(windowOf(100_000, 1000), { ...windowOf(2_000_000, 60_000), name: 'long' })
+    const requests = 2000 * count
+    for (let i = 0; i < requests; i += 1) {
+      t.equal(await knock(bench, i, ask), 1)
+      await pass(bench, 2 / count)
+    }
+    t.ok(bench.calls < requests / 20, `${count} instances: ${bench.calls} calls for ${requests} requests`)
+  }
+})
+
+t.test('an edit of the quota applies at once and keeps what was spent', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(1)
+  const ask = leased(windowOf(1000, 60_000))
+  const edited = (quota: number): Ask => ({ ...ask, demand: { ...leased(windowOf(quota, 60_000)).demand } })
+  for (let i = 0; i < 100; i += 1) await knock(bench, 0, ask)
+  t.equal(await knock(bench, 0, edited(50)), 0, 'lowered: tokens in hand are worth nothing')
+  t.equal(await knock(bench, 0, edited(120), 50), 20, 'raised: 100 were spent')
+})
+
+t.test('tokens that nobody needs go back when their lease ends', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(2)
+  const ask = leased(windowOf(100, 1000))
+  for (let i = 0; i < 20; i += 1) await knock(bench, 0, ask)
+  await pass(bench, 450)
+  await pass(bench, 450)
+  let got = 0
+  for (let i = 0; i < 100; i += 1) got += await knock(bench, 1, ask)
+  t.equal(got, 80, 'all that the first did not spend')
+})
+
+t.test('what is taken back is there for the next', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(1)
+  const [store] = bench.instances as [LeasedStore]
+  const ask = leased(windowOf(1000, 60_000))
+  const take = async () => (await store.take([ask], 'holder'))[0] as Answer
+  while ((await take()).store !== 'lease');
+  const before = (await take()).counts[0]?.used
+  const answer = await take()
+  store.giveBack([ask], [answer])
+  t.equal((await take()).counts[0]?.used, (before as number) + 1)
+})
+
+t.test('a slot that is refused costs no leased token', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(1)
+  const [store] = bench.instances as [LeasedStore]
+  const ask = leased(windowOf(10, 60_000))
+  const slot = {
+    ...ask,
+    key: `${ask.key}:slot`,
+    demand: { kind: 'slots', max: 1, ttlMs: 1000 } as unknown as Demand,
+  }
+  const both = async () => (await store.take([ask, slot], 'holder')) as [Answer, Answer]
+  t.same(
+    (await both()).map(({ granted }) => granted),
+    [true, true],
+  )
+  for (let i = 0; i < 20; i += 1)
+    t.same(
+      (await both()).map(({ granted }) => granted),
+      [false, false],
+    )
+  t.equal(await knock(bench, 0, ask, 20), 9)
+})
+
+t.test('while nobody lends, the store behind counts', async t => {
+  const at = START
+  const store = new LeasedStore(
+    new MemoryStore(() => at, 'local'),
+    { lease: async () => undefined },
+    () => at,
+  )
+  t.teardown(() => store.close())
+  const ask = leased(windowOf(3, 1000))
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, async () => (await store.take([ask], 'holder'))[0]),
+  )
+  t.same(
+    answers.map(answer => answer?.granted),
+    [true, true, true, false, false],
+  )
+  t.equal(answers[0]?.store, 'local')
+})
