@@ -10,6 +10,9 @@ export type Contained = Ruling | 'unavailable'
 
 const PASSED: Ruling = { granted: true, store: 'none', readings: [] }
 
+/** A limiter that hears at the deadline that Redis is late still needs a moment to say what it does without. */
+const GRACE_MS = 10
+
 export class SelfCounting {
   readonly #deadlineMs: () => number
   readonly #log: Log
@@ -43,7 +46,7 @@ export class SelfCounting {
         setImmediate(() => {
           if (waiting) settle(this.#failed(rule, new Error('no answer within the deadline')))
         })
-      }, this.#deadlineMs())
+      }, this.#deadlineMs() + GRACE_MS)
       ruling.then(
         value => {
           if (waiting) settle(value)

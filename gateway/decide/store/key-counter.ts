@@ -6,7 +6,7 @@ import type { KeyCount, KeyCounter, KeyLimit, Spent } from '../../plugin.js'
 import type { OnStoreError } from '../../types.js'
 import { BoundedMap } from './bounded-map.js'
 import type { Windows } from './flexible.js'
-import { partOf, type ResilientStore } from './resilient.js'
+import { partOf } from './resilient.js'
 
 export interface WindowCounterOptions {
   /** Counts in this process. */
@@ -19,7 +19,10 @@ export interface WindowCounterOptions {
   now(): number
 }
 
-type Guard = Pick<ResilientStore, 'within'>
+interface Guard {
+  /** The result of one call to Redis; undefined when it is away, failed or too late. Never rejects. */
+  within<T>(call: () => Promise<T>): Promise<T | undefined>
+}
 
 /** A refusal by Redis that stands until its window ends, so that a flood costs Redis nothing. */
 interface Refusal {
