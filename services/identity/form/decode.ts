@@ -6,6 +6,10 @@ import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES } from '.
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
 import { decodeMultipart } from './multipart.js'
 
+const PERCENT = 0x25
+const PLUS = 0x2b
+const SPACE = 0x20
+
 /** Reads a body by its media type. Throws BodyError. */
 export async function decodeBody(contentType: string | undefined, body: Buffer): Promise<Entry[]> {
   const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase()
@@ -54,11 +58,28 @@ export function decodeUrlEncoded(body: Buffer): Entry[] {
   )
 }
 
-function percentDecode(bytes: string): string {
-  const decoded = bytes
-    .replaceAll('+', ' ')
-    .replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-  return Buffer.from(decoded, 'latin1').toString('utf8')
+/** `text` holds one byte in each character. A percent sign without two hexadecimal digits stays. */
+function percentDecode(text: string): string {
+  const bytes = Buffer.allocUnsafe(text.length)
+  let length = 0
+  for (let at = 0; at < text.length; at++) {
+    const byte = text.charCodeAt(at)
+    const escaped = byte === PERCENT ? 16 * hexDigit(text, at + 1) + hexDigit(text, at + 2) : Number.NaN
+    if (Number.isNaN(escaped)) bytes[length++] = byte === PLUS ? SPACE : byte
+    else {
+      bytes[length++] = escaped
+      at += 2
+    }
+  }
+  return bytes.toString('utf8', 0, length)
+}
+
+/** The digit's value; NaN where none stands. */
+function hexDigit(text: string, at: number): number {
+  const code = text.charCodeAt(at)
+  if (code >= 0x30 && code <= 0x39) return code - 0x30
+  const letter = code | 0x20
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
 }
 
 function decodeJson(body: Buffer): Entry[] {
