@@ -8,7 +8,7 @@ export class GatheredVerdict implements Verdict {
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []
   readonly #onSlots: OnSlots
-  readonly #held = new Set<Hold>()
+  #held: readonly Hold[] = []
   #upgraded = false
   #released = false
 
@@ -27,8 +27,7 @@ export class GatheredVerdict implements Verdict {
   }
 
   get holdsSlot(): boolean {
-    for (const { rule } of this.#held) if (rule.mode === 'enforce') return true
-    return false
+    return this.#held.some(({ rule }) => rule.mode === 'enforce')
   }
 
   /** A report-only slot may come after the request has ended: then it goes back at once. */
@@ -38,10 +37,10 @@ export class GatheredVerdict implements Verdict {
       return
     }
     const hold = new Hold(rule, release, terms, ending => {
-      this.#held.delete(hold)
+      this.#held = this.#held.filter(other => other !== hold)
       this.#onSlots(rule.id, -1, ending)
     })
-    this.#held.add(hold)
+    this.#held = [...this.#held, hold]
     this.#onSlots(rule.id, 1)
     if (this.#upgraded) this.upgraded()
   }

@@ -11,7 +11,7 @@ import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-t.jobs = 3
+t.jobs = 4
 
 const parallel = { buffered: true }
 
@@ -70,6 +70,35 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 1s }]
   await waitUntil('no slot to be held', async () => (await held()) === 0)
   t.ok(lines.filter(({ level }) => level !== 'info').length <= 4, JSON.stringify(lines))
   t.equal(lines.filter(({ rule, level }) => rule === 'work' && level === 'warn').length, 1)
+})
+
+t.test('a gateway that drains gives its slots back at once, not when their TTL ends', parallel, async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const client = new Redis(url)
+  t.teardown(() => client.disconnect())
+  const waiting: ServerResponse[] = []
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    waiting.push(res)
+  })
+  const policy = `version: 1
+kind: in-flight
+rules: [{ id: work, match: [POST /**], key: [project, full-path] }]
+`
+  const gateway = await testGateway(t, {
+    upstream,
+    settings: `redis: ${url}\nstore: { deadline: 1s }`,
+    policies: { 'in-flight.yaml': policy },
+  })
+  const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
+    () => 'cut',
+  )
+  await waitUntil('it to be in flight', () => waiting.length === 1)
+  t.equal((await client.keys('*work*')).length, 1)
+  await gateway.drain()
+  t.equal(await cut, 'cut')
+  await waitUntil('the slot to be free', async () => (await client.keys('*work*')).length === 0, 1_000)
 })
 
 t.test('a renewal that is never answered gives the connection up, and is tried again', parallel, async t => {
