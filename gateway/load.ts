@@ -37,10 +37,12 @@ export function loadOrFail(path: string, env: NodeJS.ProcessEnv, log: Log): Load
 }
 
 function listProblems(problems: readonly Problem[]): string {
-  return [...problems.map(formatProblem), `${countProblems(problems)} in the configuration.`].join('\n')
+  return [...problems.map(formatProblem), `${countProblems(problems.length)} in the configuration.`].join(
+    '\n',
+  )
 }
 
 /** `1 problem`, `2 problems`. */
-export function countProblems({ length }: readonly Problem[]): string {
-  return length === 1 ? '1 problem' : `${length} problems`
+export function countProblems(count: number): string {
+  return count === 1 ? '1 problem' : `${count} problems`
 }

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { problemAt } from '../config/load.js'
 import { formatProblem, listed, type Problem } from '../config/problem.js'
+import type { Gateway } from '../config/schema.js'
 import { markOf, type Sources } from '../config/sources.js'
 import { countProblems, type Loaded, type Unloadable } from './load.js'
 import type { Log } from './types.js'
@@ -20,7 +21,9 @@ export type Reloaded =
       readonly result: 'refused'
       /** The revision that stays. */
       readonly revision: string
+      /** The first hundred, in the order of their places. */
       readonly problems: readonly Problem[]
+      readonly problemCount: number
     }
 
 /** A reload that was asked for, as `/state` tells of it. */
@@ -49,7 +52,17 @@ export class ServiceFailure extends Error {
 }
 
 /** What only a start can take up. */
-const FIXED = ['listen', 'admin', 'redis', 'plugins'] as const
+const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
+  listen: ({ listen }) => listen,
+  admin: ({ admin }) => admin,
+  redis: ({ redis }) => redis,
+  'store.deadline': ({ store }) => store.deadline,
+  'store.instances': ({ store }) => store.instances,
+  plugins: ({ plugins }) => plugins,
+}
+
+/** Problems that are told one by one; a file cut in half may have thousands. */
+const MOST_PROBLEMS = 100
 
 export class Reloader {
   readonly #options: ReloaderOptions
@@ -103,19 +116,25 @@ export class Reloader {
   async #attempt(): Promise<Reloaded> {
     const loaded = this.#load()
     this.#sources = loaded.sources
-    const { revision } = this.#inForce.compiled
-    if ('problems' in loaded) return { result: 'refused', revision, problems: loaded.problems }
+    if ('problems' in loaded) return this.#refused(loaded.problems)
     try {
       await this.#options.replace(loaded)
     } catch (error) {
       await loaded.compiled.close()
-      return { result: 'refused', revision, problems: [problemOf(error as Error, loaded)] }
+      return this.#refused([problemOf(error as Error, loaded)])
     }
     this.#inForce = loaded
     const started = this.#options.first.config.gateway
     const wanted = loaded.config.gateway
-    this.#needsRestart = FIXED.filter(key => !isDeepStrictEqual(started[key], wanted[key]))
+    const changed = Object.entries(FIXED).filter(([, of]) => !isDeepStrictEqual(of(started), of(wanted)))
+    this.#needsRestart = changed.map(([name]) => name)
     return { result: 'loaded', revision: loaded.compiled.revision, needsRestart: this.#needsRestart }
+  }
+
+  #refused(problems: readonly Problem[]): Reloaded {
+    const { revision } = this.#inForce.compiled
+    const told = problems.slice(0, MOST_PROBLEMS)
+    return { result: 'refused', revision, problems: told, problemCount: problems.length }
   }
 
   /** A plugin that throws while it is made must not end a process that serves. */
@@ -133,7 +152,7 @@ export class Reloader {
     const { log } = this.#options
     const { revision } = reloaded
     if (reloaded.result === 'refused') {
-      const message = `Configuration refused for ${countProblems(reloaded.problems)}: ${revision} stays in force`
+      const message = `Configuration refused for ${countProblems(reloaded.problemCount)}: ${revision} stays in force`
       log.error({ trigger, revision, problems: reloaded.problems.map(formatProblem) }, message)
       return
     }

@@ -5,7 +5,13 @@ import { sendProblem } from './problem.js'
 /** How a reload ended, and the revision that is in force after it. */
 export type ReloadResult =
   | { readonly result: 'loaded'; readonly revision: string; readonly needsRestart: readonly string[] }
-  | { readonly result: 'refused'; readonly revision: string; readonly problems: readonly object[] }
+  | {
+      readonly result: 'refused'
+      readonly revision: string
+      /** Of many, the first. */
+      readonly problems: readonly object[]
+      readonly problemCount: number
+    }
 
 /** 200 with the revision, or 422 with every problem and its place. */
 export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginAsync {
@@ -22,9 +28,9 @@ export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginA
       }
       const reloaded = await reload()
       if (reloaded.result === 'loaded') return reloaded
-      const { revision, problems } = reloaded
+      const { revision, problems, problemCount } = reloaded
       const detail = `The configuration has errors: ${revision} stays in force.`
-      return sendProblem(reply, 422, detail, { revision, problems })
+      return sendProblem(reply, 422, detail, { revision, problems, problemCount })
     })
   }
 }

@@ -251,6 +251,15 @@ t.test(
       t.match((await gateway.ask('/scim/x')).headers, { 'x-ratelimit-limit': /, 5;w=60$/ })
     }
 
+    const many = Array.from({ length: 300 }, (_, i) => `odd${i}: 1\n`).join('')
+    const answer = await gateway.edit(file, limits() + many)
+    t.match(answer.json(), { problemCount: 300, problems: { length: 100 } })
+    t.match(
+      gateway.lines.at(-1),
+      { msg: /300 problems/, problems: { length: 100 } },
+      'however many there are',
+    )
+
     const mended = await gateway.edit(file, limits({ scim: 6 }))
     t.equal(mended.status, 200)
     const state = await gateway.state()
@@ -262,7 +271,7 @@ t.test(
     t.match(metrics, `sluice_policy_info{rev="${state.revision}"} 1`)
     t.notMatch(metrics, before.revision)
     t.match(metrics, 'sluice_policy_reloads_total{result="loaded"} 2')
-    t.match(metrics, 'sluice_policy_reloads_total{result="refused"} 4')
+    t.match(metrics, 'sluice_policy_reloads_total{result="refused"} 5')
   },
 )
 
