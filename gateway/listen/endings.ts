@@ -45,18 +45,25 @@ export function codeOfParserError(error: NodeJS.ErrnoException): ErrorCode {
   return 'bad-request'
 }
 
-/** The bytes of a problem answer that is the last of its connection. */
-export function rawAnswer(code: ErrorCode): string {
+/** A problem answer to a request that never reached the pipeline; fields are flat. */
+export function problemAnswer(code: ErrorCode): {
+  status: number
+  title: string
+  fields: string[]
+  body: string
+} {
   const { status, title, ...rest } = problem(code, randomUUID())
   const body = JSON.stringify({ status, title, ...rest })
-  return [
-    `HTTP/1.1 ${status} ${title}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    ...(status === 405 ? ['Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
-    'Cache-Control: no-store',
-    'Connection: close',
-    '',
-    body,
-  ].join('\r\n')
+  const fields = ['Content-Type', 'application/problem+json', 'Content-Length', `${Buffer.byteLength(body)}`]
+  if (status === 405) fields.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  fields.push('Cache-Control', 'no-store')
+  return { status, title, fields, body }
+}
+
+/** The bytes of a problem answer that is the last of its connection. */
+export function rawAnswer(code: ErrorCode): string {
+  const { status, title, fields, body } = problemAnswer(code)
+  let head = `HTTP/1.1 ${status} ${title}\r\n`
+  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return `${head}Connection: close\r\n\r\n${body}`
 }

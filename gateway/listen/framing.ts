@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../errors.js'
+import { expectsContinue } from './expect.js'
+import { StreamRequest } from './stream-request.js'
 
 const DIGITS = /^\d{1,15}$/
 const HOST = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
@@ -9,7 +11,8 @@ const HOST = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
  * 6.1 and 6.3, RFC 9110 sections 9.3.6 and 9.3.8). Reads the raw fields, because Node joins or drops repeats.
  */
 export function checkFraming(req: IncomingMessage): void {
-  if (req.httpVersionMajor !== 1) throw new GatewayError('bad-request')
+  // Node's parser takes "HTTP/2.0" in a request line for an HTTP/1 message of another version.
+  if (req.httpVersionMajor !== 1 && !(req instanceof StreamRequest)) throw new GatewayError('bad-request')
   if (req.method === 'TRACE' || req.method === 'CONNECT') throw new GatewayError('method-not-allowed')
 
   let hosts = 0
@@ -31,18 +34,17 @@ export function checkFraming(req: IncomingMessage): void {
     }
   }
 
-  if (hosts > 1 || (hosts === 0 && req.httpVersionMinor === 1)) throw new GatewayError('bad-host')
+  const isOld = req.httpVersion === '1.0'
+  if (hosts > 1 || (hosts === 0 && !isOld)) throw new GatewayError('bad-host')
   if (lengths + codings > 1) throw new GatewayError('bad-framing')
-  if (codings === 1 && req.httpVersionMinor === 0) throw new GatewayError('bad-framing')
+  if (codings === 1 && isOld) throw new GatewayError('bad-framing')
   if (!expectsNothingStrange(req)) throw new GatewayError('expectation-failed')
   if ('upgrade' in req && req.upgrade === true) checkUpgrade(req, lengths + codings)
 }
 
 /** RFC 9110 section 10.1.1: the one expectation there is; an HTTP/1.0 client's is not one. */
-function expectsNothingStrange({ headers, httpVersionMinor }: IncomingMessage): boolean {
-  return (
-    headers.expect === undefined || httpVersionMinor === 0 || headers.expect.toLowerCase() === '100-continue'
-  )
+function expectsNothingStrange(req: IncomingMessage): boolean {
+  return req.headers.expect === undefined || req.httpVersion === '1.0' || expectsContinue(req)
 }
 
 /** True when the request asks for the one protocol we switch to. */

@@ -9,16 +9,13 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
 import { codeOfParserError, hasBody, lastAnswerMayComeEarly, rawAnswer, sayGoodbye } from './endings.js'
+import { continueWhenWanted } from './expect.js'
 import { asksForWebSocket } from './framing.js'
+import { createHttp2Listener } from './http2.js'
+import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, MAX_HEAD, REQUEST_TIMEOUT_MS } from './limits.js'
 import { createTlsFront, type TlsSettings } from './tls.js'
 import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 
-/** Bytes of a request head; also bounds the target and the number of fields. */
-const MAX_HEAD = 16 * 1024
-const HEAD_TIMEOUT_MS = 15_000
-const REQUEST_TIMEOUT_MS = 300_000
-/** Longer than the usual 60 s of load balancers, so that they, not we, close an idle connection. */
-const KEEP_ALIVE_MS = 65_000
 const SWEEP_MS = 1_000
 
 type Fields = OutgoingHttpHeaders | OutgoingHttpHeader[]
@@ -89,11 +86,12 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
   // With any other value Node hides fields from us by which it still frames the message (CVE-2026-58044).
   server.maxHeadersCount = 0
 
+  const http2 = createHttp2Listener(handlers)
   const front =
     tls &&
     createTlsFront(tls, {
       http1: socket => server.emit('connection', socket),
-      http2: socket => socket.destroy(),
+      http2: socket => http2.accept(socket),
       refused: code => handlers.refused?.(code),
     })
   const door = front?.server ?? server
@@ -106,10 +104,7 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
   server.on('request', serve)
   server.on('checkExpectation', serve)
   server.on('checkContinue', (req, res) => {
-    // Not before somebody wants the body: a refusal comes instead of it.
-    req.once('resume', () => {
-      if (!res.headersSent) res.writeContinue()
-    })
+    continueWhenWanted(req, res)
     serve(req, res)
   })
   server.on('upgrade', (req, socket, head) => {
@@ -205,6 +200,7 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
           resolve()
         })
         closeIdle()
+        http2.drain()
       })
     },
     reloadCertificate: () => front?.reloadCertificate(),

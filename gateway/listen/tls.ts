@@ -40,7 +40,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
   /** By the connection's endpoints: Node does not say which of our sockets a handshake belongs to. */
   const fingerprints = new Map<string, Fingerprints>()
 
-  const secure = createServer({ ALPNProtocols: [HTTP1], handshakeTimeout: HANDSHAKE_MS })
+  const secure = createServer({ ALPNProtocols: [HTTP2, HTTP1], handshakeTimeout: HANDSHAKE_MS })
   const certificate = new Certificate(files, log, pair => secure.setSecureContext(secureContext(pair)))
   secure.on('secureConnection', socket => {
     setFingerprints(socket, fingerprints.get(endpointsOf(socket)))

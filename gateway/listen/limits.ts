@@ -1,0 +1,8 @@
+/** What a client's connection may cost, whatever version of HTTP it speaks. */
+
+/** Bytes of a request head; also bounds the target and the number of fields. */
+export const MAX_HEAD = 16 * 1024
+export const HEAD_TIMEOUT_MS = 15_000
+export const REQUEST_TIMEOUT_MS = 300_000
+/** Longer than the usual 60 s of load balancers, so that they, not we, close an idle connection. */
+export const KEEP_ALIVE_MS = 65_000
