@@ -71,7 +71,7 @@ const HOMES: Record<string, readonly string[]> = {
   'http-proxy': ['gateway/forward/upgrade.ts'],
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
-  ioredis: ['gateway/decide/store/redis.ts'],
+  ioredis: ['gateway/decide/store/redis-connection.ts'],
   'rate-limiter-flexible': ['gateway/decide/store/flexible.ts'],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/metrics.ts'],

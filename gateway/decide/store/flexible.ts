@@ -4,10 +4,11 @@
  * their counters live.
  */
 import { readFileSync } from 'node:fs'
-import type { Redis, Result } from 'ioredis'
+import type { Result } from 'ioredis'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { StoreName } from '../../types.js'
 import { BoundedMap } from './bounded-map.js'
+import type { RedisClient } from './redis-connection.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -72,10 +73,10 @@ export class MemoryWindows implements Windows {
 
 export class RedisWindows implements Windows {
   readonly store = 'redis'
-  readonly #redis: Redis
+  readonly #redis: RedisClient
   readonly #limiter: RateLimiterRedis
 
-  constructor(redis: Redis) {
+  constructor(redis: RedisClient) {
     this.#redis = redis
     this.#limiter = new RateLimiterRedis({ ...UNJUDGED, storeClient: redis })
     const lua = readFileSync(new URL('../lua/give-back-1.lua', import.meta.url), 'utf8')

@@ -21,7 +21,7 @@ export interface WindowCounterOptions {
 
 interface Guard {
   /** The result of one call to Redis; undefined when it is away, failed or too late. Never rejects. */
-  within<T>(call: () => Promise<T>): Promise<T | undefined>
+  within<T>(key: string, call: () => Promise<T>): Promise<T | undefined>
 }
 
 /** A refusal by Redis that stands until its window ends, so that a flood costs Redis nothing. */
@@ -54,7 +54,7 @@ export class WindowCounter implements KeyCounter {
     limit: KeyLimit,
     onStoreError: OnStoreError,
   ): Promise<Spent> {
-    const counted = await guard.within(() => this.#count(windows, key, limit))
+    const counted = await guard.within(key, () => this.#count(windows, key, limit))
     if (counted === undefined) return this.#standIn(key, limit, onStoreError)
     if (!counted.granted) {
       const until = this.#options.now() + counted.resetMs

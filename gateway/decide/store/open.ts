@@ -1,9 +1,11 @@
 import type { KeyCounter } from '../../plugin.js'
 import type { Log, OnStoreError } from '../../types.js'
 import { MemoryWindows, RedisWindows } from './flexible.js'
+import { Guard } from './guard.js'
 import { WindowCounter } from './key-counter.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
+import { nodeOf } from './redis-connection.js'
 import { ResilientStore } from './resilient.js'
 import type { CounterStore } from './store.js'
 
@@ -47,22 +49,26 @@ export async function openStore(
   }
   const remote = new RedisStore({ url: redis, log })
   if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
-  const store = new ResilientStore({
-    remote,
-    local: new MemoryStore(now, 'local'),
+  const guard = new Guard({
     deadlineMs: deadline,
-    instances,
+    nodeOf: key => nodeOf(remote.connection, key),
+    ping: key => remote.ping(key),
     onFailure: () => hooks.failed('take'),
-    onChange: away => {
-      hooks.awayChanged(away)
+    onChange({ node, away, anyAway }) {
+      hooks.awayChanged(anyAway)
+      const fields = node === '' ? {} : { node }
       if (away)
-        log.warn({ onStoreError: onError }, 'Redis is away: each rule goes on as its onStoreError says')
-      else log.info({}, 'Redis is back: counting there again')
+        log.warn(
+          { ...fields, onStoreError: onError },
+          'Redis is away: each rule goes on as its onStoreError says',
+        )
+      else log.info(fields, 'Redis is back: counting there again')
     },
   })
+  const store = new ResilientStore({ remote, guard, local: new MemoryStore(now, 'local'), instances })
   const counter = new WindowCounter({
     local: new MemoryWindows('local'),
-    remote: { windows: new RedisWindows(remote.connection), guard: store },
+    remote: { windows: new RedisWindows(remote.connection), guard },
     instances,
     now,
   })

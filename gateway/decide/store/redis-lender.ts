@@ -1,7 +1,8 @@
 /** Lends tokens from Redis: one script call per report and wish (`lua/lease-1.lua`). */
 import { randomBytes } from 'node:crypto'
-import type { Redis, Result } from 'ioredis'
+import type { Result } from 'ioredis'
 import type { LeaseAnswer, LeaseCall } from './lender.js'
+import type { RedisClient } from './redis-connection.js'
 import { counted } from './store.js'
 import { windowArguments } from './window-arguments.js'
 
@@ -12,13 +13,13 @@ declare module 'ioredis' {
 }
 
 export class RedisLender {
-  readonly #redis: Redis
+  readonly #redis: RedisClient
   readonly #clock: (() => number) | undefined
   /** Stands for this process among those that borrow. */
   readonly #instance = randomBytes(6).toString('base64url')
 
   /** @param clock microseconds, for tests in virtual time; unset means Redis's own */
-  constructor(redis: Redis, clock?: () => number) {
+  constructor(redis: RedisClient, clock?: () => number) {
     this.#redis = redis
     this.#clock = clock
   }

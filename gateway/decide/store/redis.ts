@@ -1,8 +1,9 @@
-/** Counters in Redis: one script call per request. The home file of ioredis. */
-import { readFileSync } from 'node:fs'
+/** Counters in Redis: one script call for all that is asked together. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis, type Result } from 'ioredis'
+import type { Result } from 'ioredis'
 import type { Log } from '../../types.js'
+import { hashTag } from './hash-slot.js'
+import { connectRedis, type RedisClient, reconnect, script } from './redis-connection.js'
 import { RedisSlots } from './slots.js'
 import {
   type Answer,
@@ -13,10 +14,12 @@ import {
   SLOT_RETRY_MS,
   uncounted,
 } from './store.js'
+import { windowArguments } from './window-arguments.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
+    refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     renew(key: string, holder: string, ttlUs: number): Result<number, Context>
   }
 }
@@ -24,20 +27,8 @@ declare module 'ioredis' {
 const PING_PATIENCE_MS = 1000
 const CONNECT_TICK_MS = 10
 
-/** Verdicts of `take.lua` on one ask. */
-const GRANTED = 1
+/** What `take.lua` says of an ask it could not read, instead of how many requests it admitted. */
 const BROKEN = -1
-
-const PROBE: Ask = {
-  key: 'sluice:{probe}',
-  demand: {
-    kind: 'windows',
-    windows: [{ name: 'probe', quota: 1_000_000, ms: 1000, algorithm: 'sliding-window' }],
-    lease: false,
-  },
-  group: 0,
-  onStoreError: 'open',
-}
 
 export interface RedisStoreOptions {
   readonly url: string
@@ -47,37 +38,47 @@ export interface RedisStoreOptions {
 }
 
 export class RedisStore implements RemoteStore {
-  readonly #redis: Redis
+  /** For those who count by other means. */
+  readonly connection: RedisClient
   readonly #clock: (() => number) | undefined
   readonly #slots: RedisSlots
+  readonly #log: Log
 
   constructor({ url, log, clock }: RedisStoreOptions) {
+    this.#log = log
     this.#clock = clock
-    this.#redis = connect(url, log)
-    this.#slots = new RedisSlots(this.#redis, log, () => this.#redis.disconnect(true))
-  }
-
-  /** For those who count by other means. */
-  get connection(): Redis {
-    return this.#redis
+    this.connection = connectRedis(url, log)
+    this.connection.defineCommand('take', { lua: script('window', 'take') })
+    this.connection.defineCommand('refund', { lua: script('window', 'refund') })
+    this.connection.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
+    this.#slots = new RedisSlots(this.connection, log, key => reconnect(this.connection, key))
   }
 
   async take(asks: readonly Ask[], holder: string): Promise<Answer[]> {
-    const keys = asks.map(ask => ask.key)
-    const args = asks.flatMap(argsOf)
-    const result = await this.#redis.take(keys.length, ...keys, this.#clock?.() ?? '', 1, holder, ...args)
-    const reader = result.slice(1)[Symbol.iterator]()
-    return asks.map(ask => this.#answer(ask, holder, () => reader.next().value as number))
+    const [answers] = await this.takeMany(asks, holder, 1)
+    return answers as Answer[]
+  }
+
+  async takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]> {
+    const args: (string | number)[] = asks.map(ask => ask.key)
+    args.push(this.#clock?.() ?? '', times, holder)
+    for (const ask of asks) pushArguments(args, ask)
+    const result = await this.connection.take(asks.length, ...args)
+    const tallies = talliesOf(asks, result)
+    return Array.from({ length: times }, (_, i) =>
+      asks.map((ask, j) => this.#answer(ask, tallies[j] as Tally, i, result[0] as number, holder)),
+    )
   }
 
   /**
-   * Counts once for nobody: a Redis that is loading, read-only or out of memory answers PING, but does not count.
-   * Rejects when it fails; a connection that swallows bytes is given up for a new one.
+   * Counts once for nobody, on the node of `key`: a Redis that is loading, read-only or out of memory answers PING, but
+   * does not count. Rejects when it fails; a connection that swallows bytes is given up for a new one.
    */
-  async ping(): Promise<void> {
-    const timer = setTimeout(() => this.#redis.disconnect(true), PING_PATIENCE_MS)
+  async ping(key: string): Promise<void> {
+    const probe = probeBeside(key)
+    const timer = setTimeout(() => reconnect(this.connection, probe.key), PING_PATIENCE_MS)
     try {
-      await this.take([PROBE], '')
+      await this.take([probe], '')
     } finally {
       clearTimeout(timer)
     }
@@ -87,7 +88,7 @@ export class RedisStore implements RemoteStore {
   async answers(patienceMs: number): Promise<boolean> {
     const until = performance.now() + patienceMs
     while (performance.now() < until) {
-      const isThere = await this.ping().then(
+      const isThere = await this.ping('').then(
         () => true,
         () => false,
       )
@@ -97,62 +98,86 @@ export class RedisStore implements RemoteStore {
     return false
   }
 
-  giveBack(_asks: readonly Ask[], answers: readonly Answer[]): void {
-    for (const answer of answers) answer.release?.()
+  giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
+    const keys: string[] = []
+    const windows: (string | number)[] = []
+    for (const [i, { granted, at, release }] of answers.entries()) {
+      const { key, demand } = asks[i] as Ask
+      release?.()
+      if (!granted || at === undefined || demand.kind === 'slots') continue
+      const values = windowArguments(demand.windows)
+      keys.push(key)
+      windows.push(values.length, ...values)
+    }
+    // All were charged by one call, so at one time.
+    const at = answers.find(answer => answer.at !== undefined)?.at
+    if (keys.length === 0 || at === undefined) return
+    this.connection
+      .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...windows)
+      .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
   }
 
   async close(): Promise<void> {
     this.#slots.close()
-    this.#redis.disconnect()
+    this.connection.disconnect()
   }
 
-  #answer(ask: Ask, holder: string, next: () => number): Answer {
-    const code = next()
-    const granted = code === GRANTED
+  /** The answer for the `i`-th of the requests that asked together. */
+  #answer(ask: Ask, { admitted, counts }: Tally, i: number, at: number, holder: string): Answer {
+    if (admitted === BROKEN)
+      return { granted: false, unavailable: true, store: 'none', counts: uncounted(ask) }
     const { demand } = ask
-    const quotas = demand.kind === 'windows' ? demand.windows.map(window => window.quota) : [demand.max]
-    const counts = quotas.map((quota): Count => {
-      const used = next()
-      const violated = next() === 1 && !granted
-      const resetMs = next() / 1000
-      return counted(quota, used, violated, demand.kind === 'slots' ? SLOT_RETRY_MS : resetMs)
-    })
-    if (code === BROKEN) return { granted, unavailable: true, store: 'none', counts: uncounted(ask) }
-    const slot = granted && demand.kind === 'slots' && this.#slots.hold(ask.key, holder, demand.ttlMs)
-    return { granted, unavailable: false, store: 'redis', counts, ...slot }
+    const granted = i < admitted
+    const spentAfter = granted ? admitted - 1 - i : 0
+    const slots = demand.kind === 'slots'
+    const own = counts.map(
+      ({ quota, used, violated, resetMs }): Count =>
+        counted(quota, used - spentAfter, violated && !granted, slots ? SLOT_RETRY_MS : resetMs),
+    )
+    const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
+    if (!slots) return { ...answer, at }
+    return granted ? { ...answer, ...this.#slots.hold(ask.key, holder, demand.ttlMs) } : answer
   }
 }
 
-function argsOf({ demand, group }: Ask): (string | number)[] {
-  if (demand.kind === 'slots') return [group, 's', 2, demand.max, demand.ttlMs * 1000]
-  const values = demand.windows.flatMap(({ quota, ms, algorithm }) => [
-    quota,
-    ms * 1000,
-    algorithm[0] as string,
-  ])
-  return [group, 'w', values.length, ...values]
+/** What one call found of one ask, once all the requests it admits were charged. */
+interface Tally {
+  readonly admitted: number
+  readonly counts: readonly { quota: number; used: number; violated: boolean; resetMs: number }[]
 }
 
-/**
- * Nothing is queued or sent again while Redis is away: a late burst of charges would be worse than none.
- * The connection comes back by itself, also when Redis was down at the start.
- */
-function connect(url: string, log: Log): Redis {
-  const redis = new Redis(url, {
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: 1000,
-    retryStrategy: attempt => Math.min(50 * 2 ** Math.min(attempt, 6), 1000),
+function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
+  let next = 1
+  return asks.map(({ demand }) => {
+    const admitted = result[next] as number
+    next += 1
+    const quotas = demand.kind === 'windows' ? demand.windows.map(({ quota }) => quota) : [demand.max]
+    const counts = quotas.map(quota => {
+      const [used, violated, resetUs] = result.slice(next, next + 3) as [number, number, number]
+      next += 3
+      return { quota, used, violated: violated === 1, resetMs: resetUs / 1000 }
+    })
+    return { admitted, counts }
   })
-  redis.defineCommand('take', { lua: script('window') + script('take') })
-  redis.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
-  redis.on('error', error => log.debug({ err: error }, 'redis connection'))
-  redis.connect().catch(error => log.debug({ err: error }, 'redis connection'))
-  return redis
 }
 
-function script(name: string): string {
-  return readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')
+function pushArguments(args: (string | number)[], { demand, group }: Ask): void {
+  if (demand.kind === 'slots') {
+    args.push(group, 's', 2, demand.max, demand.ttlMs * 1000)
+    return
+  }
+  const values = windowArguments(demand.windows)
+  args.push(group, 'w', values.length, ...values)
+}
+
+/** An ask that harms nobody, for a key beside `key`: in the same slot of a Cluster. */
+function probeBeside(key: string): Ask {
+  const windows = [{ name: 'probe', quota: 1_000_000, ms: 1000, algorithm: 'sliding-window' }] as const
+  const tag = hashTag(key) ?? 'probe'
+  return {
+    key: `sluice:{${tag}}:probe`,
+    demand: { kind: 'windows', windows, lease: false },
+    group: 0,
+    onStoreError: 'open',
+  }
 }

@@ -33,12 +33,12 @@ const PATIENCE_MS = 1000
 export class RedisSlots {
   readonly #redis: SlotCommands
   readonly #log: Log
-  readonly #onSilence: () => void
+  readonly #onSilence: (key: string) => void
   readonly #holds = new Set<Hold>()
   readonly #ticks: NodeJS.Timeout
 
-  /** `onSilence` hears of a renewal that is not answered: a connection that swallows bytes must be given up for a new one. */
-  constructor(redis: SlotCommands, log: Log, onSilence: () => void) {
+  /** `onSilence` hears of a key whose renewal is not answered: a connection that swallows bytes must be given up for a new one. */
+  constructor(redis: SlotCommands, log: Log, onSilence: (key: string) => void) {
     this.#redis = redis
     this.#log = log
     this.#onSilence = onSilence
@@ -78,7 +78,8 @@ export class RedisSlots {
       } else if (hold.sentAt + PATIENCE_MS <= now) unanswered = hold
     }
     // After a pause of this process the answer may be here, unread: what arrived is read first.
-    if (unanswered !== undefined) setImmediate(() => unanswered.sentAt !== undefined && this.#onSilence())
+    if (unanswered !== undefined)
+      setImmediate(() => unanswered.sentAt !== undefined && this.#onSilence(unanswered.key))
   }
 
   #renew(hold: Hold, now: number): void {

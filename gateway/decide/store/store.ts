@@ -54,10 +54,10 @@ export interface CounterStore {
   close(): Promise<void>
 }
 
-/** A store over the network; `take` rejects when it cannot be reached. */
+/** A store over the network. */
 export interface RemoteStore extends CounterStore {
-  take(asks: readonly Ask[], holder: string): Promise<Answer[]>
-  ping(): Promise<void>
+  /** `take` for several equal requests at once, in their order; slots are asked for by one. Rejects when it cannot be reached. */
+  takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]>
 }
 
 /** A count whose numbers the store knows. */

@@ -1,6 +1,7 @@
 /** A counter store whose Redis is refused, silent or slow: requests go on as each rule says, and come back by themselves. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
+import { Guard } from '../../../gateway/decide/store/guard.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
@@ -18,16 +19,17 @@ async function bench(t: Test, instances = 1) {
   const changes: boolean[] = []
   let failures = 0
   const remote = new RedisStore({ url: redis.url, log: quiet })
-  const store = new ResilientStore({
-    remote,
-    local: new MemoryStore(() => performance.now(), 'local'),
+  const guard = new Guard({
     deadlineMs: DEADLINE_MS,
-    instances,
+    nodeOf: () => '',
+    ping: key => remote.ping(key),
     onFailure: () => {
       failures += 1
     },
-    onChange: away => changes.push(away),
+    onChange: ({ away }) => changes.push(away),
   })
+  const local = new MemoryStore(() => performance.now(), 'local')
+  const store = new ResilientStore({ remote, guard, local, instances })
   t.teardown(async () => {
     await store.close()
     await redis.stop()

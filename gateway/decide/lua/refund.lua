@@ -1,0 +1,71 @@
+-- Takes back tokens that were charged a moment ago, as if they had never been asked for. Prepended: window.lua.
+--
+-- KEYS  one counter per ask
+-- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
+--       2: when the tokens were charged, as `take` said
+--       then per ask: n and n values: quota, length in microseconds, algorithm (s, f or t), …
+--
+-- Atomic because another request must not spend between the look and the change.
+
+local TEST_TTL_MS = 600000
+
+-- Takes the first token that counts as spent at `at` or up to a part later. It may be another's, but the one that was
+-- charged at `at` stands nowhere before it: so each token that stays is still counted no earlier than it was spent, which is
+-- all that the sliding window promises. When the token may have left the window already, none is taken: it would be one of a
+-- later request.
+function sliding_window.refund(spent, window, at, now)
+  if at + window.length <= now then
+    return
+  end
+  for j = 1, #spent, 2 do
+    if spent[j] >= at and spent[j + 1] >= 1 then
+      if spent[j] <= at + window.part then
+        spent[j + 1] = spent[j + 1] - 1
+        if spent[j + 1] == 0 then
+          table.remove(spent, j)
+          table.remove(spent, j)
+        end
+      end
+      return
+    end
+  end
+end
+
+function fixed_window.refund(spent, _, at)
+  local last = #spent
+  if last == 0 or spent[1] > at then
+    return
+  end
+  spent[last] = spent[last] - 1
+  if spent[last] <= 0 then
+    for j = last, 1, -1 do
+      spent[j] = nil
+    end
+  end
+end
+
+-- What has flowed in since may have been the refill of this very token: that part is not given a second time.
+function token_bucket.refund(spent, window, at, now)
+  if #spent == 0 then
+    return
+  end
+  spent[2] = spent[2] - max(0, 1 - (now - at) * window.quota / window.length)
+  if spent[2] < CRUMB then
+    spent[1], spent[2] = nil, nil
+  end
+end
+
+local given_clock = tonumber(ARGV[1])
+local now = clock(given_clock)
+local at = tonumber(ARGV[2])
+local arg = 3
+for _, key in ipairs(KEYS) do
+  local n = tonumber(ARGV[arg])
+  local windows = windows_of(arg + 1, n)
+  arg = arg + 1 + n
+  local states = read(key, windows, now)
+  for i, window in ipairs(windows) do
+    window.algorithm.refund(states[i].spent, window, at, now)
+  end
+  write(key, windows, states, now, given_clock and TEST_TTL_MS)
+end

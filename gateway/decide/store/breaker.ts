@@ -1,0 +1,86 @@
+/** One Redis that may be away: while its breaker is open it is asked for nothing, so a dead Redis costs a request nothing. */
+import type { Deadlines } from './deadlines.js'
+
+/** Failures in a row that open the breaker, and how often Redis is asked whether it is back. */
+const FAILURES_TO_OPEN = 3
+const PROBE_EVERY_MS = 250
+
+export interface BreakerOptions {
+  readonly deadlines: Deadlines
+  /** Asks Redis whether it counts the neighbours of `key`; rejects when it does not. */
+  ping(key: string): Promise<void>
+  /** Called on each failed call. */
+  onFailure(error: unknown): void
+  /** Called when the breaker opens and when Redis is back. */
+  onChange(away: boolean): void
+}
+
+export class Breaker {
+  readonly #options: BreakerOptions
+  #failures = 0
+  #probe: NodeJS.Timeout | undefined
+  #asking = false
+
+  constructor(options: BreakerOptions) {
+    this.#options = options
+  }
+
+  get open(): boolean {
+    return this.#probe !== undefined
+  }
+
+  /** See `Guard.within`. */
+  within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
+    if (this.open) return Promise.resolve(undefined)
+    return new Promise(resolve => {
+      let waiting = true
+      const giveUp = (error: unknown) => {
+        if (!waiting) return
+        waiting = false
+        arrived()
+        this.#failed(error, key)
+        resolve(undefined)
+      }
+      const arrived = this.#options.deadlines.start(giveUp)
+      call().then(result => {
+        if (!waiting) {
+          late?.(result)
+          return
+        }
+        waiting = false
+        arrived()
+        this.#failures = 0
+        resolve(result)
+      }, giveUp)
+    })
+  }
+
+  close(): void {
+    clearInterval(this.#probe)
+  }
+
+  #failed(error: unknown, key: string): void {
+    this.#options.onFailure(error)
+    this.#failures += 1
+    if (this.#failures < FAILURES_TO_OPEN || this.open) return
+    this.#probe = setInterval(() => this.#ask(key), PROBE_EVERY_MS).unref()
+    this.#options.onChange(true)
+  }
+
+  async #ask(key: string): Promise<void> {
+    if (this.#asking) return
+    this.#asking = true
+    const sentAt = performance.now()
+    const answered = await this.#options.ping(key).then(
+      () => true,
+      () => false,
+    )
+    this.#asking = false
+    // A Redis that answers later than the deadline would only open the breaker again.
+    if (!answered || performance.now() - sentAt > this.#options.deadlines.ms) return
+    clearInterval(this.#probe)
+    this.#probe = undefined
+    this.#failures = 0
+    this.#options.onChange(false)
+  }
+}

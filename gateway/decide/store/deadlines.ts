@@ -1,0 +1,42 @@
+/** Waits of equal length, with one timer for all of them: a timer for each call would cost more than its wait. */
+
+interface Wait {
+  readonly until: number
+  /** Undefined once it is over. */
+  onLate: ((error: Error) => void) | undefined
+}
+
+export class Deadlines {
+  /** How long a call may take. */
+  readonly ms: number
+  /** In the order of their ends. */
+  #waits: Wait[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(ms: number) {
+    this.ms = ms
+  }
+
+  /** Calls `onLate` after the deadline, unless the function it returns has been called. */
+  start(onLate: (error: Error) => void): () => void {
+    const wait: Wait = { until: performance.now() + this.ms, onLate }
+    this.#waits.push(wait)
+    this.#timer ??= setTimeout(() => this.#tick(), this.ms)
+    return () => {
+      wait.onLate = undefined
+    }
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    const isPending = ({ onLate, until }: Wait) => onLate !== undefined && until > now
+    const first = this.#waits.findIndex(isPending)
+    const due = this.#waits.splice(0, first < 0 ? this.#waits.length : first)
+    const next = this.#waits[0]
+    this.#timer = next && setTimeout(() => this.#tick(), next.until - now)
+    // The deadline measures the other side, not our own event loop: replies that already arrived are read before giving up.
+    setImmediate(() => {
+      for (const { onLate } of due) onLate?.(new Error(`no answer within ${this.ms} ms`))
+    })
+  }
+}

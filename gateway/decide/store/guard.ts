@@ -1,0 +1,73 @@
+/**
+ * Stands before every call to Redis, which may be away: a hard deadline bounds what a request waits, and a breaker for each
+ * node makes a dead one cost nothing (design section 5, 'Redis away'). The keys of other nodes go on.
+ */
+import { Breaker } from './breaker.js'
+import { Deadlines } from './deadlines.js'
+
+export interface GuardOptions {
+  readonly deadlineMs: number
+  /** The node that keeps a key; '' where there is only one. */
+  nodeOf(key: string): string
+  /** Asks the node of `key` whether it counts; rejects when it does not. */
+  ping(key: string): Promise<void>
+  /** Called on each failed call. */
+  onFailure(error: unknown): void
+  /** Called when a node's breaker opens, and when the node is back. */
+  onChange(change: NodeChange): void
+}
+
+export interface NodeChange {
+  readonly node: string
+  readonly away: boolean
+  /** Whether any node is away now. */
+  readonly anyAway: boolean
+}
+
+export class Guard {
+  readonly #options: GuardOptions
+  readonly #deadlines: Deadlines
+  readonly #breakers = new Map<string, Breaker>()
+  readonly #away = new Set<string>()
+
+  constructor(options: GuardOptions) {
+    this.#options = options
+    this.#deadlines = new Deadlines(options.deadlineMs)
+  }
+
+  /** While the key's node is away only the guard asks it. */
+  isAway(key: string): boolean {
+    return this.#away.size > 0 && this.#away.has(this.#options.nodeOf(key))
+  }
+
+  /**
+   * The result of one call about `key`, or undefined when its node is away, when the call failed, or when it took longer
+   * than the deadline: what comes after that goes to `late`. Never rejects.
+   */
+  within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
+    return this.#breaker(this.#options.nodeOf(key)).within(key, call, late)
+  }
+
+  close(): void {
+    for (const breaker of this.#breakers.values()) breaker.close()
+  }
+
+  #breaker(node: string): Breaker {
+    let breaker = this.#breakers.get(node)
+    if (breaker === undefined) {
+      breaker = new Breaker({
+        ...this.#options,
+        deadlines: this.#deadlines,
+        onChange: away => this.#changed(node, away),
+      })
+      this.#breakers.set(node, breaker)
+    }
+    return breaker
+  }
+
+  #changed(node: string, away: boolean): void {
+    if (away) this.#away.add(node)
+    else this.#away.delete(node)
+    this.#options.onChange({ node, away, anyAway: this.#away.size > 0 })
+  }
+}

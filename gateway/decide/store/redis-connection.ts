@@ -1,0 +1,84 @@
+/** The connection to Redis, whatever it is made of. The home file of ioredis. */
+import { readFileSync } from 'node:fs'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import type { Log } from '../../types.js'
+import { hashSlot } from './hash-slot.js'
+import { redisAddress } from './redis-address.js'
+
+export type RedisClient = Redis | Cluster
+
+/**
+ * Nothing is queued or sent again while Redis is away: a late burst of charges would be worse than none.
+ * The connection comes back by itself, also when Redis was down at the start.
+ */
+const retryStrategy = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 6), 1000)
+const OPTIONS: RedisOptions = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: 1000,
+  retryStrategy,
+  // A master that was demoted answers and refuses to count: its name may lead to the new one by now.
+  reconnectOnError: error => error.message.includes('READONLY'),
+}
+/** How soon a Cluster's new masters are known when the old ones cannot tell. */
+const TOPOLOGY_EVERY_MS = 1000
+
+/** Starts to connect; an address that cannot be reached now is tried again. */
+export function connectRedis(url: string, log: Log): RedisClient {
+  const client = clientFor(url)
+  const onError = (error: unknown) => log.debug({ err: error }, 'redis connection')
+  client.on('error', onError)
+  if (client instanceof Cluster) client.on('node error', onError)
+  client.connect().catch(onError)
+  return client
+}
+
+function clientFor(url: string): RedisClient {
+  const address = redisAddress(url)
+  if (address.kind === 'server') return new Redis(address.url, OPTIONS)
+  const { username, password } = address
+  const access = { ...(username && { username }), ...(password && { password }) }
+  const tls = address.tls ? { tls: {} } : {}
+  if (address.kind === 'sentinel') {
+    const { sentinels, master: name } = address
+    const secure = address.tls ? { ...tls, enableTLSForSentinelMode: true } : {}
+    return new Redis({ ...OPTIONS, ...access, ...secure, sentinels, name, failoverDetector: true })
+  }
+  const { lazyConnect, enableOfflineQueue, retryStrategy, ...redisOptions } = OPTIONS
+  return new Cluster(address.nodes, {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryStrategy as (attempt: number) => number,
+    clusterNodeRetryStrategy: retryStrategy,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    slotsRefreshInterval: TOPOLOGY_EVERY_MS,
+    // Certificates name hosts, so hosts are not turned into addresses.
+    ...(address.tls && { dnsLookup: (host, done) => done(null, host) }),
+    redisOptions: { ...redisOptions, ...access, ...tls },
+  })
+}
+
+/** The node that keeps `key`; '' where there is only one, or while nobody knows. */
+export function nodeOf(client: RedisClient, key: string): string {
+  return client instanceof Cluster ? (client.slots[hashSlot(key)]?.[0] ?? '') : ''
+}
+
+/** Gives up a connection that swallows bytes, for a new one. */
+export function reconnect(client: RedisClient, key: string): void {
+  if (client instanceof Redis) {
+    client.disconnect(true)
+    return
+  }
+  const node = nodeOf(client, key)
+  for (const redis of client.nodes()) {
+    if (`${redis.options.host}:${redis.options.port}` === node) redis.disconnect(true)
+  }
+}
+
+/** A script of `lua/`, put behind the libraries it needs. */
+export function script(...names: string[]): string {
+  return names.map(name => readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')).join('\n')
+}

@@ -1,0 +1,67 @@
+/**
+ * Requests that ask for the same within one turn of the event loop share one call, which says how many of them it
+ * admitted (design section 5, 'One round trip'): the busier a key, the less a request of it costs.
+ */
+import type { Answer, Ask } from './store.js'
+
+/** Asks once for `times` equal requests; the answers of each. Undefined when nobody could count. */
+type Send = (asks: readonly Ask[], holder: string, times: number) => Promise<readonly Answer[][] | undefined>
+
+interface Turn {
+  readonly asks: readonly Ask[]
+  readonly holder: string
+  readonly waiting: ((answers: Answer[] | undefined) => void)[]
+}
+
+export class SharedTurns {
+  readonly #send: Send
+  /** By their first key. */
+  #turns = new Map<string, Turn[]>()
+
+  constructor(send: Send) {
+    this.#send = send
+  }
+
+  /** A slot is held by one request, so asks for slots go alone. */
+  take(asks: readonly Ask[], holder: string): Promise<Answer[] | undefined> {
+    if (asks.some(({ demand }) => demand.kind === 'slots')) {
+      return this.#send(asks, holder, 1).then(answers => answers?.[0])
+    }
+    return new Promise(resolve => this.#turn(asks, holder).waiting.push(resolve))
+  }
+
+  #turn(asks: readonly Ask[], holder: string): Turn {
+    if (this.#turns.size === 0) setImmediate(() => this.#end())
+    const key = asks[0]?.key as string
+    const turns = this.#turns.get(key)
+    const known = turns?.find(turn => areEqual(turn.asks, asks))
+    if (known !== undefined) return known
+    const turn: Turn = { asks, holder, waiting: [] }
+    if (turns === undefined) this.#turns.set(key, [turn])
+    else turns.push(turn)
+    return turn
+  }
+
+  #end(): void {
+    const ended = this.#turns
+    this.#turns = new Map()
+    for (const turns of ended.values()) {
+      for (const { asks, holder, waiting } of turns) {
+        void this.#send(asks, holder, waiting.length).then(answers => {
+          for (const [i, resolve] of waiting.entries()) resolve(answers?.[i])
+        })
+      }
+    }
+  }
+}
+
+/** A rule's demand is one object while its numbers stand, so the same object means the same question. */
+function areEqual(some: readonly Ask[], others: readonly Ask[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ key, demand, group }, i) => {
+      const other = others[i] as Ask
+      return key === other.key && demand === other.demand && group === other.group
+    })
+  )
+}
