@@ -69,7 +69,7 @@ routes: [{ path: /**, upstream: app }]
   /** Milliseconds until the first slot of a rule runs out, if nobody renews it. */
   const leftMs = async (rule: string) => {
     const [key] = await redis.keys(`*${rule}*`)
-    const [, score] = await redis.zrange(key as string, 0, 0, 'WITHSCORES')
+    const [, score] = await redis.zrange(key as string, '0', '0', 'WITHSCORES')
     const [seconds, us] = await redis.time()
     return Number(score) / 1000 - (Number(seconds) * 1000 + Number(us) / 1000)
   }

@@ -153,5 +153,5 @@ t.test('a shorter slotTtl ends no slot that was taken under the longer one', par
   t.match(await store.take([slot('{s}', 2, 1000)], 'third'), [{ granted: false }])
   short?.release?.()
   t.match(await store.take([slot('{s}', 2, 1000)], 'third'), [{ granted: true }])
-  t.same(await client.zrange('{s}', 0, -1), ['third', 'before'])
+  t.same(await client.zrange('{s}', '0', '-1'), ['third', 'before'])
 })
