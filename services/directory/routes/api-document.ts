@@ -47,7 +47,7 @@ export function addApiDocument(server: Server, alias: string): void {
       },
     },
     transform: ({ schema, url }) => ({
-      schema: url.startsWith(`${alias}/`) ? { ...schema, hide: true } : schema,
+      schema: `${url}/`.startsWith(`${alias}/`) ? { ...schema, hide: true } : schema,
       url,
     }),
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
@@ -56,7 +56,7 @@ export function addApiDocument(server: Server, alias: string): void {
   server.register(swaggerUi, {
     routePrefix: apiPagePath,
     staticCSP: contentPolicy,
-    uiConfig: { validatorUrl: null, url: apiDocumentPath },
+    uiConfig: { validatorUrl: null },
     theme: { title: 'Sluice directory service' },
   })
   server.register(async scope => {

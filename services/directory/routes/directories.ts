@@ -5,6 +5,7 @@ import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { Unavailable } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
+import { createTurns } from '../sync/turns.js'
 import { listOf, refTo } from './api-schemas.js'
 import { baseUrlOf } from './base-url.js'
 import { endpoint, pageQuery } from './describe.js'
@@ -46,15 +47,17 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     if (!directory) throw new HttpError(404, 'There is no directory with this id.')
     return directory
   }
+  const inTurn = createTurns()
   /** Changes the directory as it is at that moment: of two changes at once neither is lost. */
-  const change = async (request: Request, next: (directory: Directory) => Directory): Promise<object> => {
-    for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const before = await find(request)
-      const after = next(before)
-      if (await store.replaceDirectory(before, after)) return answer(request, after)
-    }
-    throw new Unavailable('The directory is changing too fast; try again.')
-  }
+  const change = (request: Request, next: (directory: Directory) => Directory): Promise<object> =>
+    inTurn(param(request, 'directoryId'), async () => {
+      for (let attempt = 0; attempt < maxAttempts; attempt++) {
+        const before = await find(request)
+        const after = next(before)
+        if (await store.replaceDirectory(before, after)) return answer(request, after)
+      }
+      throw new Unavailable('The directory is changing too fast; try again.')
+    })
 
   resource(server, '/', {
     POST: endpoint(

@@ -2,6 +2,7 @@ import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import { type Store, Unavailable, type Write } from '../store/contract.js'
+import { createTurns } from './turns.js'
 
 /** What a request comes to: writes and happenings are empty when nothing changes. */
 export interface Plan<Result> {
@@ -23,7 +24,7 @@ const maxAttempts = 20
  * again. Changes of one process take turns per directory, so attempts are lost to other processes only.
  */
 export function createChanger(store: Store, committed: (directoryId: string) => void): Changer {
-  const turns = new Map<string, Promise<unknown>>()
+  const inTurn = createTurns()
 
   async function change<Result>(directory: Directory, planner: Planner<Result>): Promise<Result> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -42,14 +43,5 @@ export function createChanger(store: Store, committed: (directoryId: string) => 
     throw new Unavailable('The directory is changing too fast; try again.')
   }
 
-  return (directory, planner) => {
-    const previous = turns.get(directory.id) ?? Promise.resolve()
-    const turn = previous.then(() => change(directory, planner))
-    const settled = turn.catch(() => undefined)
-    turns.set(directory.id, settled)
-    settled.then(() => {
-      if (turns.get(directory.id) === settled) turns.delete(directory.id)
-    })
-    return turn
-  }
+  return (directory, planner) => inTurn(directory.id, () => change(directory, planner))
 }

@@ -1,0 +1,296 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import t, { type Test } from 'tap'
+import { mongoUrl } from '../../helpers/mongo.js'
+import { apiKey, okta, patchOp, type Service, startReceiver, startService } from './harness.js'
+
+const idsOf = (answer: { body: { data: { id: string }[] } }): string[] => answer.body.data.map(({ id }) => id)
+
+function changes(t: Test, service: Service): void {
+  t.test('a directory is renamed and its webhook and log are changed; what is not sent stays', async t => {
+    const { id } = await service.directory({
+      webhook_url: 'https://example.com/a',
+      webhook_secret: 'hush-hush',
+    })
+    const before = (await service.manage('GET', `/${id}`)).body.data
+    const patch = async (body: unknown) => service.manage('PATCH', `/${id}`, body)
+    const renamed = await patch({ name: 'New name', log_webhook_events: true })
+    t.same(renamed.body, { data: { ...before, name: 'New name', log_webhook_events: true }, error: null })
+    t.same((await service.manage('GET', `/${id}`)).body, renamed.body)
+    const steps: [object, object][] = [
+      [{ webhook_url: 'https://example.com/b' }, { endpoint: 'https://example.com/b', secret: 'hush-hush' }],
+      [
+        { webhook: { secret: 'other-secret' } },
+        { endpoint: 'https://example.com/b', secret: 'other-secret' },
+      ],
+      [{ webhook_url: '' }, { endpoint: '', secret: '' }],
+      [
+        { webhook: { endpoint: 'https://example.com/c', secret: 'third-secret' } },
+        { endpoint: 'https://example.com/c', secret: 'third-secret' },
+      ],
+      [{ webhook: null }, { endpoint: '', secret: '' }],
+    ]
+    for (const [body, webhook] of steps) {
+      t.match((await patch(body)).body.data.webhook, webhook, JSON.stringify(body))
+    }
+    t.match((await service.manage('GET', `/${id}`)).body.data, { name: 'New name', scim: before.scim })
+    const refused: [unknown, RegExp][] = [
+      [{}, /nothing that can be changed: name, /],
+      [{ webhookUrl: 'https://example.com' }, /nothing that can be changed/],
+      [{ tenant: 'other' }, /tenant cannot be changed/],
+      [{ type: 'azure-scim-v2' }, /type cannot be changed/],
+      [{ deactivated: 'yes' }, /deactivated must be true or false/],
+      [{ name: 7 }, /name must be a string/],
+      [{ webhook_url: 'https://example.com' }, /belong together/],
+      [{ webhook_secret: 'hush-hush' }, /belong together/],
+      [{ webhook_url: 'ftp://x/', webhook_secret: 'hush-hush' }, /http or https/],
+      [{ webhook: 'https://example.com' }, /must be a JSON object/],
+      [[], /must be a JSON object/],
+    ]
+    for (const [body, message] of refused) {
+      t.match(await patch(body), { status: 400, body: { error: { message, code: 400 } } })
+    }
+    t.match(await service.manage('PATCH', '/unknown', { name: 'x' }), { status: 404 })
+  })
+
+  t.test(
+    'a deactivated directory takes no SCIM requests and tells so only to who knows the secret',
+    async t => {
+      const { id, scim } = await service.directory()
+      await scim('POST', '/Users', okta('ada'))
+      await service.manage('PATCH', `/${id}`, { deactivated: true })
+      for (const [method, path, body] of [
+        ['GET', '/Users', undefined],
+        ['POST', '/Users', okta('eve')],
+        ['GET', '/ServiceProviderConfig', undefined],
+      ] as const) {
+        t.match(await scim(method, path, body), {
+          status: 403,
+          body: { status: '403', detail: /deactivated/ },
+        })
+      }
+      t.equal((await scim('GET', '/Users', undefined, { authorization: 'Bearer wrong' })).status, 401)
+      t.equal(
+        idsOf(await service.manage('GET', `/users?directoryId=${id}`)).length,
+        1,
+        'integrators still read',
+      )
+      await service.manage('PATCH', `/${id}`, { deactivated: false })
+      t.equal((await scim('GET', '/Users')).body.totalResults, 1)
+    },
+  )
+
+  t.test('a rotated SCIM secret works at once, the old one for as long as was asked', async t => {
+    const { id, scim, secret } = await service.directory()
+    const status = async (token: string) =>
+      (await scim('GET', '/Users', undefined, { authorization: `Bearer ${token}` })).status
+    const rotate = async (body?: unknown) => service.manage('POST', `/${id}/scim-secret`, body)
+    const first = await rotate()
+    const fresh = first.body.data.scim.secret
+    t.not(fresh, secret)
+    const left = Date.parse(first.body.data.scim.old_secret_valid_until) - Date.now()
+    t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000, 'a day of overlap')
+    t.same([await status(secret), await status(fresh)], [200, 200])
+    const second = await rotate({ overlap_seconds: 0 })
+    t.notOk('old_secret_valid_until' in second.body.data.scim)
+    t.same(
+      [await status(secret), await status(fresh), await status(second.body.data.scim.secret)],
+      [401, 401, 200],
+    )
+    for (const overlap_seconds of [-1, 1.5, '60', 10_000_000]) {
+      t.match(await rotate({ overlap_seconds }), {
+        status: 400,
+        body: { error: { message: /overlap_seconds/ } },
+      })
+    }
+    t.equal((await service.manage('POST', '/unknown/scim-secret')).status, 404)
+  })
+
+  t.test('parallel changes of a directory lose nothing', async t => {
+    const { id } = await service.directory()
+    const answers = await Promise.all([
+      service.manage('PATCH', `/${id}`, { name: 'Both' }),
+      service.manage('PATCH', `/${id}`, { log_webhook_events: true }),
+      service.manage('POST', `/${id}/scim-secret`),
+    ])
+    t.same(
+      answers.map(answer => answer.status),
+      [200, 200, 200],
+    )
+    const { data } = (await service.manage('GET', `/${id}`)).body
+    t.match(data, {
+      name: 'Both',
+      log_webhook_events: true,
+      scim: { secret: answers[2]?.body.data.scim.secret },
+    })
+  })
+
+  t.test('a removed directory takes everything along, and nothing of its neighbour', async t => {
+    const tenant = `removal-${Math.random()}`
+    const gone = await service.directory({ tenant })
+    const kept = await service.directory({ tenant })
+    for (const { scim } of [gone, kept]) {
+      const { id } = (await scim('POST', '/Users', okta('ada'))).body
+      await scim('POST', '/Groups', { displayName: 'Team', members: [{ value: id }] })
+    }
+    t.same((await service.manage('DELETE', `/${gone.id}`)).body, { data: null, error: null })
+    t.equal((await service.manage('GET', `/${gone.id}`)).status, 404)
+    t.equal((await service.manage('DELETE', `/${gone.id}`)).status, 404)
+    t.match(await gone.scim('GET', '/Users'), { status: 404, body: { status: '404' } })
+    const scope = `?tenant=${tenant}&product=app`
+    for (const list of ['users', 'groups']) {
+      t.equal(idsOf(await service.manage('GET', `/${list}${scope}`)).length, 1, list)
+    }
+    t.same(idsOf(await service.manage('GET', scope)), [kept.id])
+    t.equal((await kept.scim('GET', '/Groups')).body.Resources[0].members.length, 1)
+  })
+
+  t.test('lists go on from a token, whatever comes and goes before it', async t => {
+    const tenant = `pages-${Math.random()}`
+    const product = `product-${Math.random()}`
+    const [one, two, three] = [
+      await service.directory({ tenant, product }),
+      await service.directory({ tenant: `${tenant}-b`, product }),
+      await service.directory({ tenant, product }),
+    ]
+    const walk = async (path: string) => {
+      const seen: string[][] = []
+      let token = ''
+      for (let page = 0; page < 9; page++) {
+        const { status, body, headers } = await service.manage(
+          'GET',
+          `${path}&pageLimit=2${token && `&pageToken=${token}`}`,
+        )
+        t.equal(status, 200)
+        seen.push(body.data.map((each: { id?: string; user_id?: string }) => each.id ?? each.user_id))
+        const next = /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
+        if (!next) return seen
+        token = new URL(next).searchParams.get('pageToken') ?? ''
+        if ('error' in body) t.equal(body.pageToken, token)
+        t.equal(
+          (await service.call('GET', next, undefined, { authorization: `Api-Key ${apiKey}` })).status,
+          200,
+        )
+      }
+      return seen
+    }
+    t.same(await walk(`/product?product=${product}`), [[one.id, two.id], [three.id]])
+    t.same(await walk(`?tenant=${tenant}&product=${product}`), [[one.id, three.id]])
+    const made: string[] = []
+    for (let n = 0; n < 5; n++) made.push((await one.scim('POST', '/Users', okta(`u${n}`))).body.id)
+    const scope = `tenant=${tenant}&product=${product}`
+    t.same(await walk(`/users?${scope}`), [made.slice(0, 2), made.slice(2, 4), made.slice(4)])
+    const members = made.map(value => ({ value }))
+    const group = (await one.scim('POST', '/Groups', { displayName: 'Team', members })).body.id
+    t.same((await walk(`/groups/${group}/members?${scope}`)).flat(), made.toSorted())
+    t.same(await walk(`/groups?directoryId=${one.id}`), [[group]])
+
+    const first = await service.manage('GET', `/users?${scope}&pageLimit=2`)
+    await one.scim('DELETE', `/Users/${made[0]}`)
+    const second = await service.manage(
+      'GET',
+      `/users?${scope}&pageLimit=2&pageToken=${first.body.pageToken}`,
+    )
+    t.same(idsOf(second), made.slice(2, 4), 'nothing is skipped')
+    for (const query of [
+      'pageToken=x',
+      `pageToken=${first.body.pageToken}&pageOffset=1`,
+      `pageToken=${'a'.repeat(999)}`,
+    ]) {
+      t.match(await service.manage('GET', `/users?${scope}&${query}`), {
+        status: 400,
+        body: { error: { message: /pageToken/ } },
+      })
+    }
+    t.equal((await service.manage('GET', '/product')).status, 400)
+  })
+}
+
+for (const store of ['SQLite', 'MongoDB']) {
+  t.test(`Directories on ${store}`, async t => {
+    const MONGODB_URL = store === 'MongoDB' ? await mongoUrl(t) : ''
+    if (MONGODB_URL === undefined) return
+    changes(t, await startService(t, { MONGODB_URL }))
+  })
+}
+
+t.test('what the API document says of answers is what is answered', async t => {
+  const receiver = await startReceiver(t)
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE: 'true' })
+  const { status, body: document } = await service.call('GET', '/api/v1/openapi.json')
+  t.equal(status, 200)
+  t.match(document, { openapi: /^3\.1/, info: { title: String, version: String } })
+  const paths: string[] = Object.keys(document.paths)
+  t.notOk(
+    paths.some(path => path.startsWith('/api/v1/dsync')),
+    'the alias is left out',
+  )
+  const operations = paths.flatMap(path =>
+    Object.entries<{ security?: unknown; summary?: string }>(document.paths[path]),
+  )
+  t.ok(
+    operations.every(([, each]) => each.summary && each.security),
+    'each has a summary and says how to sign in',
+  )
+
+  const ajv = new Ajv2020({ strict: false, logger: false })
+  ajv.addSchema(document, 'api')
+  const pointed = (part: string): string =>
+    encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))
+  const check = (path: string, method: string, code: string, type: string, body: unknown): void => {
+    const pointer = ['paths', path, method.toLowerCase(), 'responses', code, 'content', type, 'schema']
+    const validate = ajv.compile({ $ref: `api#/${pointer.map(pointed).join('/')}` })
+    t.ok(validate(body), `${method} ${path} ${code} ${ajv.errorsText(validate.errors)}`)
+  }
+  const root = '/api/v1/directory-sync'
+  const { id, scim, secret } = await service.directory({
+    webhook_url: receiver.url,
+    webhook_secret: 'hush-hush',
+  })
+  const user = (await scim('POST', '/Users', okta('ada'))).body.id
+  const group = (await scim('POST', '/Groups', { displayName: 'Team', members: [{ value: user }] })).body.id
+  const scope = `?directoryId=${id}`
+  const calls: [string, string, string, string, unknown?][] = [
+    ['POST', '', '', '201', { tenant: 't', product: 'p' }],
+    ['POST', '', '', '4XX', { tenant: 'a:b', product: 'p' }],
+    ['GET', '', '?tenant=t&product=p', '200'],
+    ['GET', '/product', '?product=p', '200'],
+    ['GET', '/{directoryId}', `/${id}`, '200'],
+    ['GET', '/{directoryId}', '/unknown', '4XX'],
+    ['PATCH', '/{directoryId}', `/${id}`, '200', { name: 'x' }],
+    ['POST', '/{directoryId}/scim-secret', `/${id}/scim-secret`, '200'],
+    ['GET', '/users', `/users${scope}`, '200'],
+    ['GET', '/users', '/users', '4XX'],
+    ['GET', '/users/{id}', `/users/${user}${scope}`, '200'],
+    ['GET', '/groups', `/groups${scope}`, '200'],
+    ['GET', '/groups/{id}', `/groups/${group}${scope}`, '200'],
+    ['GET', '/groups/{id}/members', `/groups/${group}/members${scope}`, '200'],
+    ['DELETE', '/{directoryId}', `/${id}`, '200'],
+  ]
+  const intake = '/api/scim/v2.0/{directoryId}'
+  const authorization = `Bearer ${secret}`
+  for (const [method, template, path, code, body] of [
+    ['GET', '/Users', '/Users', '200'],
+    ['GET', '/Users', '/Users?filter=x', '4XX'],
+    ['POST', '/Users/.search', '/Users/.search', '200', { filter: 'userName pr' }],
+    ['PATCH', '/Users/{id}', `/Users/${user}`, '200', patchOp({ op: 'replace', value: { title: 'T' } })],
+    ['GET', '/Schemas', '/Schemas', '200'],
+  ] as const) {
+    const answer = await scim(method, path, body, { authorization })
+    check(`${intake}${template}`, method, code, 'application/scim+json', answer.body)
+  }
+  for (const [method, template, path, code, body] of calls) {
+    const answer = await service.manage(method, path.startsWith('?') ? template + path : path, body)
+    check(`${root}${template}`, method, code, 'application/json', answer.body)
+  }
+
+  const page = await fetch(`${service.url}/api/v1/docs`)
+  const html = await page.text()
+  t.equal(page.status, 200)
+  t.match(page.headers.get('content-security-policy'), /default-src 'self'/)
+  const scripts = [...html.matchAll(/<script src="([^"]+)"/g)].map(([, src]) => String(src))
+  t.ok(scripts.length >= 2)
+  for (const src of scripts) {
+    const script = await fetch(new URL(src, page.url))
+    t.ok(script.status === 200 && (await script.text()).length > 0, src)
+  }
+})
