@@ -9,17 +9,19 @@
 
 local TEST_TTL_MS = 600000
 
+local refunds = {}
+
 -- Takes the first token that counts as spent at `at` or up to a part later. It may be another's, but the one that was
 -- charged at `at` stands nowhere before it: so each token that stays is still counted no earlier than it was spent, which is
 -- all that the sliding window promises. When the token may have left the window already, none is taken: it would be one of a
 -- later request.
-function sliding_window.refund(spent, window, at, now)
+function refunds.s(spent, window, at, now)
   if at + window.length <= now then
     return
   end
   for j = 1, #spent, 2 do
     if spent[j] >= at and spent[j + 1] >= 1 then
-      if spent[j] <= at + window.part then
+      if spent[j] <= at + ceil(window.length / PARTS) then
         spent[j + 1] = spent[j + 1] - 1
         if spent[j + 1] == 0 then
           table.remove(spent, j)
@@ -31,7 +33,7 @@ function sliding_window.refund(spent, window, at, now)
   end
 end
 
-function fixed_window.refund(spent, _, at)
+function refunds.f(spent, _, at)
   local last = #spent
   if last == 0 or spent[1] > at then
     return
@@ -45,7 +47,7 @@ function fixed_window.refund(spent, _, at)
 end
 
 -- What has flowed in since may have been the refill of this very token: that part is not given a second time.
-function token_bucket.refund(spent, window, at, now)
+function refunds.t(spent, window, at, now)
   if #spent == 0 then
     return
   end
@@ -65,7 +67,7 @@ for _, key in ipairs(KEYS) do
   arg = arg + 1 + n
   local states = read(key, windows, now)
   for i, window in ipairs(windows) do
-    window.algorithm.refund(states[i].spent, window, at, now)
+    refunds[window.letter](states[i].spent, window, at, now)
   end
   write(key, windows, states, now, given_clock and TEST_TTL_MS)
 end

@@ -63,33 +63,31 @@ for i, key in ipairs(KEYS) do
   asks[i] = ask
 end
 
-local result = { now }
-local function say(value)
-  result[#result + 1] = value
+local result, said = { now }, 1
+local function say(used, violated, reset)
+  result[said + 1], result[said + 2], result[said + 3] = used, violated and 1 or 0, reset
+  said = said + 3
 end
 for _, ask in ipairs(asks) do
   local count = admitted[ask.group]
+  said = said + 1
+  result[said] = ask.broken and -1 or count
   if ask.broken then
-    say(-1)
-    for _ = 1, 3 * (ask.windows and #ask.windows or 1) do
-      say(0)
+    for _ = 1, ask.windows and #ask.windows or 1 do
+      say(0, false, 0)
     end
   elseif ask.windows then
-    say(count)
     for j, window in ipairs(ask.windows) do
       local state = ask.states[j]
       if count > 0 then
         spend(state, window, now, count)
       end
-      say(ceil(state.used - CRUMB))
-      say(left(state, window) == 0 and 1 or 0)
-      say(reset_in(ask.states, j, window, now))
+      say(ceil(state.used - CRUMB), left(state, window) == 0, reset_in(ask.states, j, window, now))
     end
     if count > 0 then
       write(ask.key, ask.windows, ask.states, now, test_ttl)
     end
   else
-    say(count)
     local full = ask.held >= ask.max
     if count > 0 then
       redis.call('ZADD', ask.key, now + ask.ttl, holder)
@@ -100,9 +98,7 @@ for _, ask in ipairs(asks) do
       end
       ask.held = ask.held + 1
     end
-    say(ask.held)
-    say(full and 1 or 0)
-    say(0)
+    say(ask.held, full, 0)
   end
 end
 return result

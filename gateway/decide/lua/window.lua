@@ -12,18 +12,9 @@ local CRUMB = 1e-6
 
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
--- The tokens of a list that holds those of another algorithm too, and the time of the last.
-local function total(list, base, now)
-  local at, sum = base, 0
-  for j = 1, #list, 2 do
-    at = at + list[j]
-    sum = sum + list[j + 1]
-  end
-  return sum, min(at, now)
-end
-
 -- Joins the tokens of each part at the part's end.
-local function round_up(spent, part)
+local function round_up(spent, window)
+  local part = ceil(window.length / PARTS)
   local rounded = {}
   local last = -1
   for j = 1, #spent, 2 do
@@ -39,26 +30,12 @@ local function round_up(spent, part)
   return rounded
 end
 
--- Puts tokens where they belong in a list of exact times.
-local function insert(list, at, count)
-  local j = #list - 1
-  while j > 0 and list[j] > at do
-    j = j - 2
-  end
-  if j > 0 and list[j] == at then
-    list[j + 1] = list[j + 1] + count
-  else
-    table.insert(list, j + 2, at)
-    table.insert(list, j + 3, count)
-  end
-end
-
 -- No interval of the window's length admits more than the quota.
 local sliding_window = {}
 
 function sliding_window.read(list, base, window, now)
   local spent, used, last = {}, 0, 0
-  local at, oldest, latest = base, now - window.length, now + window.part
+  local at, oldest, latest = base, now - window.length, now + window.length / PARTS + 1
   for j = 1, #list, 2 do
     at = at + list[j]
     local count = list[j + 1]
@@ -78,16 +55,26 @@ function sliding_window.add(spent, window, at, count)
   -- A later time is the careful side, so tokens may always join the last ones.
   if last > 0 and spent[last] >= at then
     spent[last + 1] = spent[last + 1] + count
-  else
-    spent[last + 2] = at
-    spent[last + 3] = count
+    return spent
   end
-  return #spent > 2 * MOST_TIMES and round_up(spent, window.part) or spent
+  spent[last + 2] = at
+  spent[last + 3] = count
+  return last + 3 > 2 * MOST_TIMES and round_up(spent, window) or spent
 end
 
+-- Puts tokens that were spent a while ago where they belong; how many of them count still.
 function sliding_window.add_late(spent, window, at, count)
-  insert(spent, at, count)
-  return #spent > 2 * MOST_TIMES and round_up(spent, window.part) or spent, count
+  local j = #spent - 1
+  while j > 0 and spent[j] > at do
+    j = j - 2
+  end
+  if j > 0 and spent[j] == at then
+    spent[j + 1] = spent[j + 1] + count
+  else
+    table.insert(spent, j + 2, at)
+    table.insert(spent, j + 3, count)
+  end
+  return #spent > 2 * MOST_TIMES and round_up(spent, window) or spent, count
 end
 
 function sliding_window.returns(spent, window, excess)
@@ -105,83 +92,106 @@ function sliding_window.ends(spent, window)
   return spent[#spent - 1] + window.length
 end
 
+-- The tokens of a list that may be another algorithm's, and the time of the last.
+local function total(list, base, now)
+  local at, sum = base, 0
+  for j = 1, #list, 2 do
+    at = at + list[j]
+    sum = sum + list[j + 1]
+  end
+  return sum, min(at, now)
+end
+
 -- Begins with the first request and ends whole. The list: the begin (with no tokens), then the last time with all of them.
-local fixed_window = {}
+-- This algorithm and the next are made when they are asked for: few are, and making them takes a tenth of a call.
+local function make_fixed_window()
+  local fixed_window = {}
 
-function fixed_window.read(list, base, window, now)
-  local sum, last = total(list, base, now)
-  -- Tokens at the first time, and more behind: the list of another algorithm.
-  local begin = (#list > 2 and list[2] > 0) and last or min(base + (list[1] or 0), last)
-  if sum == 0 or begin + window.length <= now then
-    return {}, 0
+  function fixed_window.read(list, base, window, now)
+    local sum, last = total(list, base, now)
+    -- Tokens at the first time, and more behind: the list of another algorithm.
+    local begin = (#list > 2 and list[2] > 0) and last or min(base + (list[1] or 0), last)
+    if sum == 0 or begin + window.length <= now then
+      return {}, 0
+    end
+    return begin < last and { begin, 0, last, sum } or { last, sum }, sum
   end
-  return begin < last and { begin, 0, last, sum } or { last, sum }, sum
-end
 
-function fixed_window.add(spent, window, at, count)
-  if #spent == 0 then
-    return { at, count }
+  function fixed_window.add(spent, _, at, count)
+    if #spent == 0 then
+      return { at, count }
+    end
+    local begin, last = spent[1], max(at, spent[#spent - 1])
+    count = count + spent[#spent]
+    return begin < last and { begin, 0, last, count } or { last, count }
   end
-  local begin, last = spent[1], max(at, spent[#spent - 1])
-  count = count + spent[#spent]
-  return begin < last and { begin, 0, last, count } or { last, count }
-end
 
-function fixed_window.add_late(spent, window, at, count)
-  return fixed_window.add(spent, window, at, count), count
-end
+  function fixed_window.add_late(spent, window, at, count)
+    return fixed_window.add(spent, window, at, count), count
+  end
 
-function fixed_window.ends(spent, window)
-  return spent[1] + window.length
-end
+  function fixed_window.ends(spent, window)
+    return spent[1] + window.length
+  end
 
-fixed_window.returns = fixed_window.ends
+  fixed_window.returns = fixed_window.ends
+  return fixed_window
+end
 
 -- Holds the quota when full and refills evenly. The list: when it was last looked at, and the tokens missing then.
-local token_bucket = {}
+local function make_token_bucket()
+  local token_bucket = {}
 
-function token_bucket.read(list, base, window, now)
-  local sum, last = total(list, base, now)
-  -- No more can be missing than the bucket holds, also after the quota was lowered.
-  local level = min(sum, window.quota) - (now - last) * window.quota / window.length
-  if level < CRUMB then
-    return {}, 0
+  function token_bucket.read(list, base, window, now)
+    local sum, last = total(list, base, now)
+    -- No more can be missing than the bucket holds, also after the quota was lowered.
+    local level = min(sum, window.quota) - (now - last) * window.quota / window.length
+    if level < CRUMB then
+      return {}, 0
+    end
+    return { now, level }, level
   end
-  return { now, level }, level
+
+  function token_bucket.add(spent, _, at, count)
+    return { spent[1] or at, (spent[2] or 0) + count }
+  end
+
+  function token_bucket.add_late(spent, window, at, count, now)
+    local level = max(0, count - (now - at) * window.quota / window.length)
+    return token_bucket.add(spent, window, now, level), level
+  end
+
+  -- With less than `excess` asked for, until the next whole token.
+  function token_bucket.returns(spent, window, excess)
+    local level = spent[2]
+    local back = max(excess, level - ceil(level - CRUMB) + 1)
+    return spent[1] + back * window.length / window.quota
+  end
+
+  function token_bucket.ends(spent, window)
+    return token_bucket.returns(spent, window, spent[2])
+  end
+
+  return token_bucket
 end
 
-function token_bucket.add(spent, _, at, count)
-  return { spent[1] or at, (spent[2] or 0) + count }
-end
+local algorithms = { s = sliding_window }
 
-function token_bucket.add_late(spent, window, at, count, now)
-  local level = max(0, count - (now - at) * window.quota / window.length)
-  return token_bucket.add(spent, window, now, level), level
+local function make_algorithm(letter)
+  algorithms[letter] = (letter == 'f' and make_fixed_window or make_token_bucket)()
+  return algorithms[letter]
 end
-
--- With less than `excess` asked for, until the next whole token.
-function token_bucket.returns(spent, window, excess)
-  local level = spent[2]
-  local back = max(excess, level - ceil(level - CRUMB) + 1)
-  return spent[1] + back * window.length / window.quota
-end
-
-function token_bucket.ends(spent, window)
-  return token_bucket.returns(spent, window, spent[2])
-end
-
-local ALGORITHMS = { s = sliding_window, f = fixed_window, t = token_bucket }
 
 -- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each.
 local function windows_of(first, n)
   local windows = {}
   for j = first, first + n - 1, 3 do
-    local length = tonumber(ARGV[j + 1])
+    local letter = ARGV[j + 2]
     windows[#windows + 1] = {
       quota = tonumber(ARGV[j]),
-      length = length,
-      part = ceil(length / PARTS),
-      algorithm = ALGORITHMS[ARGV[j + 2]],
+      length = tonumber(ARGV[j + 1]),
+      letter = letter,
+      algorithm = algorithms[letter] or make_algorithm(letter),
     }
   end
   return windows
@@ -190,15 +200,21 @@ end
 -- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
 -- A lease that has ended unsettled was spent, as far as anybody knows, at its end.
 local function read(key, windows, now)
+  local leases = {}
+  local state = { leases = leases, lent = 0 }
   local packed = redis.call('GET', key)
-  local lists = packed and { cmsgpack.unpack(packed) } or { now, {} }
+  if not packed then
+    for i = 1, #windows do
+      state[i] = { spent = {}, used = 0 }
+    end
+    return state
+  end
+  local lists = { cmsgpack.unpack(packed) }
   local base, lent = lists[1], lists[2]
-  local state = { leases = {}, lent = 0 }
   for i, window in ipairs(windows) do
     local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
     state[i] = { spent = spent, used = used }
   end
-  local leases = state.leases
   for j = 1, #lent, 3 do
     local tokens, ends = lent[j + 1], base + lent[j + 2]
     if ends > now then
