@@ -1,4 +1,5 @@
 /** `sluice serve`: the gateway as a process. The only file that starts the embedded services. */
+import { closeSync, openSync } from 'node:fs'
 import type { Config } from '../config/load.js'
 import { startGateway } from './build.js'
 import { Failure, load, loadOrFail } from './load.js'
@@ -20,8 +21,8 @@ export async function serve(configPath: string): Promise<void> {
   warnOfLonelySecret(first.config, log)
   const services = new Services(log)
   // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
-  let reload = (): unknown => undefined
-  process.on('SIGHUP', () => reload())
+  let onHangup = (): unknown => undefined
+  process.on('SIGHUP', () => onHangup())
   const gateway = await startGateway({
     first,
     load: () => load(configPath, process.env, log),
@@ -30,7 +31,6 @@ export async function serve(configPath: string): Promise<void> {
     log,
   })
   const { reloader } = gateway
-  reload = () => reloader.reload('SIGHUP')
   const watch = watchSources({
     sources: () => reloader.sources,
     changed: () => reloader.reload('watch'),
@@ -47,13 +47,28 @@ export async function serve(configPath: string): Promise<void> {
     stopping = true
     log.info({ signal }, 'Draining: requests under way may finish')
     watch.close()
-    reload = () => undefined
+    onHangup = () => undefined
     await gateway.drain()
     await services.close()
-    process.exit(0)
+    if (signal !== 'SIGHUP') process.exit(0)
+    // Node's own exit aborts when it cannot reset a terminal that is gone.
+    process.removeAllListeners('SIGHUP')
+    process.kill(process.pid, 'SIGHUP')
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+  onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
+}
+
+/** A terminal that closes sends SIGHUP too: nobody would be left to stop a process that took it for a reload. */
+function hasLostTerminal(): boolean {
+  if (process.stdout.isTTY !== true) return false
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return false
+  } catch {
+    return true
+  }
 }
 
 function openLog(): Log {
