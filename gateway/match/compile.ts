@@ -215,6 +215,10 @@ function compileEndpointRules(input: PolicyInput, faults: Fault[]): PathTrie<Rul
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)
+        if (pattern?.method === 'HEAD' || pattern?.method === 'OPTIONS') {
+          const message = `The pattern "${text}" can never match: ${pattern.method} is exempt from endpoint-based limits.`
+          faults.push({ file, path, message })
+        }
         // Unlike buckets, several rules may watch one pattern: they share its place in the tree.
         const present = pattern && trie.add(pattern, [rule])
         if (present === undefined) continue

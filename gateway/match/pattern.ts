@@ -1,4 +1,6 @@
 /** Patterns of the policy files: an optional method and a path of literals, `{id}`, `*` and a last `**` (design section 4). */
+import { isUtf8 } from 'node:buffer'
+import { METHODS } from 'node:http'
 
 export type Segment =
   | { readonly kind: 'literal'; readonly text: string }
@@ -17,7 +19,18 @@ export interface Pattern {
 export class PatternError extends Error {}
 
 const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
-const UNRESERVED_ESCAPE = /%(?:2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A]|7E)/
+const ESCAPES = /(?:%[0-9A-F]{2})+/gi
+
+/** What stands in no normal path (design section 4), and why. */
+const NEVER: readonly [RegExp, string][] = [
+  [/^\.\.?$/, 'request paths are resolved first'],
+  [/[?#]/, 'a path ends before its query and fragment'],
+  [/%(?:2F|5C|00)/i, 'requests with an escaped slash, backslash or NUL are refused'],
+  [/%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])/, 'the escapes of request paths are in capitals'],
+  [/%(?:2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A]|7E)/, 'request paths are unescaped first'],
+]
+/** Methods that are always answered 405. */
+const UNSERVED = ['TRACE', 'CONNECT']
 
 /**
  * Reads `GET /admin/{id}`, `/scim/**` or the catch-all `*`.
@@ -30,6 +43,9 @@ export function parsePattern(text: string): Pattern {
   const path = space < 0 ? text : text.slice(space + 1)
   if (method !== undefined && !/^[A-Z]+$/.test(method)) {
     throw new PatternError(`"${method}" is not a method; write it in capitals, such as "GET /path".`)
+  }
+  if (method !== undefined && (!METHODS.includes(method) || UNSERVED.includes(method))) {
+    throw new PatternError(`The pattern "${text}" can never match: no request is served with ${method}.`)
   }
   if (!path.startsWith('/')) {
     throw new PatternError(`The path "${path}" must begin with "/"; the catch-all is a lone "*".`)
@@ -50,14 +66,16 @@ function parseSegment(part: string, last: boolean): Segment {
       'A path must not hold an empty segment; trailing slashes are ignored when matching.',
     )
   }
-  if (part === '.' || part === '..') {
-    throw new PatternError(`The segment "${part}" can never match: request paths are resolved first.`)
-  }
+  const why = NEVER.find(([shape]) => shape.test(part))?.[1] ?? misspeltEscape(part)
+  if (why !== undefined) throw new PatternError(`The segment "${part}" can never match: ${why}.`)
   if (!PCHAR.test(part)) {
     throw new PatternError(`The segment "${part}" must be plain text, "{name}", "*" or a last "**".`)
   }
-  if (UNRESERVED_ESCAPE.test(part)) {
-    throw new PatternError(`The segment "${part}" can never match: request paths are unescaped first.`)
-  }
   return { kind: 'literal', text: part }
+}
+
+function misspeltEscape(part: string): string | undefined {
+  const runs = part.match(ESCAPES) ?? []
+  const areUtf8 = runs.every(run => isUtf8(Buffer.from(run.replaceAll('%', ''), 'hex')))
+  return areUtf8 ? undefined : 'requests whose escapes are not UTF-8 are refused'
 }

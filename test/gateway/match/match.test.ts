@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { normalizePath } from '../../../gateway/listen/path.js'
 import { compilePolicy, type PolicyInput, type ProjectLimits } from '../../../gateway/match/compile.js'
 import { parsePattern } from '../../../gateway/match/pattern.js'
 import { PathTrie } from '../../../gateway/match/trie.js'
@@ -196,11 +197,49 @@ t.test('a pattern that can never match is refused with a sentence', async t => {
     ['/a/%61', /unescaped first/],
     ['/a/%zz', /must be plain text/],
     ['/a b', /"\/a" is not a method/],
+    ['/a/%2F', /never match: requests with an escaped slash/],
+    ['/a/x%5cy', /never match: requests with an escaped slash/],
+    ['/a/%c3%a4', /never match: the escapes of request paths are in capitals/],
+    ['/a/%C3', /never match: requests whose escapes are not UTF-8/],
+    ['/a?b=1', /never match: a path ends before its query/],
+    ['/a#b', /never match: a path ends before its query/],
+    ['PSOT /a', /never match: no request is served with PSOT/],
+    ['TRACE /a', /never match: no request is served with TRACE/],
   ]
   for (const [text, sentence] of wrong) {
     t.throws(() => parsePattern(text), sentence, text)
   }
 })
+
+t.test('whatever text a pattern spells out, a request path can hold it', async () => {
+  const piece = fc.constantFrom(
+    ..."aZ09-._~!$&'()+,;=:@%/?#\\ {}äCE2F5".split(''),
+    '%2F',
+    '%C3%A4',
+    '%21',
+    '%7E',
+  )
+  const text = fc.array(piece, { minLength: 1, maxLength: 8 }).map(all => all.join(''))
+  fc.assert(
+    fc.property(text, written => {
+      const [literal] = literalsOf(`/${written}`)
+      fc.pre(literal !== undefined)
+      return normalizePath(`/${written}`) === `/${written}`
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** The pattern's segments when all of them are plain text. */
+function literalsOf(text: string): string[] {
+  try {
+    const { segments } = parsePattern(text)
+    const literals = segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : []))
+    return literals.length === segments.length ? literals : []
+  } catch {
+    return []
+  }
+}
 
 t.test('the most specific pattern is found whatever the order they were added in', async t => {
   const segment = fc.constantFrom('a', 'b', '{x}', '*')
