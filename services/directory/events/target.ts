@@ -1,4 +1,4 @@
-import { type LookupAddress, lookup } from 'node:dns'
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
@@ -26,13 +26,24 @@ const refusal = (host: string): string =>
  * Resolves a name for a connection and refuses it when any of its addresses is not public. The connection is made to the
  * very addresses that were checked, so a second answer of the name server cannot slip in.
  */
-export const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-    const [first] = addresses ?? []
-    if (error || !first) return callback(error ?? new Error(`${hostname} has no address`), '', 0)
-    const inside = addresses.find(({ address }) => !isPublicAddress(address))
-    if (inside) return callback(new Error(refusal(hostname)), '', 0)
-    if (options.all) return callback(null, addresses)
-    return callback(null, first.address, first.family)
-  })
-}
+export const publicOnly =
+  (resolve: Resolve): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const [first] = addresses ?? []
+      if (error || !first) return callback(error ?? new Error(`${hostname} has no address`), '', 0)
+      const inside = addresses.find(({ address }) => !isPublicAddress(address))
+      if (inside) return callback(new Error(refusal(hostname)), '', 0)
+      if (options.all) return callback(null, addresses)
+      return callback(null, first.address, first.family)
+    })
+  }
+
+type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+/** By the system's resolver. */
+export const publicLookup = publicOnly(lookup)

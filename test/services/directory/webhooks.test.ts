@@ -1,0 +1,357 @@
+/** What integrators rely on beyond the single call: batches, dead letters, replay, log, feed, rotation of secrets. */
+import { createHmac } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { toMessages } from '../../../services/directory/events/message.js'
+import { backOff, isFinal, isStale } from '../../../services/directory/events/retry.js'
+import { publicOnly } from '../../../services/directory/events/target.js'
+import { openSqlite } from '../../../services/directory/store/sqlite.js'
+import { mongoUrl } from '../../helpers/mongo.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { okta, patchOp, type Received, type Service, startReceiver, startService } from './harness.js'
+
+const WEBHOOK_ALLOW_PRIVATE = 'true'
+const secret = 'hush-hush'
+const hooked = (service: Service, webhook_url: string, webhook_secret = secret) =>
+  service.directory({ webhook_url, webhook_secret })
+const sequences = (calls: Received[]): number[] =>
+  calls.flatMap(({ event }) => event).map(event => event.sequence)
+const processEvents = (service: Service) => service.manage('POST', '/cron/process-events')
+
+async function writeUsers({ scim }: { scim: Service['manage'] }, names: string[]): Promise<void> {
+  for (const name of names) await scim('POST', '/Users', okta(name))
+}
+
+/** A receiver that refuses events by their sequence. */
+async function choosy(t: Test, refuses: (sequence: number) => number | undefined) {
+  const receiver = await startReceiver(t, call => {
+    const [first] = [receiver.calls[call]?.event].flat()
+    return refuses(first.sequence) ?? 204
+  })
+  return receiver
+}
+
+t.test('batch mode: events wait for a run, which sends arrays per directory', async t => {
+  const [good, bad] = [await startReceiver(t), await startReceiver(t, call => (call === 0 ? 500 : 200))]
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DSYNC_WEBHOOK_BATCH_SIZE: '3' })
+  const failing = await hooked(service, bad.url)
+  const working = await hooked(service, good.url)
+  await writeUsers(failing, ['x', 'y'])
+  await writeUsers(working, ['a', 'b', 'c', 'd', 'e', 'f', 'g'])
+  await sleep(200)
+  t.equal(good.calls.length + bad.calls.length, 0, 'nothing is sent by itself')
+  t.match(await processEvents(service), {
+    status: 200,
+    body: { data: { message: 'Processing started' }, error: null },
+  })
+  await waitUntil('all batches', () => good.calls.length === 3)
+  t.same(
+    good.calls.map(call => call.event.map((event: { sequence: number }) => event.sequence)),
+    [[1, 2, 3], [4, 5, 6], [7]],
+  )
+  const [call] = good.calls as [Received]
+  const signed = `${call.headers['webhook-id']}.${call.headers['webhook-timestamp']}.${call.text}`
+  const signature = createHmac('sha256', secret).update(signed).digest('base64')
+  t.equal(call.headers['webhook-signature'], `v1,${signature}`)
+  await waitUntil('the failed batch, sent again by itself', () => bad.calls.length === 2)
+  t.equal(bad.calls[0]?.text, bad.calls[1]?.text)
+  t.equal(bad.calls[0]?.headers['webhook-id'], bad.calls[1]?.headers['webhook-id'])
+  await processEvents(service)
+  await sleep(100)
+  t.equal(good.calls.length, 3, 'a run without events sends nothing')
+  t.match(await service.manage('GET', '/cron/process-events'), { status: 405 })
+})
+
+t.test('batch mode: with an interval the runs come by themselves', async t => {
+  const receiver = await startReceiver(t)
+  const env = { DSYNC_WEBHOOK_BATCH_SIZE: '10', DSYNC_WEBHOOK_BATCH_CRON_INTERVAL: '1' }
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE, ...env })
+  await writeUsers(await hooked(service, receiver.url), ['a', 'b'])
+  await waitUntil('the run', () => receiver.calls.length > 0)
+  t.same(sequences(receiver.calls), [1, 2])
+})
+
+t.test('batches hold no more events than asked for, and no more bytes than receivers like', async t => {
+  const event = (sequence: number, bytes: number) => {
+    const body = JSON.stringify('x'.repeat(bytes))
+    return { id: `evt_${sequence}`, sequence, created: '2026-01-01T00:00:00.000Z', body }
+  }
+  const sizes = [10, 10, 200_000, 100_000, 400_000, 10]
+  const messages = toMessages(
+    sizes.map((bytes, index) => event(index + 1, bytes)),
+    2,
+  )
+  t.same(
+    messages.map(message => message.events.map(({ sequence }) => sequence)),
+    [[1, 2], [3], [4], [5], [6]],
+  )
+  t.equal(JSON.parse(messages[0]?.body ?? '').length, 2)
+  t.equal(new Set(messages.map(message => message.id)).size, 5)
+})
+
+t.test('settings that cannot be meant are refused with the name of the variable', async t => {
+  for (const [name, value] of [
+    ['DSYNC_WEBHOOK_BATCH_SIZE', 'many'],
+    ['DSYNC_WEBHOOK_BATCH_SIZE', '1001'],
+    ['DSYNC_WEBHOOK_BATCH_CRON_INTERVAL', '1h'],
+    ['DSYNC_WEBHOOK_LOGS_TTL', '30'],
+    ['DSYNC_WEBHOOK_LOGS_TTL', '0d'],
+  ] as const) {
+    await t.rejects(startService(t, { [name]: value }), { message: new RegExp(`^${name} must be`) }, value)
+  }
+})
+
+t.test('an event is given up after its last attempt, and the next one goes on', async t => {
+  let refused = 1
+  const receiver = await choosy(t, sequence => (sequence <= refused ? 500 : undefined))
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const directory = await hooked(service, `${receiver.url}?token=canary-in-url`, 'canary-secret')
+  await writeUsers(directory, ['a', 'b', 'c'])
+  const scope = `?directoryId=${directory.id}`
+  for (let attempt = 1; attempt <= 11; attempt++) {
+    await waitUntil(`attempt ${attempt}`, () => receiver.calls.length >= attempt)
+    t.same(sequences(receiver.calls).slice(0, attempt), Array(attempt).fill(1), 'the others wait behind')
+    await waitUntil(
+      'its report',
+      () => service.logged.filter(line => /not delivered|given up/.test(line)).length === attempt,
+    )
+    if (attempt < 11) await service.manage('POST', `/dead-letters/replay${scope}`)
+  }
+  await waitUntil('the others', () => receiver.calls.length === 13)
+  t.same(sequences(receiver.calls).slice(-2), [2, 3])
+  const { body } = await waitUntil('the dead letter', async () => {
+    const answer = await service.manage('GET', `/dead-letters${scope}`)
+    return answer.body.data.length === 1 && answer
+  })
+  const [letter] = body.data
+  t.match(letter, {
+    directory_id: directory.id,
+    attempts: 11,
+    error: 'the receiver answered 500',
+    replaying: false,
+    payload: { id: letter.id, sequence: 1 },
+  })
+
+  await service.manage('POST', `/dead-letters/${letter.id}/replay`)
+  await waitUntil('the replay', () => receiver.calls.length === 14)
+  await waitUntil('the new number', async () => {
+    const again = await service.manage('GET', `/dead-letters${scope}`)
+    return again.body.data[0].attempts === 12 && again.body.data[0].replaying === false
+  })
+  refused = 0
+  t.match(await service.manage('POST', `/dead-letters/replay${scope}`), { body: { data: { replaying: 1 } } })
+  await waitUntil('the delivery', () => receiver.calls.length === 15)
+  t.equal(receiver.calls[14]?.text, receiver.calls[0]?.text, 'the same event under the same id')
+  await waitUntil('no dead letter', async () => {
+    return (await service.manage('GET', `/dead-letters${scope}`)).body.data.length === 0
+  })
+  t.match(await service.manage('POST', `/dead-letters/${letter.id}/replay`), { status: 404 })
+  t.notMatch(service.logged.join('\n'), /canary/, 'neither address nor secret is logged')
+})
+
+t.test('a receiver that answers 410 is not asked again', async t => {
+  const receiver = await startReceiver(t, () => 410)
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const { id, scim } = await hooked(service, receiver.url)
+  await scim('POST', '/Users', okta('a'))
+  await waitUntil('the dead letter', async () => {
+    return (await service.manage('GET', `/dead-letters?directoryId=${id}`)).body.data.length === 1
+  })
+  t.equal(receiver.calls.length, 1)
+})
+
+t.test('the waits grow from seconds to a day; only who waits behind a failing event grows stale', async t => {
+  const waits = Array.from({ length: 10 }, (_, index) => backOff(index + 1) / 1000)
+  for (const [index, seconds] of [2, 5, 15, 60, 300, 1800, 7200, 21_600, 43_200, 86_400].entries()) {
+    const wait = waits[index] ?? 0
+    t.ok(wait >= seconds * 0.75 && wait <= seconds * 1.25, `${wait} s is about ${seconds} s`)
+  }
+  t.same([isFinal(10, 500), isFinal(11, 500), isFinal(1, 410)], [false, true, true])
+  const now = Date.parse('2026-01-10T00:00:00Z')
+  t.same([isStale('2026-01-04T00:00:00Z', now), isStale('2026-01-02T00:00:00Z', now)], [false, true])
+})
+
+t.test('a webhook that is mended is tried at once', async t => {
+  const [bad, good] = [await startReceiver(t, () => 500), await startReceiver(t)]
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const { id, scim } = await hooked(service, bad.url)
+  await scim('POST', '/Users', okta('a'))
+  for (let call = 1; call <= 2; call++) {
+    await waitUntil(`call ${call}`, () => bad.calls.length >= call)
+  }
+  await waitUntil(
+    'a wait of 5 s',
+    () => service.logged.filter(line => /not delivered/.test(line)).length === 2,
+  )
+  const before = Date.now()
+  await service.manage('PATCH', `/${id}`, { webhook_url: good.url })
+  await waitUntil('the event', () => good.calls.length === 1)
+  t.ok(Date.now() - before < 2000)
+})
+
+t.test('the log tells of every message of a directory that wants it, for as long as it is kept', async t => {
+  const receiver = await startReceiver(t, call => (call === 0 ? 503 : 202))
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const { id, scim, tenant, product } = await hooked(service, receiver.url)
+  await scim('POST', '/Users', okta('unlogged'))
+  await waitUntil('the unlogged event', () => receiver.calls.length === 2)
+  t.match(await service.manage('PATCH', `/${id}`, { log_webhook_events: true }), {
+    body: { data: { log_webhook_events: true } },
+  })
+  await writeUsers({ scim }, ['a', 'b'])
+  const logged = () => service.manage('GET', `/events?tenant=${tenant}&product=${product}`)
+  const { body } = await waitUntil('both entries', async () => {
+    const answer = await logged()
+    return answer.body.data.length === 2 && answer
+  })
+  const [newest] = body.data
+  t.match(newest, {
+    webhook_endpoint: receiver.url,
+    status_code: 202,
+    delivered: true,
+    attempts: 1,
+    error: null,
+    payload: { event: 'user.created', sequence: 3, id: newest.id },
+  })
+  t.same((await service.manage('GET', `/events/${newest.id}`)).body.data, newest)
+  const first = await service.manage('GET', `/events?directoryId=${id}&pageLimit=1`)
+  const second = await service.manage('GET', `/events?directoryId=${id}&pageToken=${first.body.pageToken}`)
+  t.same([...first.body.data, ...second.body.data], body.data, 'page by page')
+  t.match(await service.manage('DELETE', `/events?directoryId=${id}`), { status: 200 })
+  t.same((await logged()).body.data, [])
+  t.match(await service.manage('GET', `/events/${newest.id}`), { status: 404 })
+  t.match(await service.manage('GET', '/events'), { status: 400 })
+
+  await scim('POST', '/Users', okta('c'))
+  await waitUntil('the entry', async () => (await logged()).body.data.length === 1)
+  await service.close()
+  const brief = await startService(t, { DATA_DIR: service.dataDir, DSYNC_WEBHOOK_LOGS_TTL: '1s' })
+  await waitUntil('its end', async () => {
+    return (await brief.manage('GET', `/events?directoryId=${id}`)).body.data.length === 0
+  })
+})
+
+t.test('the feed gives every event in order to whoever asks on with its cursor', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const { id, tenant, product } = directory
+  await writeUsers(directory, ['a', 'b', 'c'])
+  const read = async (query: string) => (await service.manage('GET', `/feed?${query}`)).body
+  const first = await read(`tenant=${tenant}&product=${product}&pageLimit=2`)
+  t.same(
+    first.data.map((event: { sequence: number }) => event.sequence),
+    [1, 2],
+  )
+  t.match(first.data[0], { event: 'user.created', directory_id: id, id: /^evt_/, data: { email: 'a' } })
+  const second = await read(`directoryId=${id}&cursor=${first.cursor}`)
+  t.same(
+    second.data.map((event: { sequence: number }) => event.sequence),
+    [3],
+  )
+  const third = await read(`directoryId=${id}&cursor=${second.cursor}`)
+  t.same(third, { data: [], cursor: second.cursor, error: null }, 'the cursor stays good at the end')
+  await writeUsers(directory, ['d'])
+  t.equal((await read(`directoryId=${id}&cursor=${third.cursor}`)).data[0].data.email, 'd')
+
+  const other = await service.directory({ tenant, product })
+  t.match(await service.manage('GET', `/feed?directoryId=${other.id}&cursor=${first.cursor}`), {
+    status: 400,
+  })
+  t.match(await service.manage('GET', `/feed?directoryId=${id}&cursor=x`), { status: 400 })
+  t.match(await service.manage('GET', `/feed?tenant=${tenant}&product=${product}`), {
+    status: 400,
+    body: { error: { message: /several directories/ } },
+  })
+  t.match(await service.manage('GET', '/feed?directoryId=unknown'), { status: 404 })
+
+  const store = openSqlite(join(service.dataDir, 'directory.db'))
+  t.teardown(() => store.close())
+  await store.pruneSome({ log: '', dead: '', events: '9999' })
+  t.match(await service.manage('GET', `/feed?directoryId=${id}&cursor=${first.cursor}`), { status: 410 })
+  t.same((await read(`directoryId=${id}`)).data, [])
+})
+
+t.test('after a change of its secret both secrets sign for a day; neither is readable on disk', async t => {
+  const receiver = await startReceiver(t)
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const { id, scim } = await hooked(service, receiver.url, 'the-first-secret')
+  const { body } = await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-second-secret' })
+  t.equal(body.data.webhook.secret, 'the-second-secret')
+  const left = Date.parse(body.data.webhook.old_secret_valid_until) - Date.now()
+  t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000)
+  await scim('POST', '/Users', okta('ada'))
+  const { headers, text } = await waitUntil('the event', () => receiver.calls[0])
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`
+  const sign = (key: string) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
+  t.equal(headers['webhook-signature'], `${sign('the-second-secret')} ${sign('the-first-secret')}`)
+  const [, time, boxyhq] = /^t=(\d+),s=(\w+)$/.exec(String(headers['boxyhq-signature'])) ?? []
+  t.equal(boxyhq, createHmac('sha256', 'the-second-secret').update(`${time}.${text}`).digest('hex'))
+  for (const file of readdirSync(service.dataDir)) {
+    const bytes = readFileSync(join(service.dataDir, file), 'latin1')
+    t.notMatch(bytes, /the-(first|second)-secret/, file)
+  }
+})
+
+t.test('a name is judged anew at every resolution, and all its addresses count', async t => {
+  const answers = [['8.8.8.8'], ['127.0.0.1'], ['8.8.8.8', '10.0.0.1'], ['2606:4700::1111', '::1']]
+  const lookup = publicOnly((_name, _options, callback) =>
+    callback(
+      null,
+      (answers.shift() ?? []).map(address => ({ address, family: 4 })),
+    ),
+  )
+  const outcome = () =>
+    new Promise(resolve =>
+      lookup('rebind.example', {}, (error, address) => resolve(error?.message ?? address)),
+    )
+  t.equal(await outcome(), '8.8.8.8')
+  for (const what of ['rebound', 'one of two inside', 'IPv6']) {
+    t.match(await outcome(), /rebind\.example is not a public address/, what)
+  }
+  t.match(await outcome(), /has no address/)
+})
+
+t.test('MongoDB: several processes share the work and lose no update', async t => {
+  const MONGODB_URL = await mongoUrl(t)
+  if (MONGODB_URL === undefined) return
+  const receiver = await startReceiver(t)
+  const DATA_DIR = t.testdir()
+  const env = { WEBHOOK_ALLOW_PRIVATE, MONGODB_URL, DATA_DIR, DSYNC_WEBHOOK_BATCH_SIZE: '2' }
+  const services = [await startService(t, env), await startService(t, env)] as const
+  const { id, secret: token, tenant, product } = await hooked(services[0], receiver.url)
+  const scim = (turn: number, method: string, path: string, body: object) =>
+    (services[turn % 2] ?? services[0]).call(method, `/api/scim/v2.0/${id}${path}`, body, {
+      authorization: `Bearer ${token}`,
+    })
+  const numbers = Array.from({ length: 50 }, (_, n) => n)
+  const ids: string[] = []
+  for (const n of numbers) ids.push((await scim(n, 'POST', '/Users', okta(`u${n}`))).body.id)
+  const group = (await scim(0, 'POST', '/Groups', { displayName: 'All' })).body.id
+
+  const onGroup = numbers.map(n => {
+    const op = { op: 'add', path: 'members', value: [{ value: ids[n] }] }
+    return scim(n, 'PATCH', `/Groups/${group}`, patchOp(op))
+  })
+  t.same(new Set((await Promise.all(onGroup)).map(({ status }) => status)), new Set([200]))
+  const onUser = numbers.map(n => {
+    const op = { op: 'add', path: 'roles', value: [{ value: `role-${n}` }] }
+    return scim(n, 'PATCH', `/Users/${ids[0]}`, patchOp(op))
+  })
+  t.same(new Set((await Promise.all(onUser)).map(({ status }) => status)), new Set([200]))
+  const scope = `tenant=${tenant}&product=${product}`
+  const read = async (path: string) => (await services[1].manage('GET', path)).body.data
+  t.equal((await read(`/groups/${group}?${scope}`)).members.length, 50)
+  t.equal((await read(`/users/${ids[0]}?${scope}`)).raw.roles.length, 50)
+
+  for (let run = 0; run < 3; run++) await Promise.all(services.map(processEvents))
+  const expected = numbers.length + 1 + numbers.length * 2
+  await waitUntil('all events', () => sequences(receiver.calls).length >= expected, 20_000)
+  await sleep(200)
+  t.same(
+    sequences(receiver.calls),
+    Array.from({ length: expected }, (_, index) => index + 1),
+    'each event once, in order',
+  )
+})
