@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { ErrorCode } from '../errors.js'
 import { type Connections, openConnections, Rider } from './connections.js'
-import { cutConnection } from './cut.js'
 import { codeOf, isSocketGone } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import {
@@ -237,7 +236,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   /** Ends the client's connection so that its answer looks as cut as it is, even where only the end marks the end. */
   private readonly cut = (): void => {
     const { req, res } = this.exchange
-    if (req.httpVersion === '1.0' && res.socket !== null) cutConnection(res.socket)
+    if (req.httpVersion === '1.0') res.socket?.resetAndDestroy()
     else res.destroy()
   }
 

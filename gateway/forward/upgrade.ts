@@ -2,7 +2,6 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import httpProxy from 'http-proxy'
 import type { ErrorCode } from '../errors.js'
-import { cutConnection } from './cut.js'
 import { codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import {
@@ -152,7 +151,7 @@ class Tunnel {
     answer.pipe(client, { end: false })
     answer.on('close', () => {
       if (answer.complete) client.destroySoon()
-      else cutConnection(client)
+      else client.resetAndDestroy()
     })
   }
 

@@ -34,16 +34,26 @@ export interface TlsFront {
   closeAllConnections(): void
 }
 
+interface Connection {
+  readonly socket: Socket
+  fingerprints: Fingerprints | undefined
+}
+
 /** Terminates TLS 1.2 and 1.3 with one certificate. Throws when the certificate's files cannot be used. */
 export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protocols): TlsFront {
-  const open = new Set<Socket>()
-  /** By the connection's endpoints: Node does not say which of our sockets a handshake belongs to. */
-  const fingerprints = new Map<string, Fingerprints>()
+  /** By its endpoints: Node does not say which connection a finished handshake belongs to. */
+  const open = new Map<string, Connection>()
 
   const secure = createServer({ ALPNProtocols: [HTTP2, HTTP1], handshakeTimeout: HANDSHAKE_MS })
   const certificate = new Certificate(files, log, pair => secure.setSecureContext(secureContext(pair)))
   secure.on('secureConnection', socket => {
-    setFingerprints(socket, fingerprints.get(endpointsOf(socket)))
+    const connection = open.get(endpointsOf(socket))
+    setFingerprints(socket, connection?.fingerprints)
+    // TLS itself cannot reset, and some clients take every other end for the end of an answer.
+    socket.resetAndDestroy = () => {
+      connection?.socket.resetAndDestroy()
+      return socket
+    }
     if (socket.alpnProtocol === HTTP2) protocols.http2(socket)
     else protocols.http1(socket)
   })
@@ -53,16 +63,17 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
   const server = createNetServer({ noDelay: true })
   server.on('connection', socket => {
     const endpoints = endpointsOf(socket)
-    open.add(socket)
+    const connection: Connection = { socket, fingerprints: undefined }
+    open.set(endpoints, connection)
     socket.on('close', () => {
-      open.delete(socket)
-      fingerprints.delete(endpoints)
+      if (open.get(endpoints) === connection) open.delete(endpoints)
     })
     socket.on('error', () => socket.destroy())
-    greet(socket, endpoints)
+    greet(connection)
   })
 
-  async function greet(socket: Socket, endpoints: string): Promise<void> {
+  async function greet(connection: Connection): Promise<void> {
+    const { socket } = connection
     const timer = setTimeout(() => socket.destroy(), HANDSHAKE_MS)
     const hello = await peekHello(socket)
     clearTimeout(timer)
@@ -74,7 +85,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
     }
     // Not waited for: it is there long before the handshake is over, or never.
     fingerprintsOf(hello).then(found => {
-      if (found !== undefined && !socket.destroyed) fingerprints.set(endpoints, found)
+      connection.fingerprints = found
     })
     secure.emit('connection', socket)
   }
@@ -83,7 +94,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
     server,
     reloadCertificate: () => certificate.reload(),
     closeAllConnections() {
-      for (const socket of open) socket.destroy()
+      for (const { socket } of open.values()) socket.destroy()
     },
   }
 }
