@@ -307,11 +307,14 @@ for (const store of ['in process', 'on Redis'] as const) {
         await waitUntil('refusals', () => scim.seen.refused > refused + 100)
         return scim.seen.admitted
       }
+      const asDev = () => ask('/scim/v2/Users', { headers: { host: 'dev.localhost' } })
+      for (let i = 0; i < 3; i += 1) t.equal((await asDev()).status, 200)
       t.equal(await admitted(), 5)
       t.equal((await edit(file, limits({ scim: 20 }))).status, 200)
       t.equal(await admitted(), 20, 'raised from 5 to 20: fifteen more')
       await edit(file, limits({ scim: 2 }))
-      t.equal(await admitted(), 20, 'lowered to 2: none')
+      t.equal((await asDev()).status, 429, 'lowered to 2: at once, also for who had quota left')
+      t.equal(await admitted(), 20)
       t.match((await ask('/scim/v2/Users')).headers, { 'x-ratelimit-limit': /2;w=60/ })
       await edit(file, limits({ scim: 2, others: 9000 }))
       await edit('policies/in-flight.yaml', inFlight(3))
@@ -319,6 +322,7 @@ for (const store of ['in process', 'on Redis'] as const) {
       t.equal(await admitted(), 20, 'edits elsewhere: none')
       await edit(file, limits({ scim: 25, others: 9000 }))
       t.equal(await admitted(), 25, 'raised again: what was spent is still counted')
+      t.match((await asDev()).headers, { 'x-ratelimit-remaining': '21' })
 
       await Promise.all([scim.stop(), others.stop()])
       const last = await ask('/elsewhere')
