@@ -1,5 +1,5 @@
 /** Who makes no progress holds nothing for ever: stalled readers and senders, endless answers, silent tunnels. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import type { RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -25,6 +25,32 @@ function flood(peer: RawPeer, total: number): { sent: number } {
   return count
 }
 
+/** Begins an answer without end: a byte every few milliseconds until it is stopped. */
+function trickle(t: Test, peer: RawPeer): { stop(): void } {
+  peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const beat = setInterval(() => peer.send('1\r\nx\r\n'), 20)
+  const stop = () => clearInterval(beat)
+  t.teardown(stop)
+  return { stop }
+}
+
+/** Two requests of one connection: the first answer trickles, the second is the test's to give. */
+async function behindATrickle(t: Test, idleMs: number) {
+  const { client, upstream, gateway } = await scene(t, undefined, { idleMs })
+  client.send(GET)
+  const first = await upstream.connection(0)
+  await first.message()
+  const { stop } = trickle(t, first)
+  client.send(GET)
+  const second = await upstream.connection(1)
+  await second.message()
+  const endFirst = () => {
+    stop()
+    first.send('0\r\n\r\n')
+  }
+  return { client, gateway, second, endFirst }
+}
+
 t.test('an answer without end, whose client has left', async t => {
   const slot = { keepUpstream: true }
   const between = async (exchange: Exchange): Promise<Exchange> =>
@@ -33,9 +59,7 @@ t.test('an answer without end, whose client has left', async t => {
   client.send(GET)
   const peer = await upstream.connection(0)
   await peer.message()
-  peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
-  const beat = setInterval(() => peer.send('1\r\nx\r\n'), 20)
-  t.teardown(() => clearInterval(beat))
+  trickle(t, peer)
   await client.head()
   client.reset()
   await sleep(150)
@@ -46,39 +70,21 @@ t.test('an answer without end, whose client has left', async t => {
 })
 
 t.test('a reader that first waits for another answer of its connection is cut too', async t => {
-  const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 300 })
-  client.send(GET)
-  const first = await upstream.connection(0)
-  await first.message()
-  first.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
-  const beat = setInterval(() => first.send('1\r\nx\r\n'), 50)
-  t.teardown(() => clearInterval(beat))
-  client.send(GET)
-  const second = await upstream.connection(1)
-  await second.message()
-  second.send('HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n')
-  const count = flood(second, 64 * 1024 * 1024)
+  const { client, gateway, second } = await behindATrickle(t, 300)
+  const size = 64 * 1024 * 1024
+  second.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
+  const count = flood(second, size)
   await waitUntil('both ends to be told', () => gateway.ended === 2, 3_000)
-  t.ok(count.sent < 32 * 1024 * 1024, `${count.sent} bytes were taken in`)
+  t.ok(count.sent < size / 2, `${count.sent} bytes were taken in`)
   t.ok(await waitUntil('the cut', () => client.ended || client.closed))
 })
 
 t.test('an earlier answer that takes long does not cut a small one behind it', async t => {
-  const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
-  client.send(GET)
-  const first = await upstream.connection(0)
-  await first.message()
-  first.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
-  const beat = setInterval(() => first.send('1\r\nx\r\n'), 50)
-  t.teardown(() => clearInterval(beat))
-  client.send(GET)
-  const second = await upstream.connection(1)
-  await second.message()
+  const { client, gateway, second, endFirst } = await behindATrickle(t, 200)
   second.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   await sleep(500)
   t.equal(gateway.ended, 1, 'its upstream work has ended meanwhile')
-  clearInterval(beat)
-  first.send('0\r\n\r\n')
+  endFirst()
   t.match((await client.message()).body, /^x+$/)
   t.equal((await client.message()).body, 'ok')
 })
