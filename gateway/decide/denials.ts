@@ -3,6 +3,7 @@
  * (design section 5, 'Deny cache'). An entry holds only for the quota it was made under.
  */
 import type { Demand } from '../types.js'
+import { BoundedMap } from './store/bounded-map.js'
 import type { Answer, Ask, Count } from './store/store.js'
 
 interface Denial {
@@ -18,7 +19,7 @@ const MOST = 10_000
 
 export class Denials {
   readonly #now: () => number
-  readonly #denials = new Map<string, Denial>()
+  readonly #denials = new BoundedMap<Denial>(MOST)
 
   /** `now` in milliseconds, from any origin. */
   constructor(now: () => number) {
@@ -48,16 +49,8 @@ export class Denials {
     if (demand.kind !== 'windows' || answer.granted || answer.store !== 'redis') return
     const forMs = answer.askAgainMs ?? longestViolation(answer)
     if (forMs <= 0) return
-    if (this.#denials.size >= MOST) this.#forgetOldest()
     const at = this.#now()
     this.#denials.set(key, { demand, answer, at, until: at + forMs })
-  }
-
-  #forgetOldest(): void {
-    for (const key of this.#denials.keys()) {
-      this.#denials.delete(key)
-      return
-    }
   }
 }
 

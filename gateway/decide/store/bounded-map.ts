@@ -2,10 +2,16 @@
 export class BoundedMap<Value> {
   readonly #most: number
   readonly #entries = new Map<string, Value>()
+  /** A live iterator: one begun anew would pass by all the places of entries that were deleted before. */
+  readonly #oldest = this.#entries.keys()
 
   /** @param most how many entries it holds */
   constructor(most: number) {
     this.#most = most
+  }
+
+  get size(): number {
+    return this.#entries.size
   }
 
   get(key: string): Value | undefined {
@@ -17,7 +23,7 @@ export class BoundedMap<Value> {
     this.#entries.delete(key)
     this.#entries.set(key, value)
     if (this.#entries.size <= this.#most) return undefined
-    const oldest = this.#entries.keys().next().value as string
+    const oldest = this.#oldest.next().value as string
     this.#entries.delete(oldest)
     return oldest
   }
