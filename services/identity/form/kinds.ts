@@ -5,7 +5,7 @@ export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'arr
 export type Types = ReadonlySet<Type>
 export type Resolve = (reference: string) => JsonValue
 
-/** How binding a fragment is: always, in one branch (anyOf, oneOf, then, else), or only as the test of an `if`. */
+/** How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an `if`. */
 export type Role = 'always' | 'branch' | 'test'
 
 /** One schema that applies at a path. */
@@ -17,7 +17,7 @@ export interface Fragment {
 /** Thrown without the path; the compiler adds it. */
 export class KindConflict extends Error {}
 
-/** `fragments` and everything they pull in at the same place, through $ref, allOf, anyOf, oneOf and if/then/else. */
+/** `fragments` and everything they pull in at the same place, through $ref, allOf, anyOf, oneOf, if/then/else and dependencies. */
 export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragment[] {
   const found: Fragment[] = []
   const seen = { always: new Set<JsonObject>(), branch: new Set<JsonObject>(), test: new Set<JsonObject>() }
@@ -32,6 +32,8 @@ export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragme
     add(own(schema, 'then'), weaker)
     add(own(schema, 'else'), weaker)
     add(own(schema, 'if'), 'test')
+    const dependencies = own(schema, 'dependencies')
+    if (isJsonObject(dependencies)) for (const part of Object.values(dependencies)) add(part, weaker)
   }
   for (const { schema, role } of fragments) add(schema, role)
   return found

@@ -41,8 +41,9 @@ export function registrationRoutes(identities: Identities, secret: Buffer, now: 
       isBrowser(request)
         ? forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors })
         : refusal(status, errors)
+    if ('errors' in result) return refused(statusOf(result.errors), result.errors)
     if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
-    const outcome = 'errors' in result ? result : await stored(request.project, result.traits)
+    const outcome = await stored(request.project, result.traits)
     if ('errors' in outcome) return refused(statusOf(outcome.errors), outcome.errors)
     const { identity, version } = outcome
     const held = holdIdentity(secret, request, identity.id, now())

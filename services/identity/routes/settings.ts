@@ -58,8 +58,8 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
       const hidden = { [VERSION_FIELD]: String(version) }
       return forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors, hidden })
     }
-    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
     if ('errors' in result) return refused(statusOf(result.errors), result.errors)
+    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
     try {
       const known = knownVersion(request, entries)
       return saved(request, await identities.replace(request.project, held.identity.id, result.traits, known))

@@ -1,6 +1,7 @@
 /** The fifteen rules of docs/forms.md: the examples written there, and what no line of text can show. */
 import t from 'tap'
 import { compileSchema, parseForm, SchemaError } from '../../../services/identity/index.js'
+import { importsOf } from '../../helpers/imports.js'
 import { projectFile } from '../../helpers/root.js'
 import { formData } from './form-data.js'
 import { HTML, REGISTRATION, started } from './started.js'
@@ -140,3 +141,26 @@ for (const { number, title, examples } of rules) {
     await beyond[number]?.(t as unknown as Tap)
   })
 }
+
+t.test(
+  'the parser stands alone: a body is bytes or text, and no server or store is loaded with it',
+  async t => {
+    const bodies = [
+      'traits.name=\u00fc',
+      Buffer.from('traits.name=\u00fc'),
+      new TextEncoder().encode('traits.name=\u00fc'),
+    ]
+    for (const body of bodies) {
+      t.same(await parseForm(schema, { contentType: URL_ENCODED, body }), { traits: { name: '\u00fc' } })
+    }
+    const files = new Set(['services/identity/index.ts'])
+    const packages = new Set<string>()
+    // What is found on the way is read as well.
+    for (const file of files) {
+      for (const { target, own, manner } of importsOf(file, projectFile(file))) {
+        if (manner === 'value') (own ? files : packages).add(target)
+      }
+    }
+    t.same([...packages].sort(), ['@fastify/busboy', 'ajv', 'ajv-formats'])
+  },
+)

@@ -209,13 +209,14 @@ t.test('fields are found through references, branches and conditions', async t =
       allOf: [{ properties: { all: integer } }],
       anyOf: [{ properties: { any: integer } }, { properties: { other: integer } }],
       oneOf: [{ properties: { one: integer } }],
+      dependencies: { kind: ['all'], one: { properties: { needed: integer }, required: ['needed'] } },
       ...JSON.parse(
         '{"if":{"properties":{"kind":{"const":"p"}}},"then":{"properties":{"met":{"type":"integer"}}},"else":{"properties":{"unmet":{"type":"integer"}}}}',
       ),
     },
     { definitions: { 'ad/dress': { $id: '#place', type: 'object', properties: { zip: integer } } } },
   )
-  const names = ['home.zip', 'work.zip', 'all', 'any', 'other', 'one', 'met', 'unmet']
+  const names = ['home.zip', 'work.zip', 'all', 'any', 'other', 'one', 'needed', 'met', 'unmet']
   t.same(
     await submitEntries(
       schema,
@@ -228,11 +229,13 @@ t.test('fields are found through references, branches and conditions', async t =
       any: 7,
       other: 7,
       one: 7,
+      needed: 7,
       met: 7,
       unmet: 7,
     },
   )
-  t.same(await submit(schema, 'traits.kind=x'), ['traits.kind enum'])
+  t.same(await submit(schema, 'traits.kind=x&traits.all=1'), ['traits.kind enum'])
+  t.same(await submit(schema, 'traits.one=1'), ['traits.needed required'])
 })
 
 t.test('branches may narrow a type but an integer stays a number where both are named', async t => {
