@@ -408,38 +408,3 @@ t.test('hostile bodies are refused or kept as plain data', async t => {
   const big = Array.from({ length: 2000 }, (_, n) => ({ value: `m${n}` }))
   t.equal((await scim('POST', '/Groups', { displayName: 'g', members: big })).status, 201)
 })
-
-t.test('Okta: its published checks, request by request', async t => {
-  const service = await startService(t)
-  const { scim } = await service.directory()
-  await scim('POST', '/Users', okta('someone@example.com'))
-  const { body: list } = await scim('GET', '/Users?count=1&startIndex=1')
-  t.match(list, {
-    schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
-    itemsPerPage: 1,
-    startIndex: 1,
-    totalResults: 1,
-    Resources: [
-      {
-        id: String,
-        name: { familyName: String, givenName: String },
-        userName: String,
-        active: true,
-        emails: [{ value: String }],
-      },
-    ],
-  })
-  t.equal((await scim('GET', `/Users/${list.Resources[0].id}`)).status, 200)
-  t.match(await scim('GET', '/Users/010101001010101011001010101011'), {
-    status: 404,
-    body: { status: '404', detail: String },
-  })
-  t.match(await scim('POST', '/Users', okta('new@example.com')), { status: 201, body: { active: true } })
-  t.equal((await scim('POST', '/Users', okta('new@example.com'))).status, 409)
-  t.equal((await scim('GET', `/Users${find('userName eq "NEW@EXAMPLE.COM"')}`)).body.totalResults, 1)
-  t.equal((await scim('GET', '/Groups')).status, 200)
-  t.match(await scim('GET', '/Users', undefined, { authorization: 'non-token' }), {
-    status: 401,
-    body: { status: '401', detail: String },
-  })
-})
