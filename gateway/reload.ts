@@ -120,7 +120,9 @@ export class Reloader {
     try {
       await this.#options.replace(loaded)
     } catch (error) {
-      await loaded.compiled.close()
+      await loaded.compiled
+        .close()
+        .catch(cause => this.#options.log.error({ err: cause }, 'a plugin did not close'))
       return this.#refused([problemOf(error as Error, loaded)])
     }
     this.#inForce = loaded

@@ -196,7 +196,10 @@ t.test('a folder that the table does not name is noticed, whatever is in it', as
 
 t.test('what the design allows passes', async t => {
   for (const [path, text] of [
-    ['gateway/decide/store/redis-connection.ts', "import { Redis } from 'ioredis'\nimport { key } from '../key.js'"],
+    [
+      'gateway/decide/store/redis-connection.ts',
+      "import { Redis } from 'ioredis'\nimport { key } from '../key.js'",
+    ],
     ['gateway/match/compile.ts', "import type { Rule } from '../types.js'"],
     ['gateway/serve.ts', "await import('../services/identity/index.js')\nimport { build } from './build.js'"],
     ['gateway/pipeline.ts', "import type { Rejection } from './forward/reject.js'"],
