@@ -65,6 +65,11 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   })
   writeFileSync(join(folder, 'projects.json'), JSON.stringify(choice))
   const mending = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
+  t.equal(
+    (await mending.form('traits.email=a%40x', as('other'))).status,
+    409,
+    'a failed start forgets nothing',
+  )
   const mended = await mending.json('PATCH', `${ADMIN}/${second.id}`, { traits: { phone: '2' } }, as('other'))
   t.equal(mended.status, 200)
   await mending.service.close()

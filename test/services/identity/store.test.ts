@@ -132,6 +132,8 @@ function contract(open: Open): (t: Test) => Promise<void> {
       t.same(await store.find('acme', one.id), writers[won.indexOf(true)])
       t.equal(await store.replace({ ...one, id: newId(), version: 2 }, new Map()), false)
       t.equal(await store.replace({ ...one, project: 'other', version: 3 }, new Map()), false)
+      t.equal(await store.remove('acme', one.id, 1), false, 'nor does a removal')
+      t.equal(await store.remove('acme', one.id, 2), true)
     })
   }
 }
