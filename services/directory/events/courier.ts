@@ -4,6 +4,8 @@ import { createDelivery, type DeliveryParts } from './deliver.js'
 /** How often the outbox is looked through for work of other processes or of an earlier run. */
 const pollMs = 5_000
 const maxActive = 200
+/** Longest sleep before a claim asks anew: meanwhile another process may have mended what fails here. */
+const longestSleep = 60_000
 
 export interface Courier {
   /** Says that a directory has new events. Returns at once; in batch mode they wait for the next run. */
@@ -59,15 +61,20 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
 
   function wakeAt(directoryId: string, due: number): void {
     if (closed) return
-    const wait = Math.max(0, due - Date.now())
-    timers.set(directoryId, setTimeout(() => look(directoryId, false), wait).unref())
+    const wait = Math.min(longestSleep, Math.max(0, due - Date.now()))
+    clearTimeout(timers.get(directoryId))
+    const wake = (): void => {
+      timers.delete(directoryId)
+      look(directoryId, false)
+    }
+    timers.set(directoryId, setTimeout(wake, wait).unref())
   }
 
   let running: Promise<void> | undefined
   const run = async (): Promise<void> => {
     try {
       for (const id of await store.directoriesWithEvents()) {
-        look(id, false)
+        if (!timers.has(id)) look(id, false)
       }
     } catch (error) {
       log.error({ err: message(error) }, 'the outbox cannot be read')
@@ -84,8 +91,9 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   if (!batch) processEvents()
 
   return {
+    // A directory that sleeps till its next attempt takes what is new along.
     notify: directoryId => {
-      if (!batch) look(directoryId, false)
+      if (!batch && !timers.has(directoryId)) look(directoryId, false)
     },
     hasten: directoryId => look(directoryId, true),
     processEvents,

@@ -6,11 +6,14 @@ import type { GroupView } from '../scim/group.js'
 import type { UserView } from '../scim/user.js'
 import type { Head } from '../store/contract.js'
 import type { StoredEvent } from '../store/event-contract.js'
+import { previousAttributes } from './previous.js'
 
 /** What happened, with the state of user and group right after it. */
 export type Happening =
-  | { readonly event: 'user.created' | 'user.updated' | 'user.deleted'; readonly data: UserView }
-  | { readonly event: 'group.created' | 'group.updated' | 'group.deleted'; readonly data: GroupView }
+  | { readonly event: 'user.created' | 'user.deleted'; readonly data: UserView }
+  | { readonly event: 'user.updated'; readonly data: UserView; readonly before: UserView }
+  | { readonly event: 'group.created' | 'group.deleted'; readonly data: GroupView }
+  | { readonly event: 'group.updated'; readonly data: GroupView; readonly before: GroupView }
   | {
       readonly event: 'group.user_added' | 'group.user_removed'
       readonly data: UserView & { readonly group: GroupView }
@@ -32,10 +35,13 @@ export async function toEvents(
   const { id: directory_id, tenant, product } = directory
   const events: StoredEvent[] = []
   let bytes = 0
-  for await (const { event, data } of happenings) {
+  for await (const happening of happenings) {
+    const { event, data } = happening
     const id = `evt_${randomUUID()}`
     const sequence = head.sequence + events.length + 1
-    const told = { event, tenant, product, directory_id, data, id, created_at: now, sequence }
+    const changed =
+      'before' in happening ? { previous_attributes: previousAttributes(happening.before, data) } : {}
+    const told = { event, tenant, product, directory_id, data, ...changed, id, created_at: now, sequence }
     const body = JSON.stringify(told)
     bytes += Buffer.byteLength(body)
     if (bytes > limits.eventBytes) {

@@ -117,32 +117,39 @@ export const componentSchemas: readonly Schema[] = [
   named('Member', object({ user_id: text() })),
   named(
     'Event',
-    object({
-      event: {
-        type: 'string',
-        enum: [
-          ...[
-            'user.created',
-            'user.updated',
-            'user.deleted',
-            'group.created',
-            'group.updated',
-            'group.deleted',
+    object(
+      {
+        event: {
+          type: 'string',
+          enum: [
+            ...[
+              'user.created',
+              'user.updated',
+              'user.deleted',
+              'group.created',
+              'group.updated',
+              'group.deleted',
+            ],
+            ...['group.user_added', 'group.user_removed'],
           ],
-          ...['group.user_added', 'group.user_removed'],
-        ],
+        },
+        tenant: text(),
+        product: text(),
+        directory_id: text(),
+        data: {
+          type: 'object',
+          description: 'The user or group after the change; of a membership, the user with its `group`',
+        },
+        previous_attributes: {
+          type: 'object',
+          description: 'Of an update: what changed, with the values from before',
+        },
+        id: text(),
+        created_at: moment(),
+        sequence: { type: 'integer', description: 'Counts the events of the directory, without a gap' },
       },
-      tenant: text(),
-      product: text(),
-      directory_id: text(),
-      data: {
-        type: 'object',
-        description: 'The user or group after the change; of a membership, the user with its `group`',
-      },
-      id: text(),
-      created_at: moment(),
-      sequence: { type: 'integer', description: 'Counts the events of the directory, without a gap' },
-    }),
+      ['event', 'tenant', 'product', 'directory_id', 'data', 'id', 'created_at', 'sequence'],
+    ),
   ),
   named(
     'WebhookEvent',

@@ -97,8 +97,7 @@ export function createCommitter(collections: Collections) {
         } else await write(directory, version, item)
       }
     }
-    await insertNew(events, told)
-    await insertNew(outbox, forWebhook)
+    await Promise.all([insertNew(events, told), insertNew(outbox, forWebhook)])
     await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
     await commits.updateOne({ _id }, { $set: { deletedAt: new Date() }, $unset: { pending: '' } })
     if (pending.parts > 0) await parts.deleteMany({ commit: pending.id })

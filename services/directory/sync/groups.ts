@@ -107,7 +107,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): GroupS
       await requireUnique(store, directory, 'group', 'displayName', raw, id)
       const result = changed(group, raw, now)
       async function* happenings(): AsyncGenerator<Happening> {
-        if (renamed) yield { event: 'group.updated', data: viewGroup(result) }
+        if (renamed) yield { event: 'group.updated', data: viewGroup(result), before: viewGroup(group) }
         yield* told(result, moved)
       }
       return {

@@ -34,7 +34,7 @@ export function createUserSync(store: Store, change: Changer): UserSync {
       if (isDeepStrictEqual(raw, user.raw)) return { result: user, writes: [], happenings: [] }
       await requireUnique(store, directory, 'user', 'userName', raw, id)
       const result = changed(user, raw, now)
-      const happenings = [{ event: 'user.updated', data: viewUser(result) }] as const
+      const happenings = [{ event: 'user.updated', data: viewUser(result), before: viewUser(user) }] as const
       return { result, writes: [save('replace', result)], happenings }
     })
 

@@ -71,6 +71,9 @@ for (const store of ['SQLite', 'MongoDB']) {
       raw: { ...sent, id: ada },
     })
     t.equal(events[2].data.active, false)
+    t.same(events[2].previous_attributes, { active: true, raw: { active: true } })
+    t.same(events[5].previous_attributes, { name: 'Team', raw: { displayName: 'Team' } })
+    t.notOk(events.some(event => 'previous_attributes' in event && !event.event.endsWith('.updated')))
     t.match(events[3].data, { id: group, name: 'Team', raw: { displayName: 'Team' } })
     t.match(events[6].data, {
       id: ada,
