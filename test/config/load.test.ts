@@ -139,6 +139,17 @@ t.test('the configuration that ships holds every row of the tables of limits', a
   t.same(problemsOf('config', {}), [], 'and it compiles')
 })
 
+t.test('the policy files that the documentation shows load as they stand', async t => {
+  const page = readFileSync('docs/policies.md', 'utf8')
+  const shown = [...page.matchAll(/```yaml\n# (policies\/\S+)\n([^`]*)```/g)]
+  t.equal(shown.length, 3, 'one of each kind')
+  const dir = folderWith(t.testdir(), {
+    ...SOUND,
+    ...Object.fromEntries(shown.map(([, name = '', text = '']) => [name, text])),
+  })
+  t.same(problemsOf(dir), [])
+})
+
 t.test('what is left out takes its default', async t => {
   const dir = folderWith(t.testdir(), SOUND)
   t.match(load(join(dir, 'gateway.yaml')).gateway, {

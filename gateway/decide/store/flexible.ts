@@ -3,12 +3,11 @@
  * The home of that package. It counts; what a count means is judged in key-counter.ts, because limits may change while
  * their counters live.
  */
-import { readFileSync } from 'node:fs'
 import type { Result } from 'ioredis'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { StoreName } from '../../types.js'
 import { BoundedMap } from './bounded-map.js'
-import type { RedisClient } from './redis-connection.js'
+import { type RedisClient, script } from './redis-connection.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -79,8 +78,7 @@ export class RedisWindows implements Windows {
   constructor(redis: RedisClient) {
     this.#redis = redis
     this.#limiter = new RateLimiterRedis({ ...UNJUDGED, storeClient: redis })
-    const lua = readFileSync(new URL('../lua/give-back-1.lua', import.meta.url), 'utf8')
-    redis.defineCommand('giveBack', { numberOfKeys: 1, lua })
+    redis.defineCommand('giveBack', { numberOfKeys: 1, lua: script('give-back-1') })
   }
 
   /** A key that lost its expiry gets a new one here, so nobody is locked out for longer than a window. */
