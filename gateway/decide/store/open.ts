@@ -3,9 +3,12 @@ import type { Log, OnStoreError } from '../../types.js'
 import { MemoryWindows, RedisWindows } from './flexible.js'
 import { Guard } from './guard.js'
 import { WindowCounter } from './key-counter.js'
+import { LeasedStore } from './leases.js'
+import type { Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
 import { nodeOf } from './redis-connection.js'
+import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
 import type { CounterStore } from './store.js'
 
@@ -65,12 +68,14 @@ export async function openStore(
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
-  const store = new ResilientStore({ remote, guard, local: new MemoryStore(now, 'local'), instances })
+  const resilient = new ResilientStore({ remote, guard, local: new MemoryStore(now, 'local'), instances })
+  const redisLender = new RedisLender(remote.connection)
+  const lender: Lender = { lease: call => guard.within(call.key, () => redisLender.lease(call)) }
   const counter = new WindowCounter({
     local: new MemoryWindows('local'),
     remote: { windows: new RedisWindows(remote.connection), guard },
     instances,
     now,
   })
-  return { store, counter }
+  return { store: new LeasedStore(resilient, lender, now), counter }
 }

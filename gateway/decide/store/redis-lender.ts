@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Result } from 'ioredis'
 import type { LeaseAnswer, LeaseCall } from './lender.js'
-import type { RedisClient } from './redis-connection.js'
+import { type RedisClient, script } from './redis-connection.js'
 import { counted } from './store.js'
 import { windowArguments } from './window-arguments.js'
 
@@ -21,6 +21,7 @@ export class RedisLender {
   /** @param clock microseconds, for tests in virtual time; unset means Redis's own */
   constructor(redis: RedisClient, clock?: () => number) {
     this.#redis = redis
+    redis.defineCommand('lease', { numberOfKeys: 1, lua: script('window', 'lease-1') })
     this.#clock = clock
   }
 

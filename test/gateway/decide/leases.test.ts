@@ -1,5 +1,4 @@
 /** Leases: tokens taken ahead from a real Redis, in virtual time, by one or many instances. */
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -27,8 +26,6 @@ async function connect(t: Test): Promise<((instances: number) => Bench) | undefi
   if (url === undefined) return undefined
   const redis = new Redis(url)
   t.teardown(() => redis.disconnect())
-  const script = (name: string) => readFileSync(`gateway/decide/lua/${name}.lua`, 'utf8')
-  redis.defineCommand('lease', { numberOfKeys: 1, lua: script('window') + script('lease-1') })
   return count => {
     const bench = {
       calls: 0,

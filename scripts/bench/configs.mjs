@@ -1,0 +1,157 @@
+/** Configuration files of the contestants, written to a folder of the benchmark's own. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Limits that nobody reaches: the cost of counting, not of refusing. */
+const ROOMY = { burst: 1_000_000, sustained: 60_000_000 }
+/** Limits that are spent at once, so that all that follows is refused. */
+const TIGHT = { burst: 1, sustained: 1 }
+
+/**
+ * A folder with gateway.yaml and what belongs to it.
+ *
+ * @param settings redis: URL or ''; limits: 'none' | 'roomy' | 'tight'; lease; buckets: how many besides the one that is hit
+ */
+export function sluiceConfig(
+  folder,
+  { port, adminPort, upstream, redis = '', limits, lease = false, buckets = 0 },
+) {
+  mkdirSync(join(folder, 'policies'), { recursive: true })
+  const files = {
+    'gateway.yaml': `version: 1
+listen: { port: ${port} }
+admin: { port: ${adminPort} }
+redis: "${redis}"
+store: { deadline: 1s }
+upstreams: { app: { url: "${upstream}" } }
+routes: [{ path: /**, upstream: app }]
+log: { decisions: refused }
+`,
+    'projects.yaml': `version: 1
+projects: [{ id: bench, plan: growth, environment: production, hosts: [bench.test] }]
+`,
+  }
+  if (limits !== 'none')
+    files['policies/limits.yaml'] = limitsFile(limits === 'tight' ? TIGHT : ROOMY, lease, buckets)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+function limitsFile({ burst, sustained }, lease, more) {
+  const quota = `{ burst: ${burst}, sustained: ${sustained}${lease ? ', lease: true' : ''} }`
+  const names = Array.from({ length: more }, (_, i) => `b${i}`)
+  return `version: 1
+kind: project-limits
+buckets:
+  catch-all: ["*"]
+${names.map(name => `  ${name}: [/${name}/items, "/${name}/items/{id}"]\n`).join('')}limits:
+  - for: [{}]
+    quotas:
+      catch-all: ${quota}
+${names.map(name => `      ${name}: ${quota}\n`).join('')}`
+}
+
+const NGINX_HEAD = (
+  folder,
+  name,
+) => `worker_processes 1; pid ${folder}/${name}.pid; error_log /dev/null crit; daemon off;
+events { worker_connections 4096; }
+`
+
+/** What the proxies stand in front of: nginx with 300 bytes of JSON. */
+export function upstreamConfig(folder, port) {
+  const body = JSON.stringify({ ok: true, pad: 'x'.repeat(280) })
+  return written(
+    folder,
+    'upstream.conf',
+    `${NGINX_HEAD(folder, 'upstream')}http { access_log off; keepalive_requests 100000000;
+  server { listen 127.0.0.1:${port} backlog=4096; location / { default_type application/json; return 200 '${body}'; } } }
+`,
+  )
+}
+
+/** nginx with two limit_req zones; refusals are not logged, which is kinder to nginx. */
+export function nginxConfig(folder, { port, upstreamPort, limits }) {
+  const [burst, sustained] = limits === 'tight' ? ['1r/s', '1r/m'] : ['100000r/s', '6000000r/m']
+  const extra = limits === 'tight' ? '' : ' burst=100000 nodelay'
+  return written(
+    folder,
+    'nginx.conf',
+    `${NGINX_HEAD(folder, 'nginx')}http { access_log off; keepalive_requests 100000000;
+  limit_req_zone $host zone=second:64m rate=${burst}; limit_req_zone $host zone=minute:64m rate=${sustained};
+  limit_req_status 429; limit_req_log_level info;
+  upstream app { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 100000000; }
+  server { listen 127.0.0.1:${port} backlog=4096;
+    location / { limit_req zone=second${extra}; limit_req zone=minute${extra};
+      proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; } } }
+`,
+  )
+}
+
+/** nginx that asks Redis by one script per request, as gateways built on OpenResty do. */
+export function nginxLuaConfig(folder, { port, upstreamPort, redisPort, limits }) {
+  const [burst, sustained] = limits === 'tight' ? [1, 1] : [1_000_000, 60_000_000]
+  return written(
+    folder,
+    'nginx-lua.conf',
+    `load_module modules/ndk_http_module.so; load_module modules/ngx_http_lua_module.so;
+${NGINX_HEAD(folder, 'nginx-lua')}http { access_log off; keepalive_requests 100000000;
+  lua_package_path "/usr/share/lua/5.1/?.lua;;";
+  upstream app { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 100000000; }
+  server { listen 127.0.0.1:${port} backlog=4096;
+    location / {
+      access_by_lua_block {
+        local script = [[local a = redis.call('INCR', KEYS[1]) if a == 1 then redis.call('PEXPIRE', KEYS[1], 1000) end
+          local b = redis.call('INCR', KEYS[2]) if b == 1 then redis.call('PEXPIRE', KEYS[2], 60000) end
+          return { a, b, redis.call('PTTL', KEYS[2]) }]]
+        local client = require('nginx.redis'):new()
+        client:set_timeout(1000)
+        local connected, failure = client:connect('127.0.0.1', ${redisPort})
+        if not connected then ngx.log(ngx.ERR, failure) return ngx.exit(503) end
+        sha = sha or client:script('LOAD', script)
+        local counts = client:evalsha(sha, 2, '{' .. ngx.var.host .. '}s', '{' .. ngx.var.host .. '}m')
+        client:set_keepalive(60000, 256)
+        ngx.header['RateLimit-Remaining'] = ${sustained} - counts[2]
+        if counts[1] > ${burst} or counts[2] > ${sustained} then ngx.header['Retry-After'] = 1 return ngx.exit(429) end
+      }
+      proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; } } }
+`,
+  )
+}
+
+/** HAProxy with two stick tables. */
+export function haproxyConfig(folder, { port, upstreamPort, limits }) {
+  const [burst, sustained] = limits === 'tight' ? [1, 1] : [1_000_000, 60_000_000]
+  return written(
+    folder,
+    'haproxy.cfg',
+    `global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode http
+  timeout connect 2s
+  timeout client 60s
+  timeout server 60s
+backend second
+  stick-table type string len 64 size 1m expire 2s store http_req_rate(1s)
+backend minute
+  stick-table type string len 64 size 1m expire 120s store http_req_rate(60s)
+frontend in
+  bind 127.0.0.1:${port}
+  http-request track-sc0 hdr(host) table second
+  http-request track-sc1 hdr(host) table minute
+  http-request deny deny_status 429 if { sc_http_req_rate(0,second) gt ${burst} } || { sc_http_req_rate(1,minute) gt ${sustained} }
+  default_backend app
+backend app
+  server a 127.0.0.1:${upstreamPort}
+`,
+  )
+}
+
+function written(folder, name, text) {
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}

@@ -1,0 +1,128 @@
+/** Who is measured: each is started anew for every sample, on a core of its own. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inProject, onPath, run, say } from '../lib/run.mjs'
+import { haproxyConfig, nginxConfig, nginxLuaConfig, sluiceConfig } from './configs.mjs'
+import { freePort, PROXY_CORE, start } from './processes.mjs'
+
+const NODE = process.execPath
+const MODULES = inProject('.cache', 'bench')
+/** Peers that are no dependency of ours, in the versions the aims were set with. */
+const PACKAGES = {
+  fastify: '5.12.8',
+  '@fastify/http-proxy': '11.6.3',
+  '@fastify/rate-limit': '11.2.0',
+  ioredis: '6.0.0',
+}
+const LUA_MODULE = '/usr/lib/nginx/modules/ngx_http_lua_module.so'
+
+const sluice = settings => ({
+  async start({ folder, upstream, redis, ...scenario }) {
+    const [port, adminPort] = [await freePort(), await freePort()]
+    const config = {
+      ...settings,
+      port,
+      adminPort,
+      upstream,
+      ...scenario,
+      redis: settings.redis ? redis.url : '',
+    }
+    if (settings.limits === 'none') config.limits = 'none'
+    sluiceConfig(folder, config)
+    const env = {
+      LOG_LEVEL: 'error',
+      DATA_DIR: join(folder, 'data'),
+      CONFIG: folder,
+      PROJECTS: String(scenario.keys ?? 0),
+    }
+    const program =
+      scenario.keys === undefined
+        ? [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
+        : [inProject('scripts', 'bench', 'peers', 'sluice-keys.mjs')]
+    return { port, ...(await start(PROXY_CORE, NODE, program, { port, env })) }
+  },
+})
+
+const peer = (file, { redis: onRedis = false } = {}) => ({
+  async start({ upstream, redis, limits }) {
+    const port = await freePort()
+    const env = {
+      UPSTREAM: upstream,
+      PORT: String(port),
+      MODULES: join(MODULES, 'index.js'),
+      MAX: limits === 'tight' ? '1' : '60000000',
+      REDIS: onRedis ? redis.url : '',
+    }
+    return {
+      port,
+      ...(await start(PROXY_CORE, NODE, [inProject('scripts', 'bench', 'peers', file)], { port, env })),
+    }
+  },
+})
+
+const server = (command, configOf, args) => ({
+  async start({ folder, upstreamPort, redis, limits }) {
+    const port = await freePort()
+    const file = configOf(folder, { port, upstreamPort, redisPort: redis.port, limits })
+    return { port, ...(await start(PROXY_CORE, command, args(file), { port })) }
+  },
+})
+const nginxArgs = file => ['-c', file]
+
+/** In the order of the table. `counts`: false for those without limits; `redis`: true for those that ask Redis. */
+export const CONTESTANTS = [
+  { name: 'http-proxy', label: 'bare http-proxy, keep-alive', counts: false, ...peer('http-proxy.mjs') },
+  { name: 'none', label: 'Sluice, no rules', counts: false, ...sluice({ limits: 'none' }) },
+  { name: 'memory', label: 'Sluice, in process', counts: true, ...sluice({}) },
+  { name: 'strict', label: 'Sluice, Redis strict', counts: true, redis: true, ...sluice({ redis: true }) },
+  {
+    name: 'leased',
+    label: 'Sluice, Redis leased',
+    counts: true,
+    redis: true,
+    ...sluice({ redis: true, lease: true }),
+  },
+  {
+    name: 'fastify',
+    label: '@fastify/http-proxy + rate-limit, memory',
+    counts: true,
+    ...peer('fastify.mjs'),
+  },
+  {
+    name: 'fastify-redis',
+    label: '@fastify/http-proxy + rate-limit, Redis',
+    counts: true,
+    redis: true,
+    ...peer('fastify.mjs', { redis: true }),
+  },
+  {
+    name: 'nginx',
+    label: 'nginx limit_req, two zones',
+    counts: true,
+    ...server('nginx', nginxConfig, nginxArgs),
+  },
+  {
+    name: 'nginx-lua',
+    label: 'nginx + Lua + Redis',
+    counts: true,
+    redis: true,
+    isThere: () => existsSync(LUA_MODULE) && existsSync('/usr/share/lua/5.1/nginx/redis.lua'),
+    ...server('nginx', nginxLuaConfig, nginxArgs),
+  },
+  {
+    name: 'haproxy',
+    label: 'HAProxy, two stick tables',
+    counts: true,
+    isThere: () => onPath('haproxy'),
+    ...server('haproxy', haproxyConfig, file => ['-f', file]),
+  },
+]
+
+/** Installs the peers that are npm packages, once, outside the project's own dependencies. */
+export function installPeers() {
+  if (existsSync(join(MODULES, 'node_modules', 'fastify'))) return
+  say('installing the peers of the benchmark ...')
+  mkdirSync(MODULES, { recursive: true })
+  writeFileSync(join(MODULES, 'package.json'), JSON.stringify({ private: true, dependencies: PACKAGES }))
+  run('npm', ['install', '--no-audit', '--no-fund'], 'the peers could not be installed', { cwd: MODULES })
+}

@@ -1,0 +1,57 @@
+/** Load by wrk, always against 127.0.0.1 and for a bounded time. */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { inProject } from '../lib/run.mjs'
+import { LOAD_CORE } from './processes.mjs'
+
+const SCRIPTS = inProject('scripts', 'bench', 'wrk')
+
+/**
+ * Runs wrk on the load core.
+ *
+ * @returns requests, seconds, rps, p50 and p99 in ms, and how many answers were not 2xx
+ */
+export async function load({ port, connections, seconds, script, host = 'bench.test', args = [] }) {
+  const lua = script === undefined ? [] : ['-s', join(SCRIPTS, script)]
+  const url = `http://127.0.0.1:${port}/x`
+  const text = await output('taskset', [
+    ...[
+      '-c',
+      LOAD_CORE,
+      'wrk',
+      '-t1',
+      `-c${connections}`,
+      `-d${seconds}`,
+      '--latency',
+      '-H',
+      `Host: ${host}`,
+    ],
+    ...[...lua, url, ...(args.length > 0 ? ['--', ...args] : [])],
+  ])
+  const [, requests, time] = /(\d+) requests in ([\d.]+\w+)/.exec(text) ?? []
+  if (requests === undefined) throw new Error(`wrk said: ${text}`)
+  return {
+    requests: Number(requests),
+    rps: Number(requests) / (milliseconds(time) / 1000),
+    p50: milliseconds(/50%\s+(\S+)/.exec(text)?.[1]),
+    p99: milliseconds(/99%\s+(\S+)/.exec(text)?.[1]),
+    others: Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0),
+  }
+}
+
+function output(command, args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    let text = ''
+    child.stdout.on('data', chunk => {
+      text += chunk
+    })
+    child.once('error', reject)
+    child.once('exit', () => resolve(text))
+  })
+}
+
+function milliseconds(text) {
+  const [, number, unit] = /^([\d.]+)(us|ms|s|m)$/.exec(text ?? '') ?? []
+  return Number(number) * { us: 0.001, ms: 1, s: 1000, m: 60_000 }[unit]
+}

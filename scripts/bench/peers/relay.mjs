@@ -1,0 +1,14 @@
+/** Holds every byte back for a while in each direction: a Redis that is further away. */
+import { connect, createServer } from 'node:net'
+
+const { TARGET, PORT, DELAY_MS } = process.env
+const late = (from, to) => {
+  from.on('data', chunk => setTimeout(() => to.write(chunk), Number(DELAY_MS)))
+  from.on('close', () => to.destroy())
+  from.on('error', () => to.destroy())
+}
+createServer({ noDelay: true }, client => {
+  const target = connect({ port: Number(TARGET), host: '127.0.0.1', noDelay: true })
+  late(client, target)
+  late(target, client)
+}).listen(Number(PORT), '127.0.0.1')

@@ -1,0 +1,93 @@
+/** What is asked of each contestant, and what is noted down. One sample is one fresh process. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { load } from './load.mjs'
+import { cpuUs, residentBytes } from './processes.mjs'
+
+const WARM_UP_SECONDS = 2
+const KEYS = 100_000
+
+/** A steady load, measured after a warm-up. */
+async function steady({ running, seconds, redis }, { connections, script }) {
+  await load({ port: running.port, connections, seconds: WARM_UP_SECONDS, script })
+  const [cpu, commands] = [cpuUs(running.pid), await redis.commands()]
+  const result = await load({ port: running.port, connections, seconds, script })
+  return {
+    rps: result.rps,
+    us: (cpuUs(running.pid) - cpu) / result.requests,
+    p50: result.p50,
+    p99: result.p99,
+    commands: ((await redis.commands()) - commands) / result.requests,
+    refused: result.others / result.requests,
+  }
+}
+
+/** One request for each of many keys: what the counters cost in memory. */
+async function keys({ running, redis }) {
+  await load({ port: running.port, connections: 64, seconds: WARM_UP_SECONDS, host: 'warm.test' })
+  await sleep(500)
+  const [resident, used] = [residentBytes(running.pid), await redis.usedMemory()]
+  let requests = 0
+  let rps = 0
+  // A window forgets: the keys must be asked for within it.
+  for (let from = 0; requests < KEYS && from < 10; from += 1) {
+    const result = await load({
+      port: running.port,
+      connections: 64,
+      seconds: 8,
+      script: 'keys.lua',
+      args: [String(KEYS)],
+    })
+    requests += result.requests
+    rps = result.rps
+  }
+  return {
+    rps,
+    keys: Math.min(requests, KEYS),
+    bytes: (residentBytes(running.pid) - resident) / KEYS,
+    redisBytes: ((await redis.usedMemory()) - used) / KEYS,
+  }
+}
+
+/** `who`: which contestants; `settings`: what they are started with; `away`: one-way delay of Redis in ms. */
+export const SCENARIOS = [
+  {
+    name: 'saturated',
+    title: 'Saturated: 64 connections, nothing refused',
+    settings: { limits: 'roomy' },
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+  {
+    name: 'paced',
+    title: 'Paced: 32 connections, about 3800 requests a second',
+    settings: { limits: 'roomy' },
+    measure: bench => steady(bench, { connections: 32, script: 'paced.lua' }),
+  },
+  {
+    name: 'flood',
+    title: 'Flood: 64 connections on one key over its limit, all refused',
+    settings: { limits: 'tight' },
+    who: ({ counts, name }) => counts && name !== 'leased',
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+  ...[1, 5].map(delay => ({
+    name: `redis-${delay}ms`,
+    title: `Redis ${delay} ms away in each direction, 64 connections`,
+    settings: { limits: 'roomy' },
+    away: delay,
+    who: ({ redis }) => redis,
+    measure: bench => steady(bench, { connections: 64 }),
+  })),
+  {
+    name: 'keys',
+    title: `${KEYS} keys, one request each and on`,
+    settings: { limits: 'roomy', keys: KEYS },
+    measure: keys,
+  },
+  {
+    name: 'buckets',
+    title: '10000 buckets instead of one',
+    settings: { limits: 'roomy', buckets: 10_000 },
+    who: ({ name }) => name === 'memory' || name === 'strict',
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+]

@@ -1,0 +1,12 @@
+-- Each request is for a host of its own, from h0.test on.
+local next_host = -1
+local hosts = 100000
+
+function init(args)
+  hosts = tonumber(args[1]) or hosts
+end
+
+function request()
+  next_host = (next_host + 1) % hosts
+  return wrk.format('GET', '/x', { Host = 'h' .. next_host .. '.test' })
+end
