@@ -42,8 +42,9 @@ export function createDirectoryStore(collections: Collections) {
       await directories.insertOne({ _id: id, tenant, product, created, body: directory })
     },
     directory: async id => (await directories.findOne({ _id: id }))?.body,
-    async directories(scope, { after, offset, limit }) {
-      const found = directories.find({ ...scope, ...placedAfter(after) })
+    async directories({ tenant, product }, { after, offset, limit }) {
+      const whose = tenant === undefined ? { product } : { tenant, product }
+      const found = directories.find({ ...whose, ...placedAfter(after) })
       return (await found.sort(byAge).skip(offset).limit(limit).toArray()).map(
         document => document.body as Directory,
       )

@@ -9,6 +9,7 @@ import { openMongodb } from '../../../services/directory/store/mongodb.js'
 import { databaseOf } from '../../../services/directory/store/mongodb-connection.js'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
 import { mongoUrl } from '../../helpers/mongo.js'
+import { directoryContract } from './directory-contract.js'
 import { claimed, eventContract, forAMoment, sequences } from './event-contract.js'
 
 let clock = Date.parse('2026-01-01T00:00:00Z')
@@ -189,6 +190,7 @@ function contract(t: Test, store: Store): void {
     t.equal(await store.head('unknown'), undefined)
   })
 
+  directoryContract(t, store, { fresh, newResource, save, write })
   eventContract(t, store, fresh)
 
   t.test('a change with thousands of members and megabytes of events is one change', async t => {
