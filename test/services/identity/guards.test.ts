@@ -1,0 +1,146 @@
+import t from 'tap'
+import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
+import { formData, tag } from './form-data.js'
+import { HTML, PERSON, REGISTRATION, type Reply, started } from './started.js'
+import { MULTIPART, multipart, URL_ENCODED } from './submit.js'
+
+const SETTINGS = '/self-service/settings'
+const ADMIN = '/admin/identities'
+
+/** The cookie an answer sets, as the browser sends it back. */
+const cookieOf = (reply: Reply) => reply.header('set-cookie').split(';')[0] as string
+const encoded = (entries: readonly (readonly [string, string])[]) =>
+  entries.map(pair => pair.map(encodeURIComponent).join('=')).join('&')
+
+t.test('no other site can post a form through a browser', async t => {
+  const { form, call } = await started(t)
+  const host = { 'x-forwarded-host': 'acme.example' }
+  const origins: [Record<string, string>, number][] = [
+    [{ 'sec-fetch-site': 'cross-site' }, 403],
+    [{ 'sec-fetch-site': 'same-site', origin: 'https://acme.example' }, 403],
+    [{ origin: 'https://evil.example' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ origin: 'https://acme.example:8443' }, 403],
+    [{ origin: '%' }, 403],
+    [{ 'sec-fetch-site': 'same-origin', origin: 'null' }, 201],
+    [{ 'sec-fetch-site': 'none' }, 201],
+    [{ origin: 'https://acme.example' }, 201],
+    [{ origin: 'http://ACME.example:80' }, 201],
+    [{}, 201],
+  ]
+  for (const [at, [headers, status]] of origins.entries()) {
+    const reply = await form(`traits.email=p${at}%40x.example&traits.name.first=P`, { ...host, ...headers })
+    t.equal(reply.status, status, JSON.stringify(headers))
+    if (status === 403) t.match(reply.json().errors, [{ code: 'foreign' }])
+  }
+  const cookie = cookieOf(await form(PERSON))
+  for (const method of ['POST', 'PUT', 'PATCH']) {
+    const foreign = { cookie, 'sec-fetch-site': 'cross-site', 'content-type': URL_ENCODED }
+    t.equal((await call(method, SETTINGS, foreign, PERSON)).status, 403, method)
+  }
+})
+
+t.test('a browser that was shown a form has to send its token', async t => {
+  const { call, form } = await started(t)
+  const page = await call('GET', REGISTRATION, { accept: HTML })
+  t.match(page.header('set-cookie'), /^sluice_csrf=[\w-]{24}; Path=\/self-service; HttpOnly; SameSite=Lax$/)
+  const cookie = cookieOf(page)
+  const token = formData(page.text).find(([name]) => name === 'csrf_token')?.[1] as string
+  t.equal(tag(page.text, 'csrf_token'), undefined, 'it is hidden')
+  t.equal(
+    (await call('GET', REGISTRATION, { accept: HTML, cookie })).header('set-cookie'),
+    '',
+    'one for all tabs',
+  )
+  const json = await call('GET', REGISTRATION, { accept: 'application/json', cookie })
+  t.equal(json.json().csrf_token, token)
+
+  for (const sent of ['', '&csrf_token=', `&csrf_token=${token}x`, '&csrf_token=x']) {
+    const refused = await form(PERSON + sent, { cookie })
+    t.match([refused.status, refused.json().errors], [403, [{ path: '', code: 'csrf' }]], sent)
+  }
+  const shown = await form(`${PERSON}&csrf_token=old`, { cookie, accept: HTML })
+  t.equal(shown.status, 403)
+  t.match(tag(shown.text, 'traits.name.first'), { value: 'Ann' }, 'nothing has to be typed again')
+  const other = { cookie: 'sluice_csrf=otherotherotherotherothe' }
+  t.equal((await form(`${PERSON}&csrf_token=${token}`, other)).status, 403, 'a token goes with its cookie')
+  t.equal((await form(`${encoded(formData(shown.text))}`, { cookie, accept: HTML })).status, 303)
+  const parts = multipart([
+    ['csrf_token', token],
+    ['traits.email', 'm@x.example'],
+    ['traits.name.first', 'M'],
+  ])
+  t.equal((await call('POST', REGISTRATION, { cookie, 'content-type': MULTIPART }, parts)).status, 201)
+  const secure = await call('GET', REGISTRATION, { accept: HTML, 'x-forwarded-proto': 'https' })
+  t.match(secure.header('set-cookie'), /; Secure$/)
+})
+
+t.test('administration is for this machine, or for whoever has a key when keys are set', async t => {
+  const open = await started(t)
+  const from = (client: string) => open.call('GET', ADMIN, { 'x-forwarded-for': client })
+  for (const client of ['127.0.0.1', '::1', '127.9.9.9', '::ffff:127.0.0.1']) {
+    t.equal((await from(client)).status, 200, client)
+  }
+  for (const client of [
+    '203.0.113.9',
+    '203.0.113.9, 127.0.0.1',
+    '127.0.0.1, 10.0.0.1',
+    '2001:db8::1',
+    'x',
+    '',
+  ]) {
+    const reply = await from(client)
+    t.match(
+      [reply.status, reply.json().errors],
+      [403, [{ code: 'forbidden', message: /IDENTITY_ADMIN_KEYS/ }]],
+      client,
+    )
+  }
+  t.match(open.service.notes.join('\n'), /answers this machine only/)
+
+  const keyed = await started(t, { IDENTITY_ADMIN_KEYS: 'first-key, second-key' })
+  t.notMatch(keyed.service.notes.join('\n'), /this machine only/)
+  const remote = { 'x-forwarded-for': '203.0.113.9' }
+  for (const method of ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'] as const) {
+    const path = method === 'PUT' || method === 'DELETE' ? `${ADMIN}/x` : ADMIN
+    const reply = await keyed.json(method, path, method === 'GET' ? undefined : {})
+    t.match([reply.status, reply.json().errors], [401, [{ code: 'unauthorized' }]], method)
+  }
+  for (const authorization of [
+    'Api-Key wrong-key',
+    'Api-Key',
+    'first-key',
+    'Basic first-key',
+    'Api-Key first-key,',
+  ]) {
+    t.equal((await keyed.call('GET', ADMIN, { authorization })).status, 401, authorization)
+  }
+  for (const authorization of ['Api-Key first-key', 'bearer second-key']) {
+    t.equal((await keyed.call('GET', ADMIN, { ...remote, authorization })).status, 200, authorization)
+  }
+  t.equal((await keyed.form(PERSON, remote)).status, 201, 'registration is for everybody')
+  await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'short' }), { message: /at least 8 characters/ })
+  await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'long enough,' }), { message: /IDENTITY_ADMIN_KEYS/ })
+})
+
+t.test('an identity is held for an hour, by nobody who changes the cookie', t => {
+  const secret = Buffer.from('secret')
+  const asking = (cookie: string) => ({
+    query: new URLSearchParams(),
+    header: (name: string) => (name === 'cookie' ? cookie : undefined),
+    body: Buffer.alloc(0),
+    project: 'acme',
+    params: {},
+  })
+  const hour = 3_600_000
+  const given = holdIdentity(secret, asking(''), 'some-id', 1000)['set-cookie'] ?? ''
+  t.match(given, /; Max-Age=3600$/)
+  const cookie = given.split(';')[0] as string
+  t.equal(heldIdentity(secret, asking(`other=1; ${cookie}`), 999 + hour), 'some-id')
+  t.equal(heldIdentity(secret, asking(cookie), 1000 + hour), undefined)
+  t.equal(heldIdentity(Buffer.from('other'), asking(cookie), 1000), undefined)
+  const later = cookie.replace(String(1000 + hour), String(1000 + 2 * hour))
+  t.not(later, cookie)
+  t.equal(heldIdentity(secret, asking(later), 1000), undefined)
+  t.end()
+})
