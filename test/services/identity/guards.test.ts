@@ -1,16 +1,11 @@
 import t from 'tap'
 import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
 import { formData, tag } from './form-data.js'
-import { HTML, PERSON, REGISTRATION, type Reply, started } from './started.js'
-import { MULTIPART, multipart, URL_ENCODED } from './submit.js'
+import { cookieOf, HTML, PERSON, REGISTRATION, started } from './started.js'
+import { MULTIPART, multipart, URL_ENCODED, urlEncoded } from './submit.js'
 
 const SETTINGS = '/self-service/settings'
 const ADMIN = '/admin/identities'
-
-/** The cookie an answer sets, as the browser sends it back. */
-const cookieOf = (reply: Reply) => reply.header('set-cookie').split(';')[0] as string
-const encoded = (entries: readonly (readonly [string, string])[]) =>
-  entries.map(pair => pair.map(encodeURIComponent).join('=')).join('&')
 
 t.test('no other site can post a form through a browser', async t => {
   const { form, call } = await started(t)
@@ -64,7 +59,7 @@ t.test('a browser that was shown a form has to send its token', async t => {
   t.match(tag(shown.text, 'traits.name.first'), { value: 'Ann' }, 'nothing has to be typed again')
   const other = { cookie: 'sluice_csrf=otherotherotherotherothe' }
   t.equal((await form(`${PERSON}&csrf_token=${token}`, other)).status, 403, 'a token goes with its cookie')
-  t.equal((await form(`${encoded(formData(shown.text))}`, { cookie, accept: HTML })).status, 303)
+  t.equal((await form(`${urlEncoded(formData(shown.text))}`, { cookie, accept: HTML })).status, 303)
   const parts = multipart([
     ['csrf_token', token],
     ['traits.email', 'm@x.example'],

@@ -1,16 +1,12 @@
 import t from 'tap'
 import { formData, tag } from './form-data.js'
-import { HTML, PERSON, type Reply, started } from './started.js'
-import { URL_ENCODED } from './submit.js'
+import { cookieOf, HTML, PERSON, type Reply, started } from './started.js'
+import { URL_ENCODED, urlEncoded } from './submit.js'
 
 const SETTINGS = '/self-service/settings'
 const ADMIN = '/admin/identities'
 
-/** The cookie an answer sets, as the browser sends it back. */
-const cookieOf = (reply: Reply) => reply.header('set-cookie').split(';')[0] as string
 const identityIn = (reply: Reply) => reply.json().identity as { traits: object }
-const encoded = (entries: readonly (readonly [string, string])[]) =>
-  entries.map(pair => pair.map(encodeURIComponent).join('=')).join('&')
 
 t.test('who registered changes the own details by form, and nobody else knows them', async t => {
   const { form, call } = await started(t)
@@ -32,7 +28,7 @@ t.test('who registered changes the own details by form, and nobody else knows th
     name === 'traits.name.last' ? [name, 'Lee'] : [name, value],
   )
   const asForm = { accept: HTML, cookie: both, 'content-type': URL_ENCODED }
-  const saved = await call('POST', SETTINGS, asForm, encoded(edited))
+  const saved = await call('POST', SETTINGS, asForm, urlEncoded(edited))
   t.equal(saved.status, 303)
   t.match(
     (await call('GET', saved.header('location'), { accept: HTML, cookie })).text,
@@ -50,14 +46,19 @@ t.test('who registered changes the own details by form, and nobody else knows th
     'POST',
     SETTINGS,
     asForm,
-    encoded(edited.map(([n, v]) => [n, v === 'Lee' ? 'Late' : v])),
+    urlEncoded(edited.map(([n, v]) => [n, v === 'Lee' ? 'Late' : v])),
   )
   t.equal(late.status, 412, 'the form showed an older version')
   t.match(late.text, /changed by somebody else/)
   t.match(tag(late.text, 'traits.name.last'), { value: 'Late' }, 'what was typed stays')
-  const again = await call('POST', SETTINGS, asForm, encoded(formData(late.text)))
+  const again = await call('POST', SETTINGS, asForm, urlEncoded(formData(late.text)))
   t.equal(again.status, 303, 'saving again replaces it')
-  const wrong = await call('POST', SETTINGS, asForm, encoded([...formData(late.text), ['traits.email', 'x']]))
+  const wrong = await call(
+    'POST',
+    SETTINGS,
+    asForm,
+    urlEncoded([...formData(late.text), ['traits.email', 'x']]),
+  )
   t.equal(wrong.status, 400)
   t.match(wrong.text, /This was sent more than once/)
 

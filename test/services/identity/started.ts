@@ -20,6 +20,9 @@ export interface Reply {
   }
 }
 
+/** The cookie an answer sets, as the browser sends it back. */
+export const cookieOf = (reply: Reply) => reply.header('set-cookie').split(';')[0] as string
+
 /** A running service, and everything it logged. */
 export async function started(t: Test, env: NodeJS.ProcessEnv = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-identity-'))

@@ -25,8 +25,12 @@ export async function submit(schema: CompiledSchema, body: string | Buffer, cont
 
 /** Submits entries url-encoded, as a browser does. */
 export function submitEntries(schema: CompiledSchema, entries: readonly (readonly [string, string])[]) {
-  const encoded = entries.map(pair => pair.map(encodeURIComponent).join('='))
-  return submit(schema, encoded.join('&'))
+  return submit(schema, urlEncoded(entries))
+}
+
+/** The body a browser sends for these entries. */
+export function urlEncoded(entries: readonly (readonly [string, string])[]): string {
+  return entries.map(pair => pair.map(encodeURIComponent).join('=')).join('&')
 }
 
 export function submitJson(schema: CompiledSchema, document: unknown) {
