@@ -7,6 +7,10 @@ export function credential(request: Request, schemes: readonly string[]): string
   return scheme !== undefined && schemes.includes(scheme.toLowerCase()) ? value : undefined
 }
 
+/** The token of `Authorization: Bearer <token>`, or the token alone: Okta's header authentication sends just what is typed. */
+export const bearer = (request: Request): string | undefined =>
+  /^(?:bearer +)?(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+
 /** Compares with every key, so the time taken does not tell which one was near. */
 export function isKeyOf(presented: string | undefined, hashes: readonly Buffer[]): boolean {
   if (presented === undefined) return false

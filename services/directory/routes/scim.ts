@@ -7,7 +7,7 @@ import type { Store } from '../store/contract.js'
 import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
 import type { Intake, ScimAnswer, ScimRequest } from '../sync/intake.js'
-import { credential } from './auth.js'
+import { bearer } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import {
   acceptJson,
@@ -46,8 +46,7 @@ export function addScim(server: Server, parts: ScimParts): void {
   const directories = new WeakMap<Request, Directory>()
   server.addHook('onRequest', async request => {
     if (request.is404) return
-    const secret = credential(request, ['bearer'])
-    directories.set(request, await admit(store, box, param(request, 'directoryId'), secret))
+    directories.set(request, await admit(store, box, param(request, 'directoryId'), bearer(request)))
   })
   server.addHook('onSend', async (_request, reply) => {
     if (reply.statusCode !== 204 && reply.statusCode !== 304) reply.type(`${mediaType}; charset=utf-8`)
