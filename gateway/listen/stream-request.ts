@@ -26,6 +26,8 @@ export class StreamRequest extends IncomingMessage {
       this.rawHeaders.push('transfer-encoding', 'chunked')
       this.headers['transfer-encoding'] = 'chunked'
     }
+    // Node tells of the end of an empty body at once, whether or not somebody reads.
+    stream.on('end', () => this.onEnd())
     // Only this tells a body that was cut from one that has ended.
     stream.on('aborted', () => this.destroy()).on('close', () => this.destroy())
   }
@@ -34,7 +36,7 @@ export class StreamRequest extends IncomingMessage {
     if (this.complete) return
     if (!this.reading) {
       this.reading = true
-      this.stream.on('data', (chunk: Buffer) => this.onData(chunk)).on('end', () => this.onEnd())
+      this.stream.on('data', (chunk: Buffer) => this.onData(chunk))
     }
     this.stream.resume()
   }
@@ -50,7 +52,7 @@ export class StreamRequest extends IncomingMessage {
   }
 
   private onEnd(): void {
-    if (this.stream.aborted) return
+    if (this.complete || this.stream.aborted) return
     this.complete = true
     this.push(null)
   }

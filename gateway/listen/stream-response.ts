@@ -95,8 +95,8 @@ export class StreamResponse extends Writable {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.timer)
     this.limitMs = 0
-    // An answer that breaks off must not look complete.
-    if (!this.writableFinished) this.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    // An answer that breaks off must not look complete: `close` would end the stream before it resets it.
+    if (!this.writableFinished) this.stream.destroy(new Error('the answer broke off'))
     done(error)
   }
 

@@ -7,6 +7,7 @@ import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener } from '../../../gateway/listen/server.js'
+import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { Project } from '../../../gateway/types.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
 
@@ -23,6 +24,7 @@ export interface Options {
   readonly headMs?: number
   readonly idleMs?: number
   readonly upgradeIdleMs?: number
+  readonly tls?: TlsSettings
   /** Stands for the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
 }
@@ -64,46 +66,49 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   }
   const codeOf = (error: unknown): ErrorCode => (error instanceof GatewayError ? error.code : 'internal')
 
-  const listener = createListener({
-    request(req, res) {
-      const fail = (code: ErrorCode): void => {
-        const { status, body } = refusal(code)
-        res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
-      }
-      try {
-        const seen = readFacts(req, facts)
-        const exchange = {
-          facts: seen,
-          project: ACME,
-          req,
-          res,
-          answerFields,
-          keepUpstream,
-          onUpstreamEnd,
-          fail,
+  const listener = createListener(
+    {
+      request(req, res) {
+        const fail = (code: ErrorCode): void => {
+          const { status, body } = refusal(code)
+          res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
         }
-        gateway.forwarded++
-        if (options.between === undefined) http.forward(exchange)
-        else options.between(exchange).then(http.forward, () => {})
-      } catch (error) {
-        fail(codeOf(error))
-      }
+        try {
+          const seen = readFacts(req, facts)
+          const exchange = {
+            facts: seen,
+            project: ACME,
+            req,
+            res,
+            answerFields,
+            keepUpstream,
+            onUpstreamEnd,
+            fail,
+          }
+          gateway.forwarded++
+          if (options.between === undefined) http.forward(exchange)
+          else options.between(exchange).then(http.forward, () => {})
+        } catch (error) {
+          fail(codeOf(error))
+        }
+      },
+      upgrade(req, res, socket, head) {
+        const fail = (code: ErrorCode): void => {
+          const { status, body } = refusal(code)
+          res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
+        }
+        try {
+          const seen = readFacts(req, facts)
+          const onAnswer = (): void => {}
+          const exchange = { facts: seen, project: ACME, req, socket, head, answerFields }
+          upgrades.upgrade({ ...exchange, onAnswer, onUpstreamEnd, fail })
+        } catch (error) {
+          fail(codeOf(error))
+        }
+      },
     },
-    upgrade(req, res, socket, head) {
-      const fail = (code: ErrorCode): void => {
-        const { status, body } = refusal(code)
-        res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
-      }
-      try {
-        const seen = readFacts(req, facts)
-        const onAnswer = (): void => {}
-        const exchange = { facts: seen, project: ACME, req, socket, head, answerFields }
-        upgrades.upgrade({ ...exchange, onAnswer, onUpstreamEnd, fail })
-      } catch (error) {
-        fail(codeOf(error))
-      }
-    },
-  })
+    options.tls,
+  )
   const { port } = await listener.start('127.0.0.1', 0)
   let drained = false
   const gateway: Gateway = {
