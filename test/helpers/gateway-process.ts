@@ -33,9 +33,15 @@ export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<
 }
 
 /** Starts `sluice serve` on a folder whose listeners take free ports; it is gone with the test. */
-export async function gatewayProcess(t: Test, folder: string): Promise<GatewayProcess> {
+export async function gatewayProcess(
+  t: Test,
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<GatewayProcess> {
   const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
-  const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH ?? '', DATA_DIR: folder } })
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env.PATH ?? '', DATA_DIR: folder, ...env },
+  })
   const exited = once(child, 'exit')
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''
