@@ -23,7 +23,7 @@ const WINDOW_MS = 10_000
 
 const OPTIONS = {
   settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_READ },
-  maxHeaderListPairs: 2_000,
+  maxHeaderListPairs: 1_000,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
 }

@@ -12,6 +12,7 @@ export const PING = 6
 export const GOAWAY = 7
 export const CONTINUATION = 9
 
+export const ACK = 1
 export const END_STREAM = 1
 export const END_HEADERS = 4
 export const NO_ERROR = 0
@@ -79,7 +80,7 @@ export class FrameClient {
     socket.on('data', (bytes: Buffer) => this.read(bytes))
   }
 
-  /** Connects, and sends the preface. */
+  /** Connects, sends the preface, and takes the other side's settings. */
   static async open(t: Test, port: number): Promise<FrameClient> {
     const options = { port, host: '127.0.0.1', ALPNProtocols: ['h2'], rejectUnauthorized: false }
     const socket = connect(options)
@@ -87,6 +88,8 @@ export class FrameClient {
     await once(socket, 'secureConnect')
     const client = new FrameClient(socket)
     client.send(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(SETTINGS, 0, 0))
+    await client.frame(SETTINGS)
+    client.send(frame(SETTINGS, ACK, 0))
     return client
   }
 
