@@ -16,46 +16,63 @@ export function createPoster(allowPrivate: boolean): Poster {
   const guard = allowPrivate ? {} : { lookup: publicLookup }
   const settings = { keepAlive: true, maxFreeSockets: 64, ...guard }
   const agents = { 'http:': new http.Agent(settings), 'https:': new https.Agent(settings) }
+  let closed = false
+
+  async function post(address: string, body: string, headers: Record<string, string>): Promise<number> {
+    const url = new URL(address)
+    const refused = allowPrivate ? undefined : refusedHost(url)
+    if (refused) throw new Error(refused)
+    const secure = url.protocol === 'https:'
+    const request = (secure ? https : http).request(url, {
+      method: 'POST',
+      agent: agents[secure ? 'https:' : 'http:'],
+      headers: {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'user-agent': 'Sluice',
+        ...headers,
+      },
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    request.end(body)
+    try {
+      return await statusOf(request)
+    } catch (error) {
+      // The receiver closed the kept connection just then: no failure of its own. Another one is tried, until a new one fails.
+      if (!closed && request.reusedSocket && isReset(error)) return post(address, body, headers)
+      throw reason(error as Error)
+    }
+  }
 
   return {
-    async post(address, body, headers) {
-      const url = new URL(address)
-      const refused = allowPrivate ? undefined : refusedHost(url)
-      if (refused) throw new Error(refused)
-      const secure = url.protocol === 'https:'
-      return new Promise((resolve, reject) => {
-        const request = (secure ? https : http).request(url, {
-          method: 'POST',
-          agent: agents[secure ? 'https:' : 'http:'],
-          headers: {
-            'content-type': 'application/json',
-            'content-length': Buffer.byteLength(body),
-            'user-agent': 'Sluice',
-            ...headers,
-          },
-          signal: AbortSignal.timeout(timeoutMs),
-        })
-        let status: number | undefined
-        // The status is the answer, also when its body is too long, too slow or cut.
-        request.on('error', error => (status === undefined ? reject(reason(error)) : resolve(status)))
-        request.on('response', response => {
-          status = response.statusCode ?? 0
-          let received = 0
-          response.on('data', (chunk: Buffer) => {
-            received += chunk.length
-            if (received > maxAnswerBytes) response.destroy()
-          })
-          response.on('error', () => undefined)
-          response.on('close', () => resolve(status ?? 0))
-        })
-        request.end(body)
-      })
-    },
+    post,
     close() {
+      closed = true
       for (const agent of Object.values(agents)) agent.destroy()
     },
   }
 }
+
+/** The status is the answer, also when its body is too long, too slow or cut. */
+function statusOf(request: http.ClientRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let status: number | undefined
+    request.on('error', error => (status === undefined ? reject(error) : resolve(status)))
+    request.on('response', response => {
+      status = response.statusCode ?? 0
+      let received = 0
+      response.on('data', (chunk: Buffer) => {
+        received += chunk.length
+        if (received > maxAnswerBytes) response.destroy()
+      })
+      response.on('error', () => undefined)
+      response.on('close', () => resolve(status ?? 0))
+    })
+  })
+}
+
+const isReset = (error: unknown): boolean =>
+  ['ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 const reason = (error: Error): Error =>
   /^(Timeout|Abort)Error$/.test(error.name) ? new Error(`no answer within ${timeoutMs} ms`) : error

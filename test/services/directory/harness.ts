@@ -145,3 +145,21 @@ export const patchOp = (...Operations: object[]): object => ({
   schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
   Operations,
 })
+
+export const hookSecret = 'hush-hush'
+
+/** A directory whose events go to the address. */
+export const hooked = (
+  service: Service,
+  webhook_url: string,
+  webhook_secret = hookSecret,
+): Promise<Directory> => service.directory({ webhook_url, webhook_secret })
+
+/** The sequences of all events that came, one by one or in arrays. */
+export const sequences = (calls: readonly Received[]): number[] =>
+  calls.flatMap(({ event }) => event).map(event => event.sequence)
+
+/** Creates users of these names, one after the other. */
+export async function writeUsers({ scim }: Pick<Directory, 'scim'>, names: string[]): Promise<void> {
+  for (const name of names) await scim('POST', '/Users', okta(name))
+}
