@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import type { Json, JsonObject } from '../../../services/directory/model.js'
+import type { Directory, Json, JsonObject } from '../../../services/directory/model.js'
 import { enterpriseUrn } from '../../../services/directory/scim/attributes.js'
 import { type Filter, parseFilter } from '../../../services/directory/scim/filter.js'
 import { readGroup } from '../../../services/directory/scim/group.js'
@@ -11,6 +11,8 @@ import { parsePatch } from '../../../services/directory/scim/patch-path.js'
 import { userAttributes } from '../../../services/directory/scim/schema.js'
 import { narrow, termsOf } from '../../../services/directory/scim/terms.js'
 import { readUser, viewUser } from '../../../services/directory/scim/user.js'
+import { versionOf } from '../../../services/directory/scim/version.js'
+import { changed, newResource } from '../../../services/directory/sync/resources.js'
 
 /** The action throws an error with these fields. */
 function refuses(t: Test, action: () => unknown, fields: object, title = JSON.stringify(fields)): void {
@@ -494,6 +496,18 @@ t.test('no PATCH of 1 MiB costs more than a moment', async t => {
     const took = performance.now() - before
     t.ok(took < 2000, `${title}: ${Math.round(took)} ms`)
   }
+})
+
+t.test('each of many changes within one millisecond is a version of its own', async t => {
+  const now = '2026-01-01T00:00:00.000Z'
+  const identity = { id: 'd', tenant: 't', product: 'p' } as Directory
+  const versions = new Set<string>()
+  let user = newResource(identity, 'user', { userName: 'u' }, now)
+  for (let n = 0; n < 5; n++) {
+    versions.add(versionOf(user))
+    user = changed(user, { userName: `u${n}` }, n === 3 ? '2025-12-31T23:59:59.000Z' : now)
+  }
+  t.equal(versions.size, 5, 'also when the clock goes back')
 })
 
 t.test('member steps fold into one plan', async t => {

@@ -57,6 +57,12 @@ function standard(t: Test, service: Service): void {
       },
     )
     t.not(joined.headers.get('etag'), group.meta.version, 'a new member is a new version')
+    const old = { 'if-match': group.meta.version }
+    const leave = patchOp({ op: 'remove', path: 'members' })
+    t.match(await scim('PATCH', `/Groups/${group.id}`, leave, old), refusal(412))
+    t.match(await scim('PUT', `/Groups/${group.id}`, { displayName: 'X' }, old), refusal(412))
+    t.match(await scim('DELETE', `/Groups/${group.id}`, undefined, old), refusal(412))
+    t.match((await scim('GET', `/Groups/${group.id}`)).body, { displayName: 'Team', members })
     t.equal((await scim('DELETE', path, undefined, { 'if-match': '*' })).status, 204)
   })
 
