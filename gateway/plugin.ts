@@ -35,6 +35,8 @@ export interface KeyCounter {
    * `'unavailable'` when that says `closed`. Never rejects.
    */
   spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent>
+  /** A refusal that is known to stand, without asking anybody. */
+  recall(key: string, limit: KeyLimit): KeyCount | undefined
 }
 
 /** How much one key may spend. The limit may change at any time: what was spent stays. */
@@ -89,6 +91,11 @@ export interface SelfCountingLimiter<Config> extends LimiterBase<Config> {
    * is `'unavailable'` refuses because it cannot count.
    */
   spend(check: Check<Config>): Ruling | 'unavailable' | Promise<Ruling | 'unavailable'>
+  /**
+   * A refusal that is known to stand without asking anybody: then no other rule is asked either, so a flood of refused
+   * requests costs nothing.
+   */
+  recall?(check: Check<Config>): Ruling | undefined
 }
 
 export type Limiter<Config> = CountedLimiter<Config> | SelfCountingLimiter<Config>

@@ -3,10 +3,10 @@
  * before the project's own; who granted gives back when a later one refuses. Report-only rules ride along in the
  * project's call, or are counted beside it: they never make anybody wait (design section 5, 'One round trip').
  */
-import type { Verdict } from '../types.js'
+import type { Outcome, Verdict } from '../types.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
-import { CountedParty, outcomeOf, type Party, partiesOf } from './party.js'
+import { CountedParty, outcomeOf, type Party, partiesOf, ruledOutcome } from './party.js'
 import {
   type CountedQuestion,
   type DecideRequest,
@@ -103,15 +103,24 @@ export class Decider {
 
   /** True when one of the questions is known to be refused still: then nobody is asked, and its outcome is recorded. */
   #denied(questions: readonly Question[], verdict: GatheredVerdict): boolean {
-    if (this.#denials.empty) return false
     let denied = false
     for (const question of questions) {
-      const answer = isCounted(question) ? this.#denials.recall(question) : undefined
-      if (answer === undefined) continue
+      const refusal = this.#refusalOf(question)
+      if (refusal === undefined) continue
       denied = true
-      verdict.add(outcomeOf(question as CountedQuestion, answer))
+      verdict.add(refusal)
     }
     return denied
+  }
+
+  /** The outcome of a question that is known to be refused still. */
+  #refusalOf(question: Question): Outcome | undefined {
+    if (isCounted(question)) {
+      const answer = this.#denials.empty ? undefined : this.#denials.recall(question)
+      return answer && outcomeOf(question, answer)
+    }
+    const ruling = this.#parts.selfCounting.recall(question.limiter, question)
+    return ruling && ruledOutcome(question, ruling)
   }
 
   #parties(questions: readonly Question[]): Party[] {

@@ -1,4 +1,5 @@
 /** Those questions of a request that are answered together: one call to the counter store, or one limiter of its own. */
+import type { Ruling } from '../plugin.js'
 import type { Outcome, Reading, Window } from '../types.js'
 import type { Denials } from './denials.js'
 import { type CountedQuestion, isCounted, type OwnQuestion, type Question } from './question.js'
@@ -92,10 +93,9 @@ export class OwnParty implements Party {
       verdict.add({ rule, route, key, result: 'unavailable', store: 'none', readings: [] })
       return
     }
-    const { granted, store, readings } = ruling
-    verdict.add({ rule, route, key, result: granted ? 'allowed' : 'limited', store, readings })
+    verdict.add(ruledOutcome(this.#question, ruling))
     const release = ruling.release?.bind(ruling)
-    if (granted && release !== undefined) verdict.hold(rule, release)
+    if (ruling.granted && release !== undefined) verdict.hold(rule, release)
   }
 
   #hear(ruling: Contained): boolean {
@@ -132,6 +132,12 @@ export function outcomeOf({ rule, route, key, demand }: CountedQuestion, answer:
   const limited = answer.counts.some(count => count.violated)
   const result = answer.unavailable ? 'unavailable' : limited ? 'limited' : 'allowed'
   return { rule, route, key, result, store: answer.store, readings: readingsOf(rule.id, demand, answer) }
+}
+
+/** What a limiter of its own has ruled. */
+export function ruledOutcome({ rule, route, key }: OwnQuestion, ruling: Ruling): Outcome {
+  const { granted, store, readings } = ruling
+  return { rule, route, key, result: granted ? 'allowed' : 'limited', store, readings }
 }
 
 function readingsOf(id: string, demand: CountedQuestion['demand'], { counts }: Answer): Reading[] {

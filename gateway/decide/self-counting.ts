@@ -33,6 +33,16 @@ export class SelfCounting {
     }
   }
 
+  /** The refusal that the limiter knows to stand, if so. Never throws. */
+  recall(limiter: SelfCountingLimiter<unknown>, check: Check): Ruling | undefined {
+    try {
+      return limiter.recall?.(check)
+    } catch (error) {
+      this.#failed(check.rule, error)
+      return undefined
+    }
+  }
+
   #withinDeadline(ruling: Promise<Contained>, rule: Rule): Promise<Contained> {
     return new Promise(resolve => {
       let waiting = true

@@ -45,7 +45,19 @@ export class WindowCounter implements KeyCounter {
   spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent> {
     const { local, remote } = this.#options
     if (remote === undefined) return this.#count(local, key, limit)
-    return this.#recall(key, limit) ?? this.#ask(remote, key, limit, onStoreError)
+    return this.recall(key, limit) ?? this.#ask(remote, key, limit, onStoreError)
+  }
+
+  /** The refusal by Redis that still stands; one that was made under another limit does not. */
+  recall(key: string, limit: KeyLimit): KeyCount | undefined {
+    const refusal = this.#refusals.get(key)
+    if (refusal === undefined) return undefined
+    const resetMs = refusal.until - this.#options.now()
+    if (resetMs <= 0 || !isSame(refusal.limit, limit)) {
+      this.#refusals.delete(key)
+      return undefined
+    }
+    return { granted: false, store: 'redis', used: refusal.used, left: 0, resetMs }
   }
 
   async #ask(
@@ -89,18 +101,6 @@ export class WindowCounter implements KeyCounter {
     }
     const { local, instances } = this.#options
     return this.#count(local, key, { ...limit, quota: partOf(limit.quota, instances) })
-  }
-
-  /** The refusal that still stands; one that was made under another limit does not. */
-  #recall(key: string, limit: KeyLimit): KeyCount | undefined {
-    const refusal = this.#refusals.get(key)
-    if (refusal === undefined) return undefined
-    const resetMs = refusal.until - this.#options.now()
-    if (resetMs <= 0 || !isSame(refusal.limit, limit)) {
-      this.#refusals.delete(key)
-      return undefined
-    }
-    return { granted: false, store: 'redis', used: refusal.used, left: 0, resetMs }
   }
 }
 

@@ -121,7 +121,11 @@ class Model {
       new Map([
         [
           'in-flight',
-          inFlight.create({ log: this.#log, projects: [], counter: { spend: () => 'unavailable' } }),
+          inFlight.create({
+            log: this.#log,
+            projects: [],
+            counter: { spend: () => 'unavailable', recall: () => undefined },
+          }),
         ],
       ]),
       Buffer.from('k'),

@@ -336,3 +336,27 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
   const left = await redis.pttl('sluice:*:{volumetric:hard:1:a}:e')
   t.ok(left > 0 && left <= 2000, 'heals within a window')
 })
+
+t.test(
+  'a source that is known to be refused costs Redis nothing, whatever other rules look at it',
+  async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const rule = (id: string, requests: number) =>
+      `id: ${id}, match: [POST /x], key: [client-ip], quota: { requests: ${requests}, per: 1m }, mode: enforce`
+    const here = await start(t, `redis: ${url}\nstore: { deadline: 2s }`, {
+      'volumetric.yaml': rulesOf(rule('narrow', 1), rule('wide', 1000)),
+      'limits.yaml': LIMITS,
+    })
+    const redis = new Redis(url)
+    t.teardown(() => redis.disconnect())
+    const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1])
+    t.strictSame(await here.statuses(2, '/x'), [200, 429])
+    const before = await commands()
+    const refused = await here.statuses(300, '/x')
+    t.ok(refused.every(status => status === 429))
+    const spent = (await commands()) - before
+    t.ok(spent < 20, `${spent} commands`)
+    t.equal(await redis.get('sluice:*:{volumetric:wide:9:127.0.0.1}:e'), '1', 'the other rule gets it back')
+  },
+)
