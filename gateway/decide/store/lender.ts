@@ -39,3 +39,22 @@ export interface Lender {
   /** Undefined when the store is away: then nothing was lent, and nobody knows what became of the report. */
   lease(call: LeaseCall): Promise<LeaseAnswer | undefined>
 }
+
+/** A lease lasts this part of the shortest window. */
+const PARTS = 2
+/** What `lua/lease-1.lua` lends one instance of a quota that nobody uses, at most. */
+const SHARE = 0.45
+
+/** How long leased tokens may be kept, in milliseconds. */
+export function leaseMs({ windows }: Windows): number {
+  return Math.min(...windows.map(window => window.ms)) / PARTS
+}
+
+/**
+ * What leases may withhold: never is more admitted than the quota, but tokens in one instance's hand cannot be spent
+ * through another until the lease ends.
+ */
+export function leaseBound(demand: Windows): { readonly tokens: number; readonly ms: number } {
+  const smallest = Math.min(...demand.windows.map(window => window.quota))
+  return { tokens: Math.floor(smallest * SHARE), ms: leaseMs(demand) }
+}

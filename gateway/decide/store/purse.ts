@@ -5,13 +5,11 @@
  * report tells when they were: so no interval ever admits more than the quota, on however many instances.
  */
 import type { Demand } from '../../types.js'
-import type { LeaseAnswer, LeaseCall, Windows } from './lender.js'
+import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lender.js'
 import { type Answer, type Count, counted } from './store.js'
 
 /** Spendings within this part of a lease are told as one, at the time of the last, which is the careful side. */
 const TIMES = 50
-/** A lease lasts this part of the shortest window. */
-const LEASE_PARTS = 2
 /** Refill while this many round trips' worth of tokens is left. */
 const ROUND_TRIPS_AHEAD = 1.5
 
@@ -41,17 +39,12 @@ export class Purse {
     this.demand = demand
   }
 
-  /** How long tokens may be kept, in ms. */
-  static ttlMs({ windows }: Windows): number {
-    return Math.min(...windows.map(window => window.ms)) / LEASE_PARTS
-  }
-
   /** Spends one token, when there is one that was leased under this very quota. */
   spend(demand: Demand, now: number): Answer | undefined {
     if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
     this.#tokens -= 1
     const last = this.#spent.length - 2
-    if (last >= 0 && now < this.#lastBegan + Purse.ttlMs(this.demand) / TIMES) {
+    if (last >= 0 && now < this.#lastBegan + leaseMs(this.demand) / TIMES) {
       this.#spent[last] = now
       this.#spent[last + 1] = (this.#spent[last + 1] as number) + 1
     } else {
@@ -78,7 +71,7 @@ export class Purse {
 
   /** True when the lease should be renewed or ended by now, a little before it ends in Redis. */
   isDue(now: number): boolean {
-    return now >= this.#until - Purse.ttlMs(this.demand) / 5
+    return now >= this.#until - leaseMs(this.demand) / 5
   }
 
   /** True when more tokens should be on their way before these are gone. */
@@ -123,7 +116,7 @@ export class Purse {
     this.#roundTripMs = this.#roundTripMs === 0 ? took : this.#roundTripMs * 0.8 + took * 0.2
     this.#lent = answer.ahead
     this.#tokens += answer.ahead
-    this.#until = this.#sentAt + Purse.ttlMs(this.demand)
+    this.#until = this.#sentAt + leaseMs(this.demand)
     this.#outstanding += answer.ahead
     this.#counts = answer.counts
     this.#heardAt = now
@@ -160,7 +153,7 @@ export class Purse {
     const spent = this.#spent.map((value, i) => (i % 2 === 0 ? now - value : value))
     this.#spent = []
     this.#sentAt = now
-    return { key: this.key, ttlMs: Purse.ttlMs(wish.demand), spent, ...wish }
+    return { key: this.key, ttlMs: leaseMs(wish.demand), spent, ...wish }
   }
 
   /** Doubles what is asked for while it is used up, so that a lease grows with the rate; shrinks to what was used. */
