@@ -43,16 +43,19 @@ export function parseJson(text: string): JsonValue {
   } catch {
     throw new JsonTextError('malformed')
   }
-  return cleaned(value, 1)
+  clean(value, 1)
+  return value
 }
 
-function cleaned(value: JsonValue, depth: number): JsonValue {
-  if (typeof value !== 'object' || value === null) return value
+/** In place: a copy of a large document would cost more than reading it. */
+function clean(value: JsonValue, depth: number): void {
+  if (typeof value !== 'object' || value === null) return
   if (depth > MAX_JSON_DEPTH) throw new JsonTextError('too_deep')
-  if (Array.isArray(value)) return value.map(item => cleaned(item, depth + 1))
-  const copy: JsonObject = {}
-  for (const key of Object.keys(value)) {
-    if (key !== '__proto__') copy[key] = cleaned(value[key] as JsonValue, depth + 1)
+  if (Array.isArray(value)) {
+    for (const item of value) clean(item, depth + 1)
+    return
   }
-  return copy
+  // JSON.parse makes it a property like any other; deleted, the object's prototype is as it was.
+  if (Object.hasOwn(value, '__proto__')) Reflect.deleteProperty(value, '__proto__')
+  for (const key of Object.keys(value)) clean(value[key] as JsonValue, depth + 1)
 }
