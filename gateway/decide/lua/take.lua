@@ -84,7 +84,7 @@ for _, ask in ipairs(asks) do
       end
       say(ceil(state.used - CRUMB), left(state, window) == 0, reset_in(ask.states, j, window, now))
     end
-    if count > 0 then
+    if count > 0 or ask.states.ahead then
       write(ask.key, ask.windows, ask.states, now, test_ttl)
     end
   else

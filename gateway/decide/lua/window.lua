@@ -198,6 +198,7 @@ local function windows_of(first, n)
 end
 
 -- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
+-- `ahead`: all of it was written later than now, so the clock was set back, and what was read must be kept to grow old.
 -- A lease that has ended unsettled was spent, as far as anybody knows, at its end.
 local function read(key, windows, now)
   local leases = {}
@@ -211,6 +212,7 @@ local function read(key, windows, now)
   end
   local lists = { cmsgpack.unpack(packed) }
   local base, lent = lists[1], lists[2]
+  state.ahead = base > now
   for i, window in ipairs(windows) do
     local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
     state[i] = { spent = spent, used = used }

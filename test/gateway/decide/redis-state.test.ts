@@ -1,0 +1,197 @@
+/** What counters in Redis cost and survive: calls shared, state small, scripts flushed, times to live lost, clocks set back. */
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { Guard } from '../../../gateway/decide/store/guard.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import type { Algorithm, Demand, Window } from '../../../gateway/types.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+
+function windowsOf(burst: number, sustained: number, algorithm: Algorithm = 'sliding-window'): Demand {
+  const windows: Window[] = [
+    { name: 'burst', quota: burst, ms: 1000, algorithm },
+    { name: 'sustained', quota: sustained, ms: 60_000, algorithm },
+  ]
+  return { kind: 'windows', windows, lease: false }
+}
+function ask(key: string, demand: Demand, group = 0): Ask {
+  return { key, demand, group, onStoreError: 'closed' }
+}
+
+/** A gateway's store on the Redis at `url`; its time is `clock`'s (ms) when there is one. */
+async function storeOn(t: Test, url: string, clock?: { at: number }) {
+  const time = clock && (() => Math.round(clock.at * 1000))
+  const remote = new RedisStore({ url, log: quiet, ...(time && { clock: time }) })
+  await remote.answers(5000)
+  let failures = 0
+  const guard = new Guard({
+    deadlineMs: 5000,
+    nodeOf: () => '',
+    ping: key => remote.ping(key),
+    onFailure: () => {
+      failures += 1
+    },
+    onChange: () => {},
+  })
+  const store = new ResilientStore({ remote, guard, local: new MemoryStore(() => 0, 'local'), instances: 1 })
+  const client = new Redis(url)
+  t.teardown(async () => {
+    client.disconnect()
+    await store.close()
+  })
+  return {
+    store,
+    remote,
+    client,
+    take: async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, 'holder'),
+    failures: () => failures,
+  }
+}
+
+t.test('equal requests of one turn share one script call, which says how many it admitted', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const { take, client } = await storeOn(t, url)
+  const demand = windowsOf(1000, 50)
+  const watched = windowsOf(1000, 20)
+  await client.config('RESETSTAT')
+  const asks = [ask('{a}:e', demand), ask('{a}:r', watched, 1)]
+  const both = await Promise.all(Array.from({ length: 400 }, () => take(...asks)))
+  const alone = await Promise.all(Array.from({ length: 3 }, () => take(ask('{a}:e', demand))))
+  const others = await Promise.all(['{b}', '{c}', '{d}'].map(key => take(ask(key, demand))))
+  const scripts = await client.info('commandstats')
+  const calls = [...scripts.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce(
+    (sum, [, n]) => sum + Number(n),
+    0,
+  )
+  t.equal(calls, 1 + 1 + 3)
+
+  const numbersOf = (answers: Answer[]) =>
+    answers.filter(({ granted }) => granted).map(({ counts }) => counts[1]?.used)
+  const upTo = (highest: number) => Array.from({ length: highest }, (_, i) => i + 1)
+  t.strictSame(numbersOf(both.map(([enforced]) => enforced as Answer)), upTo(50), 'each has its own number')
+  t.strictSame(numbersOf(both.map(([, watched]) => watched as Answer)), upTo(20), 'groups are judged apart')
+  const refused = {
+    granted: false,
+    counts: [
+      { used: 50, violated: false },
+      { used: 50, left: 0, violated: true },
+    ],
+  }
+  t.match(both[399]?.[0], refused)
+  t.match(alone, [[refused], [refused], [refused]])
+  t.match(others, [[{ granted: true }], [{ granted: true }], [{ granted: true }]])
+})
+
+t.test('requests that ask for something else, or for slots, do not share', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const { store } = await storeOn(t, url)
+  const slots: Demand = { kind: 'slots', max: 3, ttlMs: 15_000 }
+  const demands = [windowsOf(1000, 2), windowsOf(1000, 4)]
+  const asks = [0, 1, 0, 1, 0, 1].map(which => ask('{k}', demands[which] as Demand))
+  asks.push(...Array.from({ length: 5 }, () => ask('{s}', slots)))
+  const answers = await Promise.all(asks.map((asked, i) => store.take([asked], `request ${i}`)))
+  t.strictSame(
+    answers.map(([answer]) => answer?.granted),
+    [true, true, true, true, false, false, true, true, true, false, false],
+  )
+  for (const [answer] of answers) answer?.release?.()
+})
+
+t.test('a key costs at most 250 bytes after one request, and about 1 KB at 36000 a minute', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const clock = { at: 1_700_000_000_000 }
+  const { remote, client } = await storeOn(t, url, clock)
+  for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
+    const demand = windowsOf(1200, 36_000, algorithm)
+    const key = `sluice:{customer-project-${algorithm}}:e:project-limits:sessions-whoami`
+    await remote.take([ask(key, demand)], '')
+    t.ok(Number(await client.memory('USAGE', key)) <= 250, 'after one request')
+    let most = 0
+    for (let i = 0; i < 3000; i += 1) {
+      clock.at += 1 + 60 * Math.random()
+      await remote.takeMany([ask(key, demand)], '', 1 + Math.floor(35 * Math.random()))
+      if (i % 10 === 0) most = Math.max(most, Number(await client.memory('USAGE', key)))
+    }
+    t.comment(`${algorithm}: ${most} bytes`)
+    t.ok(most <= 1100, `${most} bytes`)
+  }
+})
+
+t.test('scripts that were flushed are loaded again unseen, and counts go on', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const { take, client, failures } = await storeOn(t, redis.url)
+  const demand = windowsOf(1000, 300)
+  let granted = 0
+  for (let i = 0; i < 40; i += 1) {
+    if (i % 4 === 0) await client.script('FLUSH')
+    const answers = await Promise.all(Array.from({ length: 10 }, () => take(ask('{f}', demand))))
+    granted += answers.filter(([answer]) => answer?.granted).length
+  }
+  t.equal(granted, 300)
+  t.equal(failures(), 0)
+})
+
+t.test('a Redis that restarts empty counts from then on', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const { take } = await storeOn(t, redis.url)
+  const asked = ask('{e}', windowsOf(1000, 5))
+  const admitted = async () =>
+    (await Promise.all(Array.from({ length: 20 }, () => take(asked)))).filter(([answer]) => answer?.granted)
+      .length
+  t.equal(await admitted(), 5)
+  await redis.restart()
+  await waitUntil(
+    'Redis counts again',
+    async () => (await take(ask('{other}', windowsOf(1000, 1000))))[0]?.granted,
+  )
+  t.equal(await admitted(), 5, 'limits form anew, exact as before')
+})
+
+t.test('a key that lost its time to live blocks nobody, and gets a new one within a window', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const { take, client } = await storeOn(t, url)
+  for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
+    const key = `{persisted}:${algorithm}`
+    const demand: Demand = {
+      kind: 'windows',
+      windows: [{ name: 'burst', quota: 2, ms: 400, algorithm }],
+      lease: false,
+    }
+    for (let i = 0; i < 3; i += 1) await take(ask(key, demand))
+    await client.persist(key)
+    t.equal((await take(ask(key, demand)))[0]?.granted, false)
+    await sleep(410)
+    t.equal((await take(ask(key, demand)))[0]?.granted, true)
+    const left = await client.pttl(key)
+    t.ok(left > 0 && left <= 410, `${algorithm}: ${left} ms`)
+  }
+})
+
+t.test('a clock of Redis that was set back locks nobody out for longer than a window', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const clock = { at: 1_700_000_000_000 }
+  const { remote } = await storeOn(t, url, clock)
+  for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
+    const asked = ask(`{back}:${algorithm}`, windowsOf(10, 20, algorithm))
+    await remote.takeMany([asked], '', 20)
+    clock.at -= 3_600_000
+    const granted = async () => (await remote.takeMany([asked], '', 1))[0]?.[0]?.granted
+    await granted()
+    clock.at += 61_200
+    t.equal(await granted(), true, algorithm)
+  }
+})
