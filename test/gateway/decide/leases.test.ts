@@ -1,4 +1,6 @@
 /** Leases: tokens taken ahead from a real Redis, in virtual time, by one or many instances. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -8,7 +10,9 @@ import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Algorithm, Demand, Window } from '../../../gateway/types.js'
-import { redisUrl } from '../../helpers/redis.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 
 const START = 1_700_000_000_000
 
@@ -265,3 +269,70 @@ t.test('while nobody lends, the store behind counts', async t => {
   )
   t.equal(answers[0]?.store, 'local')
 })
+
+const POLICY = (lease: boolean) => `version: 1
+kind: project-limits
+buckets: { catch-all: ["*"] }
+limits: [{ for: [{}], quotas: { catch-all: { burst: 100000, sustained: 400, lease: ${lease} } } }]
+`
+
+/** Commands that Redis has served of those our scripts are called by. */
+async function scriptCalls(redis: Redis): Promise<number> {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
+}
+
+t.test('over HTTP: two gateways that lease admit the quota and never more, and hardly ask Redis', async t => {
+  if (!redisCommand(t)) return
+  const server = await startRedis()
+  t.teardown(() => server.stop())
+  const redis = new Redis(server.url)
+  t.teardown(() => redis.disconnect())
+  let reached = 0
+  const upstream = await startApp(t, (_req, res) => {
+    reached += 1
+    res.end()
+  })
+  const settings = `redis: ${server.url}\nstore: { deadline: 2s }`
+  const policies = { 'limits.yaml': POLICY(true) }
+  const gateways = [
+    await testGateway(t, { upstream, settings, policies }),
+    await testGateway(t, { upstream, settings, policies }),
+  ]
+  const before = await scriptCalls(redis)
+  const ask = async (i: number) =>
+    (await send(`${(gateways[i % 2] as { url: string }).url}/x`, { headers: { host: 'acme.localhost' } }))
+      .status
+  for (let i = 0; i < 200; i += 1) await ask(i)
+  const far = (await scriptCalls(redis)) - before
+  t.ok(far < 60, `${far} calls for the first 200 requests, from a cold start`)
+  for (let i = 0; i < 30; i += 1) await Promise.all(Array.from({ length: 20 }, (_, j) => ask(i + j)))
+  t.ok(reached <= 400, `${reached} of 400`)
+  t.ok(reached >= 360, `${reached} of 400`)
+})
+
+t.test(
+  'a flood of refused requests costs Redis next to nothing, and a raised limit ends it at once',
+  async t => {
+    if (!redisCommand(t)) return
+    const server = await startRedis()
+    t.teardown(() => server.stop())
+    const redis = new Redis(server.url)
+    t.teardown(() => redis.disconnect())
+    const upstream = await startApp(t, (_req, res) => res.end())
+    const settings = `redis: ${server.url}\nstore: { deadline: 2s }`
+    const gateway = await testGateway(t, { upstream, settings, policies: { 'limits.yaml': POLICY(false) } })
+    const ask = async () => (await send(`${gateway.url}/x`, { headers: { host: 'acme.localhost' } })).status
+    for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 21 }, ask))
+    const before = await scriptCalls(redis)
+    const statuses = new Set<number>()
+    for (let i = 0; i < 100; i += 1) {
+      for (const status of await Promise.all(Array.from({ length: 30 }, ask))) statuses.add(status)
+    }
+    t.same([...statuses], [429])
+    const calls = (await scriptCalls(redis)) - before
+    t.ok(calls <= 3, `${calls} calls for 3000 refusals`)
+    writeFileSync(join(gateway.folder, 'policies', 'limits.yaml'), POLICY(false).replace('400', '500'))
+    await gateway.reloader.reload('admin')
+    t.equal(await ask(), 200)
+  },
+)
