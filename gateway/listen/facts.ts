@@ -64,7 +64,7 @@ class RequestFacts implements Facts {
     this.trusted = client.trusted
     this.upgrade = 'upgrade' in req && req.upgrade === true
     // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
-    const seen = client.trusted ? undefined : getFingerprints(req.socket)
+    const seen = getFingerprints(req.socket)
     this.ja3 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja3) : seen?.ja3
     this.ja4 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja4) : seen?.ja4
     this.authenticated = req.headers.authorization !== undefined || holdsSessionCookie(req.headers.cookie)

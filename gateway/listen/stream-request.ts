@@ -28,7 +28,6 @@ export class StreamRequest extends IncomingMessage {
     }
     // Node tells of the end of an empty body at once, whether or not somebody reads.
     stream.on('end', () => this.onEnd())
-    // Only this tells a body that was cut from one that has ended.
     stream.on('aborted', () => this.destroy()).on('close', () => this.destroy())
   }
 
@@ -52,7 +51,8 @@ export class StreamRequest extends IncomingMessage {
   }
 
   private onEnd(): void {
-    if (this.complete || this.stream.aborted) return
+    // Node ends the body of a stream that its client has reset, too.
+    if (this.complete || this.stream.closed) return
     this.complete = true
     this.push(null)
   }

@@ -55,9 +55,13 @@ export function fields(list: readonly (readonly [name: string, value: string])[]
 }
 
 /** The pseudo fields of a request, and more. */
-export function requestFields(path: string, more: readonly (readonly [string, string])[] = []): Buffer {
+export function requestFields(
+  path: string,
+  more: readonly (readonly [string, string])[] = [],
+  method = 'GET',
+): Buffer {
   return fields([
-    [':method', 'GET'],
+    [':method', method],
     [':scheme', 'https'],
     [':authority', 'acme.localhost'],
     [':path', path],

@@ -8,6 +8,7 @@ import {
   type IncomingHttpHeaders,
   type OutgoingHttpHeaders,
 } from 'node:http2'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { canMakeCertificates, makeCertificate, type TestCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
@@ -266,6 +267,28 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
       t.equal(upstream.connections.length, 1)
     })
 
+    t.test('is looked into for the rules that ask for it', async t => {
+      const rule = `version: 1
+kind: in-flight
+rules:
+  - { id: recovery, match: [POST /recovery], key: [project, email-or-flow], max: 1, missing: skip }
+`
+      const { session, upstream } = await scene(t, undefined, { policies: { 'a.yaml': rule } })
+      const recover = (email: string): Promise<Answer> =>
+        ask(
+          session,
+          { ':method': 'POST', ':path': '/recovery', 'content-type': 'application/json' },
+          JSON.stringify({ email }),
+        )
+      const first = recover('a@b.test')
+      const peer = await upstream.connection(0)
+      const { body } = await peer.message()
+      t.equal((await recover('A@b.test')).status, 429)
+      peer.send(OK)
+      t.equal((await first).status, 200)
+      t.same(JSON.parse(body), { email: 'a@b.test' })
+    })
+
     t.test('that expects a 100 gets it once somebody reads', async t => {
       const { session, upstream } = await scene(t, answering(OK))
       const stream = open(session, { ':method': 'POST', expect: '100-continue' })
@@ -275,12 +298,16 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
       t.equal(upstream.connections.length, 1)
     })
 
-    for (const reason of [CANCEL, NO_ERROR]) {
-      t.test(`that its client breaks off with code ${reason} never looks complete`, async t => {
+    for (const [method, reason] of [
+      ['POST', CANCEL],
+      ['POST', NO_ERROR],
+      ['HEAD', NO_ERROR],
+    ] as const) {
+      t.test(`of ${method} that its client breaks off with code ${reason} never looks complete`, async t => {
         const { port, upstream } = await scene(t)
         const client = await FrameClient.open(t, port)
         client.send(
-          frame(HEADERS, END_HEADERS, 1, requestFields('/')),
+          frame(HEADERS, END_HEADERS, 1, requestFields('/', [], method)),
           frame(DATA, 0, 1, Buffer.from('half')),
         )
         const peer = await upstream.connection(0)
@@ -421,6 +448,21 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
         else await waitUntil('the end', () => client.closed)
       })
     }
+
+    t.test('of whatever bytes ends its connection, or is nothing', async t => {
+      const anyFrame = fc
+        .tuple(fc.nat(12), fc.nat(255), fc.nat(5), fc.uint8Array({ maxLength: 40 }))
+        .map(([type, flags, stream, bytes]) => frame(type, flags, stream, Buffer.from(bytes)))
+      await fc.assert(
+        fc.asyncProperty(fc.array(anyFrame, { minLength: 1, maxLength: 8 }), async frames => {
+          const client = await FrameClient.open(t, port)
+          client.send(...frames)
+          client.socket.end()
+          await waitUntil('the end', () => client.closed)
+        }),
+        { numRuns: 25 },
+      )
+    })
 
     t.equal(session.remoteSettings.maxConcurrentStreams, 100)
     t.equal((await ask(session, {})).status, 200, 'others do not notice')
