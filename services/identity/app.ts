@@ -6,8 +6,11 @@ import fastify, {
   type FastifyRequest,
 } from 'fastify'
 import { MAX_BODY_BYTES } from './form/entry.js'
-import { type Answer, type Handler, HttpError, type Methods, type Routes, refusal } from './http.js'
+import type { FieldError } from './form/errors.js'
+import { html } from './form/html.js'
+import { type Answer, type Handler, HttpError, type Methods, prefers, type Routes, refusal } from './http.js'
 import { PreconditionFailed } from './identities.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 import { CHANGED_MEANWHILE, takenError } from './routes/self-service.js'
 import { IdentifierTaken, StoreUnavailable } from './store/contract.js'
 
@@ -35,7 +38,7 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: MAX_PATH, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
-      void send(reply, answerTo(error, request, log))
+      void send(reply, inWords(request, answerTo(error, request, log)))
     },
   })
   // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
@@ -45,10 +48,12 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
   // Bodies are decoded by our own rules, whatever their media type says.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-  app.setErrorHandler((error: FastifyError, request, reply) => send(reply, answerTo(error, request, log)))
-  app.setNotFoundHandler((_request, reply) =>
-    send(reply, problem(new HttpError(404, 'not_found', 'There is nothing at this address.'))),
+  app.setErrorHandler((error: FastifyError, request, reply) =>
+    send(reply, inWords(request, answerTo(error, request, log))),
   )
+  app.setNotFoundHandler(() => {
+    throw new HttpError(404, 'not_found', 'There is nothing at this address.')
+  })
   for (const [url, methods] of routes) addRoute(app, url, methods)
   return app
 }
@@ -66,11 +71,10 @@ function addRoute(app: FastifyInstance, url: string, methods: Methods): void {
   app.route({
     method: others,
     url,
-    handler: (_request, reply) =>
-      send(reply, {
-        ...problem(new HttpError(405, 'method_not_allowed', message)),
-        headers: { allow: allow.join(', ') },
-      }),
+    handler: (_request, reply) => {
+      reply.header('allow', allow.join(', '))
+      throw new HttpError(405, 'method_not_allowed', message)
+    },
   })
 }
 
@@ -105,6 +109,18 @@ function send(reply: FastifyReply, { status, headers, body }: Answer): FastifyRe
 
 function problem(error: HttpError): Answer {
   return refusal(error.status, [{ path: '', code: error.code, message: error.message }])
+}
+
+/** An error as a page, for a person in front of a browser. */
+function inWords(request: FastifyRequest, answer: Answer): Answer {
+  if (!prefers(request.headers.accept, 'text/html', 'application/json')) return answer
+  const { errors } = answer.body as { errors: readonly FieldError[] }
+  const body = renderPage(
+    'Error',
+    'This did not work',
+    html`${errors.map(({ message }) => html`<p>${message}</p>`)}`,
+  )
+  return { ...answer, headers: { ...PAGE_HEADERS, ...answer.headers }, body }
 }
 
 /** What was thrown, as an answer. Only the unexpected is logged, without anything a client sent. */

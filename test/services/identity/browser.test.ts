@@ -159,7 +159,7 @@ t.test('in a browser', async t => {
       for (const host of ['127.0.0.1', 'localhost']) {
         await page.goto(`http://${host}:${(server.address() as AddressInfo).port}/`)
         await page.getByRole('button', { name: 'Win' }).click()
-        t.match(await page.locator('body').innerText(), /sent from another site/, `${host} ${path}`)
+        t.match(await page.getByRole('main').innerText(), /sent from another site/, `${host} ${path}`)
       }
     }
     t.same(await stored(), before)

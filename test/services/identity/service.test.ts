@@ -244,6 +244,16 @@ t.test('every refusal has one shape and says what to do', async t => {
     t.equal(reply.header('cache-control'), 'no-store')
   }
   t.equal((await call('DELETE', REGISTRATION)).header('allow'), 'GET, HEAD, POST')
+  for (const [method, path, status] of [
+    ['GET', '/nowhere', 404],
+    ['DELETE', REGISTRATION, 405],
+    ['GET', '/sessions/whoami', 401],
+  ] as const) {
+    const page = await call(method, path, { accept: HTML })
+    t.equal(page.status, status)
+    t.match(page.header('content-type'), /^text\/html/)
+    t.match(page.text, /<h1>This did not work<\/h1>\n<p>[^<]+\.<\/p>/, 'a person reads a sentence')
+  }
   t.equal((await call('HEAD', REGISTRATION)).status, 200)
   t.same(lines, [], 'nothing a client does wrong fills the log')
 })
