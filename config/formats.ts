@@ -8,9 +8,28 @@ export function isHttpOrigin(text: string): boolean {
   return url.username === '' && url.password === '' && url.pathname === '/' && !/[?#\s]/.test(text)
 }
 
-/** A redis(s) address, or empty for none. */
+/** A redis(s) address, one of a Cluster's nodes or of Sentinels and the master they know, or empty for none. */
 export function isRedisUrl(text: string): boolean {
-  return text === '' || (/^rediss?:\/\/[^/\s]/.test(text) && URL.canParse(text))
+  const many = /^rediss?\+(cluster|sentinel):\/\/([^@/]*@)?([^@/]+)\/?([^/]*)$/.exec(text)
+  if (many === null) return text === '' || (/^rediss?:\/\/[^/\s]/.test(text) && URL.canParse(text))
+  const [, kind, access = '', nodes = '', master = ''] = many
+  return (
+    nodes.split(',').every(isHostAndPort) &&
+    (kind === 'sentinel') === (master !== '') &&
+    [access, master].every(isPercentEncoded)
+  )
+}
+
+function isHostAndPort(text: string): boolean {
+  return /^[^?#\s]+$/.test(text) && URL.canParse(`redis://${text}`)
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    return !/\s/.test(decodeURIComponent(text))
+  } catch {
+    return false
+  }
 }
 
 /** An IP address, or one with a prefix length: `10.0.0.0/8`, `::1`. */

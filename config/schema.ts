@@ -136,8 +136,9 @@ export function gatewaySchema(plugins: PluginSchemas) {
       format: 'redis-url',
       maxLength: 2048,
       secret: true,
-      expected: 'a redis:// or rediss:// address, or empty',
-      description: 'Redis that counts for all instances; empty: each process counts for itself.',
+      expected: 'a redis://, redis+cluster:// or redis+sentinel:// address (rediss with TLS), or empty',
+      description:
+        'Redis that counts for all instances: redis://host:6379/0, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/master; rediss for TLS. Empty: each process counts for itself.',
     }),
     upstreams: NamedMap(UpstreamEntry, { description: 'Services behind the gateway, by name.' }),
     routes: Type.Array(Route, { minItems: 1, description: 'Which path goes to which upstream.' }),
