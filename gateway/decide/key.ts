@@ -32,7 +32,7 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
     else rest += value === undefined ? ':-' : `:${value.length}:${value}`
   }
   const space = rule.mode === 'enforce' ? 'e' : 'r'
-  if (rest.length > LONGEST_KEY) rest = `:${createHash('sha256').update(rest).digest('base64url')}`
+  if (rest.length > LONGEST_KEY) rest = `:${hash(rest)}`
   const name = `${rule.kind}:${rule.id}${rest}`
   return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
 }
@@ -58,7 +58,14 @@ function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed)
       return facts.authenticated ? 'authenticated' : 'anonymous'
     case 'method':
       return facts.method
-    default:
-      return facts.header(part.slice('header:'.length)) || undefined
+    default: {
+      // A header may carry credentials, which belong in no store.
+      const value = facts.header(part.slice('header:'.length))
+      return value ? hash(value) : undefined
+    }
   }
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }

@@ -69,6 +69,7 @@ t.test('a trailing slash does not make another resource', async t => {
 
 t.test('an absent part, or an empty one, is skipped or shared as the rule says', async t => {
   const parts: KeyPart[] = ['project', 'header:x-device']
+  t.notMatch(key(parts, facts({ headers: { 'x-device': 'Bearer s3cret' } })), /s3cret/, 'never in clear')
   t.equal(key(parts, facts()), undefined)
   t.equal(key(parts, facts({ headers: { 'x-device': '' } })), undefined)
   t.equal(key(parts, facts(), { missing: 'shared' }), key(parts, facts(), { missing: 'shared' }))
