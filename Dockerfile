@@ -8,6 +8,7 @@ COPY scripts scripts
 COPY config config
 COPY services services
 COPY gateway gateway
+COPY tools tools
 RUN node scripts/build.mjs
 
 # What runs needs no development tools.

@@ -58,7 +58,14 @@ const PLACES: Record<string, Row> = {
     value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'gateway/observe/log.ts', 'config'],
     dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
-  'gateway/cli.ts': { value: [...WORDS, ...JOINERS, 'gateway/serve.ts', 'config'] },
+  'gateway/cli.ts': { value: ['gateway/load.ts', 'tools/io.ts', 'tools/run.ts'] },
+
+  // The commands use what the gateway uses, or their answers would be no evidence.
+  tools: {
+    value: [...WORDS, ...ROOMS, ...JOINERS, 'gateway/secret.ts', 'config'],
+    types: PATH_OF_A_REQUEST,
+    dynamic: ['gateway/serve.ts'],
+  },
 
   config: {},
   'services/directory': {},
@@ -119,7 +126,7 @@ function mayUse(path: string, { target, manner }: Import): boolean {
 
 /** Every file of the house, as paths from the project's root. */
 function listHouse(): string[] {
-  return ['gateway', 'services', 'config']
+  return ['gateway', 'services', 'config', 'tools']
     .flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
     .filter(entry => entry.isFile())
     .map(entry => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))

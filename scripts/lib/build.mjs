@@ -13,7 +13,7 @@ import {
 import { dirname, join, relative } from 'node:path'
 import { inProject, root, runBin } from './run.mjs'
 
-const CODE = ['gateway', 'services', 'config', 'test']
+const CODE = ['gateway', 'services', 'config', 'tools', 'test']
 /** Folders whose other files (Lua scripts, the admin page) travel with the code. */
 const WITH_ASSETS = ['gateway', 'services']
 const STAMP = inProject('dist', '.build-stamp')

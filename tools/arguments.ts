@@ -1,0 +1,55 @@
+/** Reads the command line, and says what was probably meant. */
+import { parseArgs } from 'node:util'
+import { nearest } from '../config/problem.js'
+import { type Arguments, type Command, type Options, Unusable } from './command.js'
+
+/** Every command has it. */
+const HELP = { type: 'boolean', short: 'h', help: 'this text' } as const
+
+/** @throws {Unusable} when what is written does not fit the command; `'help'` when help is asked for. */
+export function readArguments(command: Command, written: readonly string[]): Arguments | 'help' {
+  const options: Options = { ...command.options, help: HELP }
+  checkNames(options, written)
+  const { values, positionals } = parse(options, written)
+  if (values.help) return 'help'
+  const { usage, least, most } = command.operands
+  if (positionals.length < least) throw new Unusable(`"${command.name}" needs ${usage}.`)
+  if (positionals.length > most) {
+    const extra = positionals[most] as string
+    throw new Unusable(`"${command.name}" does not take "${extra}".`)
+  }
+  return { values: withAbsent(options, values), positionals } as Arguments
+}
+
+/** parseArgs' own sentence about an unknown option does not say what was meant. */
+function checkNames(options: Options, written: readonly string[]): void {
+  for (const word of written) {
+    if (word === '--') return
+    const [, name] = /^--([^=]+)/.exec(word) ?? []
+    if (name === undefined || Object.hasOwn(options, name)) continue
+    throw new Unusable(`There is no option --${name}.${didYouMean(name, Object.keys(options), '--')}`)
+  }
+}
+
+function parse(options: Options, written: readonly string[]) {
+  try {
+    return parseArgs({ args: [...written], options, allowPositionals: true })
+  } catch (error) {
+    throw new Unusable(`${(error as Error).message.split('. ')[0]}.`)
+  }
+}
+
+function withAbsent(options: Options, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const complete: Record<string, unknown> = {}
+  for (const [name, option] of Object.entries(options)) {
+    const absent = option.type === 'boolean' ? false : option.multiple ? [] : undefined
+    complete[name] = values[name] ?? absent
+  }
+  return complete
+}
+
+/** ` Did you mean --json?`, or '' when nothing is near. */
+export function didYouMean(word: string, candidates: readonly string[], prefix = ''): string {
+  const meant = nearest(word, candidates)
+  return meant === undefined ? '' : ` Did you mean ${prefix}${meant}?`
+}

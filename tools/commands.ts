@@ -1,0 +1,18 @@
+/** The commands, one line each. Each is loaded when it is asked for, so none pays for another. */
+import type { Command, Options } from './command.js'
+
+interface Entry {
+  readonly name: string
+  load(): Promise<Command>
+}
+
+export const COMMANDS: readonly Entry[] = [
+  entry('serve', async () => (await import('./serve.js')).serve),
+  entry('check', async () => (await import('./check.js')).check),
+  entry('health', async () => (await import('./health.js')).health),
+]
+
+/** A command reads only the values of its own options. */
+function entry<O extends Options>(name: string, load: () => Promise<Command<O>>): Entry {
+  return { name, load: load as () => Promise<Command> }
+}

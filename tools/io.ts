@@ -1,0 +1,49 @@
+/** What a command sees of the world: data goes to stdout, messages to stderr (nothing else writes there). */
+import { styleText } from 'node:util'
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
+
+export interface Io {
+  readonly stdin: NodeJS.ReadableStream
+  readonly env: NodeJS.ProcessEnv
+  /** Columns that lines should keep to. */
+  readonly columns: number
+  /** True when somebody watches stderr: progress may be shown there. */
+  readonly watched: boolean
+  /** Writes data. */
+  out(text: string): void
+  /** Writes a message. */
+  err(text: string): void
+  /** Emphasis on a terminal; elsewhere the text itself. */
+  style(style: Style, text: string): string
+}
+
+/** Where nothing says how wide lines may be. */
+const USUAL_COLUMNS = 100
+const FEWEST_COLUMNS = 20
+
+/** The process's own streams. A reader that has gone, as in `| head -1`, ends the process quietly. */
+export function processIo(): Io {
+  const { stdin, stdout, stderr, env } = process
+  for (const stream of [stdout, stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      process.exit()
+    })
+  }
+  const colour = isColourful(stdout.isTTY === true, env)
+  return {
+    stdin,
+    env,
+    columns: Math.max(FEWEST_COLUMNS, stdout.columns || Number(env.COLUMNS) || USUAL_COLUMNS),
+    watched: stderr.isTTY === true,
+    out: text => void stdout.write(text),
+    err: text => void stderr.write(text),
+    style: (style, text) => (colour ? styleText(style, text) : text),
+  }
+}
+
+/** No colour off a terminal, on a dumb one, or where NO_COLOR is set to anything (no-color.org). */
+export function isColourful(isTerminal: boolean, { NO_COLOR, TERM }: NodeJS.ProcessEnv): boolean {
+  return isTerminal && !NO_COLOR && TERM !== 'dumb'
+}

@@ -1,0 +1,48 @@
+/** From the words of a command line to a command and its exit code. */
+import { didYouMean, readArguments } from './arguments.js'
+import { type Command, type ExitCode, Unusable } from './command.js'
+import { COMMANDS } from './commands.js'
+import { commandHelp, generalHelp } from './help.js'
+import type { Io } from './io.js'
+import { version } from './version.js'
+
+/** Runs `sluice` with what was written behind it. What a command throws passes, but for wrong usage. */
+export async function run(written: readonly string[], io: Io): Promise<ExitCode> {
+  try {
+    return await dispatch(written, io)
+  } catch (error) {
+    if (!(error instanceof Unusable)) throw error
+    io.err(`${error.message}\n`)
+    return 2
+  }
+}
+
+async function dispatch([word, ...rest]: readonly string[], io: Io): Promise<ExitCode> {
+  const asksHelp = word === 'help' || word === '--help' || word === '-h'
+  if (word === '--version') io.out(`${version()}\n`)
+  else if (word === undefined || (asksHelp && rest.length === 0)) {
+    io.out(generalHelp(await Promise.all(COMMANDS.map(entry => entry.load())), io.columns))
+  } else if (asksHelp) io.out(commandHelp(await find(rest[0] as string), io.columns))
+  else return runCommand(await find(word), rest, io)
+  return 0
+}
+
+async function find(name: string): Promise<Command> {
+  const entry = COMMANDS.find(one => one.name === name)
+  if (entry !== undefined) return entry.load()
+  const names = COMMANDS.map(one => one.name)
+  throw new Unusable(`There is no command "${name}".${didYouMean(name, names)} "sluice --help" lists them.`)
+}
+
+async function runCommand(command: Command, written: readonly string[], io: Io): Promise<ExitCode> {
+  let args: ReturnType<typeof readArguments>
+  try {
+    args = readArguments(command, written)
+  } catch (error) {
+    if (!(error instanceof Unusable)) throw error
+    throw new Unusable(`${error.message} "sluice ${command.name} --help" tells more.`)
+  }
+  if (args !== 'help') return command.run(args, io)
+  io.out(commandHelp(command, io.columns))
+  return 0
+}
