@@ -45,6 +45,9 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
     const retention = startRetention(store, settings.webhookLogTtlMs, log)
     closers.push(() => retention.close())
     const poster = createPoster(settings.allowPrivateWebhooks)
+    if (options.env.DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
+      log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
+    }
     const courier = startCourier({ store, box, poster, log, batch: settings.webhookBatch })
     closers.push(() => courier.close())
     const keyHashes: Buffer[] = []
