@@ -55,7 +55,8 @@ async function fill(dataDir, directory, count) {
   const ids = []
   const commit = async writes => {
     const head = await store.head(directory.id)
-    await store.commit(directory.id, head, { writes, events: [], queued: false })
+    const made = await store.commit(directory.id, head, { writes, events: [], queued: false })
+    await made.kept
   }
   const base = Date.now() - count
   for (let from = 0; from < count; from += 1000) {

@@ -9,6 +9,7 @@ import type {
   Scope,
 } from '../model.js'
 import type { EventStore, StoredEvent } from './event-contract.js'
+import type { PullStore } from './pull-contract.js'
 
 /**
  * Where one directory stands. Every change names the head it was computed from and is refused when another change came
@@ -34,6 +35,11 @@ export interface Change {
   readonly events: readonly StoredEvent[]
   /** Whether the events are for the webhook too; the feed has them in any case. */
   readonly queued: boolean
+}
+
+/** A change that is made: the next one may build on it. It outlives a crash, and may be told, once `kept` is fulfilled. */
+export interface Made {
+  readonly kept: Promise<void>
 }
 
 /** What to walk through: all resources of a type in a directory, or those holding any of the terms. */
@@ -65,11 +71,11 @@ export interface DirectoryStore {
 }
 
 /** What the service asks of a database. One test suite (store-contract.test.ts) holds for all adapters. */
-export interface Store extends DirectoryStore, EventStore {
+export interface Store extends DirectoryStore, EventStore, PullStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>
-  /** All of the change and its events, or nothing and false when `head` is no longer the directory's head. */
-  commit(directoryId: string, head: Head, change: Change): Promise<boolean>
+  /** All of the change and its events, or nothing and undefined when `head` is no longer the directory's head. */
+  commit(directoryId: string, head: Head, change: Change): Promise<Made | undefined>
 
   resource(scope: Scope, type: ResourceType, id: string): Promise<Resource | undefined>
   /** Those of the ids that exist, in no order. */

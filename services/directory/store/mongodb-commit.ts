@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Filter } from 'mongodb'
 import { chunks } from '../chunks.js'
-import type { Change, Head, Write } from './contract.js'
+import type { Change, Head, Made, Write } from './contract.js'
 import {
   type Collections,
   type CommitDocument,
@@ -29,7 +29,7 @@ const takeoverMs = 2_000
 export function createCommitter(collections: Collections) {
   const { journals, commits, resources, memberships, events, outbox, parts } = collections
 
-  async function commit(directory: string, head: Head, change: Change): Promise<boolean> {
+  async function commit(directory: string, head: Head, change: Change): Promise<Made | undefined> {
     const id = randomUUID()
     const [body = '[]', ...more] = splitJournal(change)
     const part = (text: string, index: number) => ({ _id: `${id}/${padded(index)}`, commit: id, body: text })
@@ -40,10 +40,10 @@ export function createCommitter(collections: Collections) {
     const document = { _id: keyOf(directory, version), directory, version, sequence, pending }
     if (!(await insertIfNew(commits, document))) {
       if (more.length > 0) await parts.deleteMany({ commit: id })
-      return false
+      return undefined
     }
     await spread(document, [body, ...more])
-    return true
+    return { kept: Promise.resolve() }
   }
 
   async function head(directory: string): Promise<Head | undefined> {

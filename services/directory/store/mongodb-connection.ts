@@ -11,6 +11,7 @@ import type { Directory, Place, ResourceType, Scope } from '../model.js'
 import { type Store, Unavailable, type Write } from './contract.js'
 import type { StoredEvent } from './event-contract.js'
 import type { DeadDocument, EventDocument, LeaseDocument, LogDocument } from './mongodb-event-documents.js'
+import type { PullDocument } from './mongodb-pulls.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -96,6 +97,7 @@ export interface Collections {
   /** What of a change does not fit into its commit document. */
   parts: Collection<PartDocument>
   removed: Collection<RemovedDocument>
+  pulls: Collection<PullDocument>
 }
 
 /** How long a server may be away, or connected but silent, unless the URL says otherwise. */
@@ -142,12 +144,13 @@ function named(db: Db): Collections {
     webhookLog: db.collection('directory_webhook_log'),
     parts: db.collection('directory_commit_parts'),
     removed: db.collection('directory_removed'),
+    pulls: db.collection('directory_pulls'),
   }
 }
 
 async function createIndexes(collections: Collections): Promise<void> {
   const { directories, commits, resources, memberships, parts, removed } = collections
-  const { events, outbox, leases, deadLetters, webhookLog } = collections
+  const { events, outbox, leases, deadLetters, webhookLog, pulls } = collections
   await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await directories.createIndex({ product: 1, created: 1, _id: 1 })
   await directories.createIndex({ created: 1, _id: 1 })
@@ -173,6 +176,7 @@ async function createIndexes(collections: Collections): Promise<void> {
   await webhookLog.createIndex({ created: 1 })
   await parts.createIndex({ commit: 1 })
   await removed.createIndex({ purgedAt: 1 })
+  await pulls.createIndex({ directory: 1, fence: 1 })
 }
 
 /** The order of creation. */

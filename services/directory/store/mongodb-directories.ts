@@ -8,13 +8,14 @@ import { purgeEvents } from './mongodb-events.js'
  * another process. `purgeAgain` takes away what a change wrote that was still under way when its directory went.
  */
 export function createDirectoryStore(collections: Collections) {
-  const { directories, journals, commits, resources, memberships, parts, removed } = collections
+  const { directories, journals, commits, resources, memberships, parts, removed, pulls } = collections
 
   /** True while the directory still held something. */
   async function purge(directory: string): Promise<boolean> {
     for (const collection of [directories, journals]) {
       await collection.deleteOne({ _id: directory } as object)
     }
+    await pulls.deleteMany({ directory })
     const found = await resources
       .find({ directory }, { projection: { _id: 1 } })
       .limit(purgeBatch)

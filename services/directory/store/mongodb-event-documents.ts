@@ -1,4 +1,5 @@
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
+import type { Leased } from './mongodb-leases.js'
 
 /** An event, in the feed and, until it is delivered, in the outbox. `_id` is directory and sequence. */
 export interface EventDocument {
@@ -10,13 +11,8 @@ export interface EventDocument {
   body: string
 }
 
-/** One lease of a directory's deliveries. `_id` is directory and fence; only its holder writes it. */
-export interface LeaseDocument {
-  _id: string
-  directory: string
-  fence: number
-  /** Epoch ms. */
-  until: number
+/** One lease of a directory's deliveries. */
+export interface LeaseDocument extends Leased {
   /** Sequence up to which events are delivered or dead. */
   delivered: number
   attempts: number

@@ -1,6 +1,6 @@
 import type { Page } from '../model.js'
 import type { Claim, EventStore } from './event-contract.js'
-import { type Collections, insertIfNew, scoped } from './mongodb-connection.js'
+import { type Collections, scoped } from './mongodb-connection.js'
 import {
   type LeaseDocument,
   toDeadDocument,
@@ -9,6 +9,7 @@ import {
   toLogDocument,
   toLogEntry,
 } from './mongodb-event-documents.js'
+import { leaseId, newestLease, takeLease } from './mongodb-leases.js'
 
 /** Deletes what is left of a removed directory's events, and returns how much. */
 export async function purgeEvents(collections: Collections, directory: string): Promise<number> {
@@ -42,7 +43,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
 
   async function newest(directory: string): Promise<LeaseDocument> {
     const none = { _id: '', directory, fence: 0, until: 0, delivered: 0, attempts: 0, due: 0 }
-    return (await leases.find({ directory }).sort({ fence: -1 }).limit(1).next()) ?? none
+    return (await newestLease(leases, directory)) ?? none
   }
 
   /** Only events of changes that are spread completely: of the others some may not be there yet. */
@@ -68,7 +69,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       await outbox.deleteMany({ directory, sequence: { $lte: state.delivered } })
       return { kind: 'nothing' }
     }
-    const lease = own ? await renew(state, until) : await take(state, until)
+    const lease = own ? await renew(state, until) : await takeLease(leases, state, until)
     if (!lease) return { kind: 'held' }
     const { attempts, due } = state
     const delivery = {
@@ -85,16 +86,6 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     return (await newest(directory)).fence === fence ? fence : undefined
   }
 
-  /** The newest lease is never deleted, so looking once more shows whether this one came too late. */
-  async function take(state: LeaseDocument, until: number): Promise<number | undefined> {
-    const { directory } = state
-    const fence = state.fence + 1
-    const lease = { ...state, _id: `${directory}/${fence}`, fence, until }
-    if (!(await insertIfNew(leases, lease)) || (await newest(directory)).fence !== fence) return undefined
-    await leases.deleteMany({ directory, fence: { $lt: fence } })
-    return fence
-  }
-
   const report: EventStore['reportDelivery'] = async (directory, fence, done) => {
     if ((await newest(directory)).fence !== fence) return false
     const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
@@ -109,7 +100,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       await webhookLog.updateOne({ _id }, { $set: fields, $setOnInsert: { created } }, { upsert: true })
     }
     const progress = { attempts, due, until, ...(delivered === undefined ? {} : { delivered }) }
-    const { matchedCount } = await leases.updateOne({ _id: `${directory}/${fence}` }, { $set: progress })
+    const { matchedCount } = await leases.updateOne({ _id: leaseId(directory, fence) }, { $set: progress })
     if (matchedCount === 0) return false
     if (delivered !== undefined) await outbox.deleteMany({ directory, sequence: { $lte: delivered } })
     return true

@@ -12,6 +12,7 @@ import {
 } from './mongodb-connection.js'
 import { createDirectoryStore } from './mongodb-directories.js'
 import { createEventStore } from './mongodb-events.js'
+import { createPullStore } from './mongodb-pulls.js'
 
 const tombstoneMs = 60 * 60 * 1000
 
@@ -39,6 +40,7 @@ export async function openMongodb(url: string): Promise<Store> {
   return guarded({
     ...ofDirectories,
     ...createEventStore(collections, finishAbandoned),
+    ...createPullStore(collections),
 
     head,
     commit,

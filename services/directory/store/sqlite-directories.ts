@@ -2,6 +2,7 @@ import type { Directory } from '../model.js'
 import { type DirectoryStore, purgeBatch } from './contract.js'
 import { deleteResource, type Sql } from './sql.js'
 import { purgeEvents } from './sqlite-events.js'
+import { purgePulls } from './sqlite-pulls.js'
 
 interface Row {
   body: string
@@ -19,6 +20,7 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
       ...[id, purgeBatch],
     )
     for (const resource of resources) deleteResource(sql, resource.id)
+    purgePulls(sql, id)
     return resources.length + purgeEvents(sql, id) > 0
   }
 

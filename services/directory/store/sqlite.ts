@@ -6,12 +6,14 @@ import { deleteResource, type Sql, scoped } from './sql.js'
 import { createDirectoryStore } from './sqlite-directories.js'
 import { eventSchema } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
+import { createGroup } from './sqlite-group.js'
+import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
- * terms name a few resources. A change, its events and the new head are one transaction, so the outbox and the
- * data cannot part. `synchronous=FULL`: what was answered survives a power cut.
+ * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
+ * the data cannot part (sqlite-group.ts). `synchronous=FULL`: what was answered survives a power cut.
  */
 export function openSqlite(file: string): Store {
   // Made by us first, as SQLite's side files take over the mode of the database file.
@@ -20,6 +22,7 @@ export function openSqlite(file: string): Store {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;')
   db.exec(sqliteSchema)
   db.exec(eventSchema)
+  db.exec(pullSchema)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -37,6 +40,18 @@ export function openSqlite(file: string): Store {
 
   const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
   const sql: Sql = { run, all, one, together }
+
+  const group = createGroup(text => db.exec(text))
+  const afterFlush =
+    <Values extends unknown[], Result>(ask: (...values: Values) => Result) =>
+    (...values: Values): Result => {
+      group.flush()
+      return ask(...values)
+    }
+  /** For what is no change of users or groups: its writes are on the disk when they return. */
+  const writing = { ...sql, run: afterFlush(run), together: afterFlush(together) } as Sql
+  /** Sees only what is on the disk: no event is told that a crash could still take back. */
+  const flushed = { ...writing, all: afterFlush(all), one: afterFlush(one) } as Sql
 
   const write = (directoryId: string, step: Write): void => {
     switch (step.kind) {
@@ -67,28 +82,31 @@ export function openSqlite(file: string): Store {
     }
   }
 
-  const commit = db.transaction(
-    (directoryId: string, head: Head, { writes, events, queued }: Change): boolean => {
-      const moved = run(
-        'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
-        ...[head.sequence + events.length, directoryId, head.version],
-      )
-      if (moved === 0) return false
-      for (const step of writes) write(directoryId, step)
-      insertEvents(sql, directoryId, events, queued)
-      return true
-    },
-  )
+  /** False when the head is stale. */
+  const make = (directoryId: string, head: Head, { writes, events, queued }: Change): boolean => {
+    const moved = run(
+      'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
+      ...[head.sequence + events.length, directoryId, head.version],
+    )
+    if (moved === 0) return false
+    for (const step of writes) write(directoryId, step)
+    insertEvents(sql, directoryId, events, queued)
+    return true
+  }
 
   return {
-    ...createDirectoryStore(sql),
-    ...createEventStore(sql),
+    ...createDirectoryStore(writing),
+    ...createEventStore(flushed),
+    ...createPullStore(sql),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)
       return row && { version: row.version, sequence: row.sequence }
     },
-    commit: async (directoryId, head, change) => commit.immediate(directoryId, head, change),
+    async commit(directoryId, head, change) {
+      const { result, kept } = group.join(() => make(directoryId, head, change))
+      return result ? { kept } : undefined
+    },
 
     async resource(scope, type, id) {
       const { where, values } = scoped(scope)
@@ -165,6 +183,7 @@ export function openSqlite(file: string): Store {
       ).map(row => row.group_id),
 
     async close() {
+      group.flush()
       statements.clear()
       try {
         // Takes the side files into the database file; libsql's close alone leaves them behind.

@@ -1,7 +1,7 @@
 import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import { type Store, Unavailable, type Write } from '../store/contract.js'
+import { type Made, type Store, Unavailable, type Write } from '../store/contract.js'
 import { createTurns } from './turns.js'
 
 /** What a request comes to: writes and happenings are empty when nothing changes. */
@@ -26,22 +26,29 @@ const maxAttempts = 20
 export function createChanger(store: Store, committed: (directoryId: string) => void): Changer {
   const inTurn = createTurns()
 
-  async function change<Result>(directory: Directory, planner: Planner<Result>): Promise<Result> {
+  async function change<Result>(
+    directory: Directory,
+    planner: Planner<Result>,
+  ): Promise<{ result: Result; made?: Made; told: boolean }> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const head = await store.head(directory.id)
       if (!head) throw new ScimError(404, 'There is no directory with this id.')
       const now = new Date().toISOString()
       const { result, writes, happenings } = await planner(now)
-      if (writes.length === 0) return result
+      if (writes.length === 0) return { result, told: false }
       const events = await toEvents(directory, head, happenings, now)
       const queued = directory.webhook !== undefined
-      if (await store.commit(directory.id, head, { writes, events, queued })) {
-        if (queued && events.length > 0) committed(directory.id)
-        return result
-      }
+      const made = await store.commit(directory.id, head, { writes, events, queued })
+      if (made) return { result, made, told: queued && events.length > 0 }
     }
     throw new Unavailable('The directory is changing too fast; try again.')
   }
 
-  return (directory, planner) => inTurn(directory.id, () => change(directory, planner))
+  return async (directory, planner) => {
+    const { result, made, told } = await inTurn(directory.id, () => change(directory, planner))
+    // The next change has its turn already, so that several are kept by one flush.
+    await made?.kept
+    if (told) committed(directory.id)
+    return result
+  }
 }

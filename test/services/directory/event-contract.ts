@@ -35,7 +35,9 @@ async function tell(store: Store, { id }: Directory, count: number, { queued = t
     const sequence = head.sequence + index + 1
     return { id: `evt_${randomUUID()}`, sequence, created, body: JSON.stringify({ sequence }) }
   })
-  if (!(await store.commit(id, head, { writes: [], events, queued }))) throw new Error('the head was stale')
+  const made = await store.commit(id, head, { writes: [], events, queued })
+  if (!made) throw new Error('the head was stale')
+  await made.kept
   return events
 }
 
