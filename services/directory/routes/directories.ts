@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Courier } from '../events/courier.js'
 import { viewWebhook } from '../events/webhook.js'
 import type { Directory, DirectoryScope } from '../model.js'
@@ -109,11 +110,14 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         data,
       },
       async request => {
-        const changed = await change(request, directory =>
-          changeDirectory(directory, request.body, box, allowPrivateWebhooks),
-        )
+        let mended = false
+        const changed = await change(request, directory => {
+          const after = changeDirectory(directory, request.body, box, allowPrivateWebhooks)
+          mended = !isDeepStrictEqual(after.webhook, directory.webhook)
+          return after
+        })
         // What failed may work with the webhook as it is now.
-        courier.hasten(param(request, 'directoryId'))
+        if (mended) courier.hasten(param(request, 'directoryId'))
         return changed
       },
     ),

@@ -27,6 +27,7 @@ t.test('batch mode: events wait for a run, which sends arrays per directory', as
   const working = await hooked(service, good.url)
   await writeUsers(failing, ['x', 'y'])
   await writeUsers(working, ['a', 'b', 'c', 'd', 'e', 'f', 'g'])
+  await service.manage('PATCH', `/${working.id}`, { name: 'Renamed' })
   await sleep(200)
   t.equal(good.calls.length + bad.calls.length, 0, 'nothing is sent by itself')
   t.match(await processEvents(service), {
