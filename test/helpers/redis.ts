@@ -1,7 +1,10 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
-import { type ChildServer, findCommand, startServer } from './child-server.js'
+import { type ChildServer, findCommand, freePort, startServer } from './child-server.js'
 import { reportMissing } from './missing.js'
+import { waitUntil } from './wait.js'
 
 const DATABASES = 1000
 
@@ -55,6 +58,91 @@ export function redisCommand(t: Test): string | undefined {
   const command = findCommand(['redis-server'])
   if (!command) reportMissing(t, 'redis-server', 'install it with `npm run services` or your package manager')
   return command
+}
+
+export interface RedisCluster {
+  /** Names one node; the others are found through it. */
+  readonly url: string
+  readonly masters: readonly RedisServer[]
+  /** Of the first master. */
+  readonly replica: RedisServer
+  stop(): Promise<void>
+}
+
+const SLOTS = 16_384
+
+/** Three masters, and a replica of the first. A part of the slots that nobody keeps does not stop the others. */
+export async function startCluster(): Promise<RedisCluster> {
+  const nodes: RedisServer[] = []
+  const busPorts: number[] = []
+  for (let i = 0; i < 4; i += 1) {
+    const busPort = await freePort()
+    busPorts.push(busPort)
+    nodes.push(
+      await startRedis(
+        ...['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1'],
+        ...['--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no'],
+      ),
+    )
+  }
+  const [first, , , replica] = nodes as [RedisServer, RedisServer, RedisServer, RedisServer]
+  const masters = nodes.slice(0, 3)
+  for (const [i, { url }] of masters.entries()) {
+    const from = Math.ceil((i * SLOTS) / masters.length)
+    const to = Math.ceil(((i + 1) * SLOTS) / masters.length) - 1
+    await ask(url, redis => redis.call('CLUSTER', 'ADDSLOTSRANGE', from, to))
+  }
+  for (const [i, { port }] of nodes.entries()) {
+    if (i > 0) {
+      await ask(first.url, redis => redis.call('CLUSTER', 'MEET', '127.0.0.1', port, busPorts[i] as number))
+    }
+  }
+  const firstId = await ask(first.url, redis => redis.call('CLUSTER', 'MYID'))
+  await waitUntil('the replica to follow its master', () =>
+    ask(replica.url, redis => redis.call('CLUSTER', 'REPLICATE', firstId as string)),
+  )
+  for (const { url } of nodes) {
+    await waitUntil('the nodes to know each other', () =>
+      ask(url, async redis => {
+        const state = (await redis.cluster('INFO')) as string
+        const known = (await redis.cluster('NODES')) as string
+        return /cluster_state:ok/.test(state) && known.trim().split('\n').length === 4 && /slave/.test(known)
+      }),
+    )
+  }
+  const isLinked = (text: string) => /master_link_status:up/.test(text)
+  await waitUntil('the replica to be in sync', () =>
+    ask(replica.url, async redis => isLinked(await redis.info('replication'))),
+  )
+  return {
+    url: `redis+cluster://127.0.0.1:${first.port}`,
+    masters,
+    replica,
+    stop: async () => void (await Promise.all(nodes.map(node => node.stop()))),
+  }
+}
+
+/** A Sentinel that watches `master` under the name `main`. */
+export async function startSentinel(master: RedisServer): Promise<RedisServer> {
+  const child = await startServer({
+    command: findCommand(['redis-server']) as string,
+    args(port, folder) {
+      const file = join(folder, 'sentinel.conf')
+      writeFileSync(
+        file,
+        [
+          `port ${port}`,
+          'bind 127.0.0.1',
+          `sentinel monitor main 127.0.0.1 ${master.port} 1`,
+          'sentinel down-after-milliseconds main 1000',
+          'sentinel failover-timeout main 3000',
+        ].join('\n'),
+      )
+      return [file, '--sentinel']
+    },
+    answers: async port => (await ask(`redis://127.0.0.1:${port}`, redis => redis.ping())) === 'PONG',
+  })
+  return asRedis(child)
 }
 
 function asRedis(child: ChildServer): RedisServer {

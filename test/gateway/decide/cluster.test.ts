@@ -1,0 +1,184 @@
+/** Counters on a Redis Cluster of three nodes and behind a Sentinel: exact, through failovers, with a node away. */
+import { Cluster, Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
+import { openStore } from '../../../gateway/decide/store/open.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import type { Demand } from '../../../gateway/types.js'
+import { redisCommand, startCluster, startRedis, startSentinel } from '../../helpers/redis.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+
+t.jobs = 3
+
+function minute(key: string, quota: number): Ask {
+  const windows = [{ name: 'sustained', quota, ms: 60_000, algorithm: 'sliding-window' }] as const
+  return { key, demand: { kind: 'windows', windows, lease: false }, group: 0, onStoreError: 'local' }
+}
+
+async function storeOn(t: Test, redis: string, deadline = 250) {
+  const lines: { msg: string; node?: string }[] = []
+  const write = (fields: object, msg: string) => void lines.push({ msg, ...fields })
+  const log = { debug() {}, info: write, warn: write, error: write }
+  const changes: boolean[] = []
+  const hooks = { failed() {}, awayChanged: (away: boolean) => void changes.push(away) }
+  const { store } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
+  t.teardown(() => store.close())
+  const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, `holder ${Math.random()}`)
+  return { ask, store, lines, changes }
+}
+
+t.test('a cluster of three nodes', { buffered: true }, async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startCluster()
+  t.teardown(() => redis.stop())
+  const { ask, store, lines, changes } = await storeOn(t, redis.url)
+  const client = new Cluster([{ host: '127.0.0.1', port: redis.masters[0]?.port }])
+  t.teardown(() => client.disconnect())
+  /** Keys of the first, second and third master. */
+  const third = (key: string) => Math.floor((hashSlot(key) * 3) / 16_384)
+  const keys = [0, 1, 2].map(master =>
+    Array.from({ length: 50 }, (_, i) => `sluice:{project-${i}}:e:k`).find(key => third(key) === master),
+  ) as [string, string, string]
+
+  t.test('keys of every node are counted, all of a project in one call', async t => {
+    for (const key of keys) {
+      const tag = /\{.*\}/.exec(key)?.[0]
+      t.equal(await client.cluster('KEYSLOT', key), hashSlot(key))
+      const slot: Demand = { kind: 'slots', max: 1, ttlMs: 15_000 }
+      const together = [minute(`${tag}:a`, 5), { ...minute(`${tag}:b`, 1), group: 1 }]
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(...together)))
+      t.equal(answers.filter(([enforced]) => enforced?.granted).length, 5)
+      t.equal(answers.filter(([, watched]) => watched?.granted).length, 1)
+      t.ok(answers.flat().every(answer => answer.store === 'redis'))
+      const inFlight = { ...minute(`${tag}:s`, 1), demand: slot }
+      const [held] = await ask(minute(`${tag}:c`, 5), inFlight).then(answers => answers.slice(1))
+      t.match(await ask(inFlight), [{ granted: false }])
+      held?.release?.()
+      t.match(await ask(inFlight), [{ granted: true, store: 'redis' }])
+      const [spent] = await ask(minute(`${tag}:d`, 1))
+      store.giveBack([minute(`${tag}:d`, 1)], [spent as Answer])
+      t.match(await ask(minute(`${tag}:d`, 1)), [{ granted: true, counts: [{ used: 1 }] }])
+    }
+  })
+
+  t.test('scripts flushed on every node are loaded again unseen', async t => {
+    for (const node of client.nodes('master')) await node.script('FLUSH')
+    for (const key of keys) t.match(await ask(minute(key, 100)), [{ granted: true, store: 'redis' }])
+  })
+
+  t.test('a failover under traffic loses no count, and is over soon', async t => {
+    const [key] = keys
+    const granted = { redis: 0, local: 0 }
+    let running = true
+    const traffic = (async () => {
+      while (running) {
+        const [answer] = await ask(minute(`${key}:failover`, 60))
+        if (answer?.granted) granted[answer.store as 'redis' | 'local'] += 1
+        await sleep(5)
+      }
+    })()
+    await sleep(150)
+    const replica = new Redis(redis.replica.url)
+    t.teardown(() => replica.disconnect())
+    t.equal(await replica.call('CLUSTER', 'FAILOVER'), 'OK')
+    await waitUntil('the replica to be master', async () =>
+      /role:master/.test(await replica.info('replication')),
+    )
+    await waitUntil(
+      'Redis counts again',
+      async () => (await ask(minute(`${key}:after`, 1000)))[0]?.store === 'redis',
+    )
+    await sleep(300)
+    running = false
+    await traffic
+    const [full] = await ask(minute(`${key}:failover`, 60))
+    t.match(full, { granted: false, store: 'redis' }, 'the new master knows what was spent')
+    t.ok(granted.redis <= 60, `${granted.redis} of 60, and ${granted.local} counted here meanwhile`)
+    await waitUntil('the old master to follow', () => changes.length % 2 === 0)
+  })
+
+  t.test('while one node is silent only its keys are counted here', async t => {
+    lines.length = 0
+    const [, second, third] = keys
+    redis.masters[1]?.pause()
+    await waitUntil('its breaker to open', async () => {
+      await ask(minute(`${second}:silent`, 1000))
+      return lines.length > 0
+    })
+    const startedAt = performance.now()
+    for (let i = 0; i < 20; i += 1) {
+      t.match(await ask(minute(`${second}:silent`, 1000)), [{ store: 'local' }])
+      t.match(await ask(minute(`${third}:lively`, 1000)), [{ store: 'redis' }])
+    }
+    t.ok(performance.now() - startedAt < 1000, 'and nobody waits for it')
+    redis.masters[1]?.resume()
+    await waitUntil(
+      'it is back',
+      async () => (await ask(minute(`${second}:silent`, 1000)))[0]?.store === 'redis',
+    )
+    t.match(lines, [
+      { msg: /^Redis is away/, node: `127.0.0.1:${redis.masters[1]?.port}` },
+      { msg: /^Redis is back/, node: `127.0.0.1:${redis.masters[1]?.port}` },
+    ])
+    t.equal(lines.length, 2)
+  })
+})
+
+t.test(
+  'a master that was demoted is left for a new connection, and counts once it is master again',
+  async t => {
+    if (redisCommand(t) === undefined) return
+    const [master, other] = await Promise.all([startRedis(), startRedis()])
+    t.teardown(() => Promise.all([master.stop(), other.stop()]))
+    const { ask, changes } = await storeOn(t, master.url)
+    const client = new Redis(master.url).on('error', () => {})
+    t.teardown(() => client.disconnect())
+    const connections = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1])
+    t.match(await ask(minute('{a}', 10)), [{ store: 'redis' }])
+    await client.replicaof('127.0.0.1', other.port)
+    const before = await connections()
+    for (let i = 0; i < 4; i += 1) t.match(await ask(minute('{a}', 10)), [{ granted: true, store: 'local' }])
+    await waitUntil('a new connection', async () => (await connections()) > before)
+    await client.replicaof('NO', 'ONE')
+    await waitUntil('it counts again', async () => (await ask(minute('{b}', 10)))[0]?.store === 'redis')
+    t.strictSame(changes, [true, false])
+  },
+)
+
+t.test(
+  'behind a Sentinel the master is found, and after a failover the new one',
+  { buffered: true },
+  async t => {
+    if (redisCommand(t) === undefined) return
+    const [master, replica] = await Promise.all([startRedis(), startRedis()])
+    const replicaClient = new Redis(replica.url).on('error', () => {})
+    await replicaClient.replicaof('127.0.0.1', master.port)
+    await waitUntil('the replica to be in sync', async () =>
+      /master_link_status:up/.test(await replicaClient.info('replication')),
+    )
+    const sentinel = await startSentinel(master)
+    t.teardown(async () => {
+      replicaClient.disconnect()
+      await Promise.all([sentinel.stop(), master.stop(), replica.stop()])
+    })
+    const watch = new Redis(sentinel.url)
+    t.teardown(() => watch.disconnect())
+    await waitUntil('the Sentinel to know the replica', async () => {
+      const replicas = (await watch.call('SENTINEL', 'REPLICAS', 'main')) as string[][]
+      return replicas.some(fields => fields.includes('ok') || fields.includes('slave'))
+    })
+    const { ask } = await storeOn(t, `redis+sentinel://127.0.0.1:${sentinel.port}/main`)
+    for (let i = 0; i < 3; i += 1) t.match(await ask(minute('{s}', 5)), [{ granted: true, store: 'redis' }])
+    await waitUntil('the failover to begin', () => watch.call('SENTINEL', 'FAILOVER', 'main'))
+    await waitUntil('the replica to be master', async () =>
+      /role:master/.test(await replicaClient.info('replication')),
+    )
+    await waitUntil('the new master counts', async () => {
+      const [answer] = await ask(minute('{other}', 1000))
+      return answer?.store === 'redis' && (await replicaClient.exists('{other}')) === 1
+    })
+    const [answer] = await ask(minute('{s}', 5))
+    t.match(answer, { store: 'redis', counts: [{ used: 4 }] }, 'what was spent is known there')
+  },
+)
