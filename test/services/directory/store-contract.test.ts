@@ -8,6 +8,7 @@ import type { Head, Store, Write } from '../../../services/directory/store/contr
 import { openMongodb } from '../../../services/directory/store/mongodb.js'
 import { databaseOf } from '../../../services/directory/store/mongodb-connection.js'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
+import { createGroup } from '../../../services/directory/store/sqlite-group.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { directoryContract } from './directory-contract.js'
 import { claimed, eventContract, forAMoment, sequences } from './event-contract.js'
@@ -229,6 +230,61 @@ t.test('SQLite', async t => {
     t.teardown(() => other.close())
     t.equal(await other.count(directory.id, 'user'), 1)
     t.same(await other.head(directory.id), { version: 1, sequence: 1 })
+  })
+
+  t.test('changes that come together are flushed together, and are told only then', async t => {
+    const statements: string[] = []
+    const group = createGroup(text => statements.push(text.split(' ')[0] ?? ''))
+    const told: string[] = []
+    const change = (name: string) => {
+      const { kept } = group.join(() => name)
+      return kept.then(() => told.push(name))
+    }
+    const changes = ['a', 'b', 'c'].map(change)
+    t.throws(() => group.join(() => JSON.parse('{')), 'one that fails takes no other along')
+    await Promise.resolve()
+    t.same(told, [])
+    await Promise.all(changes)
+    t.same(told, ['a', 'b', 'c'])
+    const made = ['SAVEPOINT', 'RELEASE']
+    t.same(statements, ['BEGIN', ...made, ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT'])
+    group.flush()
+    t.equal(statements.at(-1), 'COMMIT', 'nothing to flush, nothing done')
+  })
+
+  t.test('a flush that fails undoes all changes of its group, and the next group works', async t => {
+    const statements: string[] = []
+    let full = true
+    const group = createGroup(text => {
+      statements.push(text)
+      if (full && text === 'COMMIT') throw new Error('the disk is full')
+    })
+    const changes = [1, 2].map(() => group.join(() => undefined).kept)
+    t.same(
+      (await Promise.allSettled(changes)).map(({ status }) => status),
+      ['rejected', 'rejected'],
+    )
+    t.equal(statements.at(-1), 'ROLLBACK')
+    full = false
+    await group.join(() => undefined).kept
+    t.equal(statements.at(-1), 'COMMIT')
+  })
+
+  t.test('a change that ends the transaction itself fails with all that were made before it', async t => {
+    let broken = false
+    const group = createGroup(text => {
+      if (broken && text.startsWith('ROLLBACK')) throw new Error('no transaction is active')
+    })
+    const before = group.join(() => undefined).kept
+    broken = true
+    t.throws(() =>
+      group.join(() => {
+        throw new Error('the disk is full')
+      }),
+    )
+    await t.rejects(before, { message: 'the disk is full' })
+    broken = false
+    await group.join(() => undefined).kept
   })
 })
 
