@@ -1,7 +1,8 @@
 import type { Member, Page, Resource, ResourceType } from '../model.js'
 import { viewGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
-import { everybody, type Store } from '../store/contract.js'
+import type { Store } from '../store/contract.js'
+import { allMembers } from '../sync/members.js'
 import { listOf, refTo } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, param, type Reply, type Request, resource, type Server } from './http.js'
@@ -66,7 +67,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
       },
       async request => {
         const group = await single(request, 'group')
-        return { data: withMembers(group, await store.members(group.id, everybody)), error: null }
+        return { data: withMembers(group, await allMembers(store, group.id)), error: null }
       },
     ),
   })

@@ -99,6 +99,3 @@ export interface Store extends DirectoryStore, EventStore, PullStore {
 
 /** Resources that one call of `purgeSome` takes away. */
 export const purgeBatch = 250
-
-/** All members of a group at once. */
-export const everybody: Page = { offset: 0, limit: Number.MAX_SAFE_INTEGER }

@@ -79,11 +79,8 @@ export async function openMongodb(url: string): Promise<Store> {
       const ids = pairs.map(pair => pair.user)
       const users = await resources.find({ _id: { $in: ids } }, { projection: { label: 1 } }).toArray()
       const labels = new Map(users.map(user => [user._id, user.label]))
-      // A label is missing only while a user's deletion is being spread.
-      return ids.flatMap(userId => {
-        const label = labels.get(userId)
-        return label === undefined ? [] : [{ userId, label }]
-      })
+      // A label is missing only while a user's deletion is being spread. The member stays: a short page would look like the last.
+      return ids.map(userId => ({ userId, label: labels.get(userId) ?? '' }))
     },
     async membersAmong(groupId, userIds) {
       const pairs = await memberships.find({ group: groupId, user: { $in: [...userIds] } }).toArray()

@@ -11,8 +11,9 @@ import { applyPatch } from '../scim/patch.js'
 import { parsePatch } from '../scim/patch-path.js'
 import { groupAttributes } from '../scim/schema.js'
 import { viewUser } from '../scim/user.js'
-import { everybody, type Store, type Write } from '../store/contract.js'
+import type { Store, Write } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
+import { allMembers } from './members.js'
 import { type Check, changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
 
 /** Changes of groups as SCIM asks for them. All throw ScimError. */
@@ -57,7 +58,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): GroupS
   /** Of the members, those that the plan may be about. */
   async function presentOf(groupId: string, { reset, add, remove }: MembershipPlan): Promise<Set<string>> {
     if (!reset) return store.membersAmong(groupId, [...add, ...remove])
-    return new Set((await store.members(groupId, everybody)).map(member => member.userId))
+    return new Set((await allMembers(store, groupId)).map(member => member.userId))
   }
 
   /** Removals before additions. */

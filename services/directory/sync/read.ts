@@ -4,7 +4,8 @@ import type { Naming } from '../scim/naming.js'
 import type { Projection } from '../scim/projection.js'
 import type { Question } from '../scim/question.js'
 import { versionOf } from '../scim/version.js'
-import { everybody, type Store } from '../store/contract.js'
+import type { Store } from '../store/contract.js'
+import { allMembers } from './members.js'
 import { load } from './resources.js'
 import { createSearch } from './search.js'
 
@@ -61,7 +62,7 @@ export function createReader(store: Store, naming: Naming): Reader {
 
   const withMembers = async (resource: Resource, base: string): Promise<JsonObject> => ({
     ...plain(resource, base),
-    members: viewMembers(await store.members(resource.id, everybody)),
+    members: viewMembers(await allMembers(store, resource.id)),
   })
 
   const wantsMembers = ({ projection }: Wish): boolean =>
