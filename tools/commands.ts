@@ -9,6 +9,7 @@ interface Entry {
 export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
   entry('check', async () => (await import('./check.js')).check),
+  entry('schema', async () => (await import('./schema.js')).schema),
   entry('health', async () => (await import('./health.js')).health),
 ]
 
