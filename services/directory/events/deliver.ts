@@ -79,6 +79,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     const lease = keepLease(until => {
       const report = { ...progress, until }
       Object.assign(progress, { delivered: undefined, dead: [], revived: [], log: [] })
+      tellOfDead(directory.id, report.dead)
       return store.reportDelivery(directory.id, fence, report)
     })
     try {
@@ -196,7 +197,13 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     for (const { id, sequence, created, body } of events) {
       progress.dead.push({ ...about, id, sequence, created, body, replay: false })
     }
-    const fields = { directory: directoryId, events: events.length, first: events[0]?.id, attempts, problem }
+  }
+
+  function tellOfDead(directoryId: string, dead: readonly DeadLetter[]): void {
+    const last = dead.at(-1)
+    if (!last) return
+    const { id: event, attempts, problem } = last
+    const fields = { directory: directoryId, events: dead.length, last: { event, attempts, problem } }
     log.error(fields, 'webhook events given up: they are dead letters now')
   }
 
