@@ -27,6 +27,8 @@ export interface Facts {
   readonly trusted: boolean
   /** True when the request asks for a WebSocket. */
   readonly upgrade?: boolean | undefined
+  /** True for a CORS preflight. */
+  readonly preflight?: boolean | undefined
   /** TLS fingerprints: from a trusted hop, or of the TLS that ends here. */
   readonly ja3?: string | undefined
   readonly ja4?: string | undefined

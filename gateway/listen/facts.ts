@@ -38,6 +38,7 @@ class RequestFacts implements Facts {
   readonly network: string
   readonly trusted: boolean
   readonly upgrade: boolean
+  readonly preflight: boolean
   readonly ja3: string | undefined
   readonly ja4: string | undefined
   readonly authenticated: boolean
@@ -63,6 +64,10 @@ class RequestFacts implements Facts {
     this.network = networkOf(client.address)
     this.trusted = client.trusted
     this.upgrade = 'upgrade' in req && req.upgrade === true
+    this.preflight =
+      method === 'OPTIONS' &&
+      req.headers.origin !== undefined &&
+      req.headers['access-control-request-method'] !== undefined
     // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
     const seen = getFingerprints(req.socket)
     this.ja3 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja3) : seen?.ja3

@@ -36,7 +36,7 @@ export class Policy {
    */
   match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
-    if (!isPreflight(facts)) {
+    if (!facts.preflight) {
       const bucket = this.#bucket(facts, project)
       if (bucket !== undefined) matched.push(bucket)
     }
@@ -61,12 +61,4 @@ export class Policy {
 
 function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
-}
-
-function isPreflight(facts: Facts): boolean {
-  return (
-    facts.method === 'OPTIONS' &&
-    facts.header('origin') !== undefined &&
-    facts.header('access-control-request-method') !== undefined
-  )
 }

@@ -11,8 +11,8 @@ const LINES_PER_SECOND = 100
 const SECOND = 1000
 
 /**
- * For each rule at most 100 lines a second are written, then one that says
- * how many were dropped.
+ * For each rule at most 100 lines a second are written, then one that says how many were dropped. Those chosen by the
+ * setting are written beyond that: who asks for all must get all.
  */
 export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log: Log): Observer {
   const share = decisions === 'refused' ? 0 : decisions === 'all' ? 1 : decisions
@@ -24,7 +24,7 @@ export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log:
       const chosen = share > 0 && Math.random() < share
       if (!chosen && isPlainlyAllowed(event)) return
       for (const record of decisionRecords(event, { redactor, sample: chosen ? share : undefined })) {
-        if (budget.spend(record.rule)) log.info(record, 'decision')
+        if (chosen || budget.spend(record.rule ?? '')) log.info(record, 'decision')
       }
     },
     close: async () => budget.close(),

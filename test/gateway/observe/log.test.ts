@@ -52,13 +52,20 @@ t.test('a refusal gives one record with everything needed to judge it again', as
       path: '/sessions/whoami',
       key: records(finished({ outcomes: [limited()] }))[0]?.key,
       ip: '203.0.113.0/24',
+      client: redactor.hash('203.0.113.77'),
+      ja3: null,
       ja4: null,
       auth: 'anonymous',
-      counters: [{ policy: 'catch-all.burst', q: 10, used: 10, t_ms: 251 }],
+      upgrade: false,
+      preflight: false,
+      parts: {},
+      counters: [{ policy: 'catch-all.burst', q: 10, used: 10, t_ms: 251, w_ms: 1000 }],
+      beside: [],
       would_status: 429,
       sent_status: 429,
       store: 'memory',
       limiter_us: 40,
+      duration_ms: 12,
       sample: 1,
     },
   ])
@@ -78,6 +85,20 @@ t.test('the record is named after the rule that refused, and holds the counters 
     ['identities-write', 'catch-all.burst'],
   )
   t.same(more, [])
+})
+
+t.test('a record tells what a replay needs of report-only rules and of key parts, as hashes', async t => {
+  const byTenant = rule({ id: 'tenant', mode: 'report-only', key: ['header:x-tenant', 'email-or-flow'] })
+  const key = 'sluice:*:{volumetric:tenant:9:canary:44:canary}:r'
+  const [record] = records(finished({ reportOnly: [outcome({ rule: byTenant, key })] }), 1)
+  t.match(record?.parts, {
+    'header:x-tenant': redactor.hash('canary-header'),
+    'email-or-flow': redactor.hash(key),
+  })
+  t.match(record?.beside, [
+    { rule: 'tenant', result: 'allowed', key: redactor.hash(key), counters: [{ q: 10 }] },
+  ])
+  t.notMatch(JSON.stringify(record), 'canary')
 })
 
 t.test('each kind of decision is told apart', async t => {
@@ -100,7 +121,12 @@ t.test('each kind of decision is told apart', async t => {
   t.equal(records(finished({ outcomes: [open] }))[0]?.counters[0]?.used, null)
   const closed = outcome({ result: 'unavailable', store: 'none' })
   t.same(one(finished({ outcomes: [limited(), closed], status: 503 })), [['error_closed', 503, 503]])
-  t.same(one(finished({ outcomes: [] }), 1), [], 'no rule applied')
+  t.same(one(finished({ outcomes: [] })), [], 'no rule applied')
+  t.same(
+    one(finished({ outcomes: [] }), 1),
+    [['allow', null, 200]],
+    'which a replay must know of all the same',
+  )
   t.same(one(finished({ verdict: undefined })), [], 'the request was malformed')
 })
 
@@ -186,6 +212,11 @@ t.test('refused and would-be refused requests are always logged, allowed ones as
 
 t.test('a flood writes a hundred lines a second for each rule, and says how many it dropped', async t => {
   const { log, parsed } = memoryLog()
+  const all = memoryLog()
+  const everything = decisionLog('all', redactor, all.log)
+  for (let i = 0; i < 250; i++) everything.finished(finished({ outcomes: [limited()] }))
+  t.equal(all.lines.length, 250, 'all are all')
+
   const observer = decisionLog('refused', redactor, log)
   const scim = limited({ rule: rule({ id: 'scim' }) })
   for (let i = 0; i < 250; i++) observer.finished(finished({ outcomes: [limited()] }))
