@@ -8,7 +8,7 @@ import { type Received, send, startApp } from '../helpers/http.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
 import { sleep, waitUntil } from '../helpers/wait.js'
 
-const DEADLINE_MS = 40
+const DEADLINE_MS = 150
 /** For a machine that is busy with other tests. */
 const SLACK_MS = 250
 const REQUESTS = 50
