@@ -12,11 +12,9 @@ import { addScim, scimPath } from './routes/scim.js'
 import { createSecretBox, hashKey, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
-import { createChanger } from './sync/change.js'
-import { createGroupSync } from './sync/groups.js'
 import { createIntake } from './sync/intake.js'
 import { purgeRemoved } from './sync/removal.js'
-import { createUserSync } from './sync/users.js'
+import { createWriters } from './sync/writers.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
 export interface DirectoryService {
@@ -69,14 +67,15 @@ export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Prom
 
 function addRoutes(server: Server, parts: ManagementParts): void {
   const { store, log, courier } = parts
-  const change = createChanger(store, courier.notify)
-  const users = createUserSync(store, change)
-  const groups = createGroupSync(store, change, log)
+  const writers = createWriters(store, log, directory => {
+    if (directory.webhook) courier.notify(directory.id)
+  })
   answerErrors(server, log)
   addApiDocument(server, managementPaths[1])
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })
   }
+  const { users, groups } = writers()
   const intake = createIntake(store, users, groups)
   server.register(async scope => addScim(scope, { ...parts, intake }), { prefix: scimPath })
 }

@@ -30,8 +30,23 @@ export interface Directory {
   /** The SCIM secret before the last rotation, good until then (ISO 8601, UTC). */
   readonly oldScimSecret?: { readonly secret: string; readonly until: string }
   readonly webhook: Webhook | undefined
+  /** Of the types that are pulled. */
+  readonly external?: External
   /** ISO 8601, UTC. */
   readonly created: string
+}
+
+/** How a pulled directory reaches its provider. */
+export interface External {
+  /** The workspace's domain; empty: all domains of the account that gave its consent. */
+  readonly domain: string
+  /** Absent until the provider's admin gave their consent. Sealed. */
+  readonly tokens?: {
+    readonly access: string
+    readonly refresh: string
+    /** When the access token ends (epoch ms), if that is known. */
+    readonly expires?: number
+  }
 }
 
 /** Where a directory's events go. Secrets are sealed. */

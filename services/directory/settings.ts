@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
 /** What the operator set, checked. */
 export interface Settings {
@@ -16,6 +17,7 @@ export interface Settings {
   readonly webhookLogTtlMs: number
   /** Without a trailing slash; undefined: derived from each request. */
   readonly baseUrl: string | undefined
+  readonly external: ExternalSettings
 }
 
 /** Reads the environment (design section 8). Throws an Error that names the variable and what it should hold. */
@@ -29,6 +31,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     webhookBatch: webhookBatch(env),
     webhookLogTtlMs: logTtl(env.DSYNC_WEBHOOK_LOGS_TTL || '7d'),
     baseUrl: baseUrl(env.BASE_URL),
+    external: readExternalSettings(env),
   }
 }
 

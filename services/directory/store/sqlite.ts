@@ -97,7 +97,7 @@ export function openSqlite(file: string): Store {
   return {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
-    ...createPullStore(sql),
+    ...createPullStore(writing),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)

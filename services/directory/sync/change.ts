@@ -2,7 +2,9 @@ import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import { type Made, type Store, Unavailable, type Write } from '../store/contract.js'
-import { createTurns } from './turns.js'
+import type { StoredEvent } from '../store/event-contract.js'
+import type { Turns } from './turns.js'
+import type { Committed } from './writers.js'
 
 /** What a request comes to: writes and happenings are empty when nothing changes. */
 export interface Plan<Result> {
@@ -23,32 +25,30 @@ const maxAttempts = 20
  * Every change is computed from a head and committed only if the directory is still at that head; otherwise it is computed
  * again. Changes of one process take turns per directory, so attempts are lost to other processes only.
  */
-export function createChanger(store: Store, committed: (directoryId: string) => void): Changer {
-  const inTurn = createTurns()
-
+export function createChanger(store: Store, committed: Committed, inTurn: Turns): Changer {
   async function change<Result>(
     directory: Directory,
     planner: Planner<Result>,
-  ): Promise<{ result: Result; made?: Made; told: boolean }> {
+  ): Promise<{ result: Result; made?: Made; events: readonly StoredEvent[] }> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const head = await store.head(directory.id)
       if (!head) throw new ScimError(404, 'There is no directory with this id.')
       const now = new Date().toISOString()
       const { result, writes, happenings } = await planner(now)
-      if (writes.length === 0) return { result, told: false }
+      if (writes.length === 0) return { result, events: [] }
       const events = await toEvents(directory, head, happenings, now)
       const queued = directory.webhook !== undefined
       const made = await store.commit(directory.id, head, { writes, events, queued })
-      if (made) return { result, made, told: queued && events.length > 0 }
+      if (made) return { result, made, events }
     }
     throw new Unavailable('The directory is changing too fast; try again.')
   }
 
   return async (directory, planner) => {
-    const { result, made, told } = await inTurn(directory.id, () => change(directory, planner))
+    const { result, made, events } = await inTurn(directory.id, () => change(directory, planner))
     // The next change has its turn already, so that several are kept by one flush.
     await made?.kept
-    if (told) committed(directory.id)
+    if (events.length > 0) committed(directory, events)
     return result
   }
 }

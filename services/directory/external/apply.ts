@@ -1,0 +1,111 @@
+import { setImmediate as breathe } from 'node:timers/promises'
+import { chunks } from '../chunks.js'
+import type { Directory, JsonObject } from '../model.js'
+import { ScimError } from '../scim/error.js'
+import type { Writers } from '../sync/writers.js'
+import type { Difference, Work } from './compare.js'
+import type { Item, Snapshot } from './read.js'
+
+/** What one change of memberships names at most: the events of a change are in memory together. */
+const membersAtOnce = 500
+
+export interface ApplyParts {
+  readonly directory: Directory
+  readonly writers: Writers
+  /** Called after each change; throws when the pull must not go on. */
+  readonly written: () => Promise<void>
+}
+
+/**
+ * Brings a directory to its provider's state, by the same writes that SCIM makes. Deletions come first, so that a name is free
+ * for whoever takes it over; without `deletions` nothing is removed. Returns what could not be done, in sentences.
+ */
+export async function apply(
+  { directory, writers, written }: ApplyParts,
+  work: Work,
+  snapshot: Snapshot,
+  deletions: boolean,
+): Promise<string[]> {
+  const { users, groups, moves } = work
+  let refused = 0
+
+  /** One write. What the intake refuses, as it would refuse it to an identity provider, is counted and passed over. */
+  async function attempt(write: () => Promise<unknown>): Promise<'done' | 'conflict' | 'refused'> {
+    try {
+      await write()
+      return 'done'
+    } catch (error) {
+      if (!(error instanceof ScimError)) throw error
+      return error.status === 409 ? 'conflict' : 'refused'
+    } finally {
+      await written()
+      await breathe()
+    }
+  }
+  async function must(write: () => Promise<unknown>): Promise<void> {
+    if ((await attempt(write)) !== 'done') refused++
+  }
+
+  async function save(type: 'users' | 'groups', { ids }: Difference, external: string, body: JsonObject) {
+    const id = ids.get(external)
+    const sync = writers[type]
+    if (id !== undefined) await sync.replace(directory, id, body)
+    else ids.set(external, (await sync.create(directory, body)).id)
+  }
+
+  /** Writes all, also when one takes a name that another gives up only later. Gives those whose name stays taken. */
+  async function settle(
+    type: 'users' | 'groups',
+    difference: Difference,
+    items: ReadonlyMap<string, Item>,
+  ): Promise<string[]> {
+    let left = [...difference.changed, ...difference.created]
+    for (;;) {
+      const again: string[] = []
+      for (const external of left) {
+        const body = bodyOf(items, external)
+        const result = await attempt(() => save(type, difference, external, body))
+        if (result === 'conflict') again.push(external)
+        if (result === 'refused') refused++
+      }
+      if (again.length === 0 || again.length === left.length) return again
+      left = again
+    }
+  }
+
+  const patch = (groupId: string, op: 'add' | 'remove', userIds: readonly string[]): Promise<unknown> => {
+    const value = userIds.map(id => ({ value: id }))
+    return writers.groups.patch(directory, groupId, { Operations: [{ op, path: 'members', value }] })
+  }
+  async function move(group: string, op: 'add' | 'remove', userIds: readonly string[]): Promise<void> {
+    const groupId = groups.ids.get(group)
+    if (groupId === undefined) return
+    for (const some of chunks(userIds, membersAtOnce)) await must(() => patch(groupId, op, some))
+  }
+
+  if (deletions) {
+    for (const [group, { leaving }] of moves) await move(group, 'remove', leaving)
+    for (const id of groups.gone) await must(() => writers.groups.remove(directory, id))
+    for (const id of users.gone) await must(() => writers.users.remove(directory, id))
+  }
+  const twins = await settle('users', users, snapshot.users)
+  for (const external of await settle('groups', groups, snapshot.groups)) {
+    const displayName = snapshot.groups.get(external)?.fallback ?? external
+    const body = { ...bodyOf(snapshot.groups, external), displayName }
+    await must(() => save('groups', groups, external, body))
+  }
+  for (const [group, { joining }] of moves) {
+    await move(
+      group,
+      'add',
+      joining.flatMap(external => users.ids.get(external) ?? []),
+    )
+  }
+  return [
+    ...(twins.length > 0 ? [`${twins.length} users have the userName of another user of the directory`] : []),
+    ...(refused > 0 ? [`${refused} changes were refused`] : []),
+  ]
+}
+
+const bodyOf = (items: ReadonlyMap<string, Item>, external: string): JsonObject =>
+  JSON.parse(items.get(external)?.body ?? '{}')

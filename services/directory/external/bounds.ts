@@ -1,0 +1,32 @@
+/** How much patience a pull has with its provider. All times in ms. */
+export interface Bounds {
+  /** From the request to the end of its answer. */
+  readonly answerMs: number
+  readonly answerBytes: number
+  /** Tries of one request. */
+  readonly attempts: number
+  /** Wait before the second attempt; doubles from there. */
+  readonly firstWaitMs: number
+  /** A provider that asks for a longer wait is left alone until the next pull. */
+  readonly longestWaitMs: number
+  /** For all that is read of one directory. */
+  readonly readMs: number
+  /** Pages of one list. */
+  readonly pages: number
+  readonly users: number
+  readonly groups: number
+  readonly memberships: number
+}
+
+export const bounds: Bounds = {
+  answerMs: 30_000,
+  answerBytes: 8 * 1024 * 1024,
+  attempts: 5,
+  firstWaitMs: 500,
+  longestWaitMs: 60_000,
+  readMs: 60 * 60_000,
+  pages: 5_000,
+  users: 200_000,
+  groups: 50_000,
+  memberships: 1_000_000,
+}

@@ -1,0 +1,129 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { JsonObject } from '../model.js'
+import { isObject } from '../scim/json.js'
+import type { Bounds } from './bounds.js'
+import { ProviderError } from './error.js'
+
+/** One request to the provider. */
+export interface Call {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as a form. */
+  readonly form?: Readonly<Record<string, string>>
+}
+
+export interface Answer {
+  readonly status: number
+  /** Empty when the answer was no JSON object. */
+  readonly body: JsonObject
+}
+
+/** Calls the provider until it gives an answer that is worth reading: 200, or a refusal other than "too many". */
+export type Caller = (call: Call, signal: AbortSignal) => Promise<Answer>
+
+interface Attempt {
+  readonly answer?: Answer
+  /** Absent when the attempt came to an answer. */
+  readonly problem?: string
+  /** What the provider asks for, in ms. */
+  readonly retryAfter?: number | undefined
+}
+
+/** Reasons in Google's 403 that mean what others say with 429. */
+const tooMany = /^(userRateLimitExceeded|rateLimitExceeded|quotaExceeded)$/
+
+/**
+ * Calls with limits on time, size and attempts. Redirects are not followed: the token is for this host only. Failures of the
+ * network, 5xx, cut or broken answers are tried again with growing waits; 429 when the provider says so. Throws ProviderError.
+ */
+export function createCaller(bounds: Bounds): Caller {
+  async function attempt(call: Call, signal: AbortSignal): Promise<Attempt> {
+    const { method, url, headers = {}, form } = call
+    const request = {
+      method,
+      headers: { accept: 'application/json', 'user-agent': 'Sluice', ...headers },
+      redirect: 'manual' as const,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(bounds.answerMs)]),
+      ...(form ? { body: new URLSearchParams(form) } : {}),
+    }
+    try {
+      const response = await fetch(url, request)
+      const { status } = response
+      const body = parse(await readText(response, bounds.answerBytes))
+      if (status === 429 || status === 503 || (status === 403 && isTooMany(body))) {
+        const retryAfter = readRetryAfter(response.headers.get('retry-after'))
+        return { answer: { status, body: body ?? {} }, problem: `answered ${status}`, retryAfter }
+      }
+      if (status >= 500) return { answer: { status, body: body ?? {} }, problem: `answered ${status}` }
+      if (status === 200 && !body) return { problem: 'gave an answer that is no JSON object' }
+      return { answer: { status, body: body ?? {} } }
+    } catch (error) {
+      signal.throwIfAborted()
+      return { problem: reason(error as Error, bounds) }
+    }
+  }
+
+  return async (call, signal) => {
+    const what = `${call.method} ${call.url.pathname}`
+    for (let tries = 1; ; tries++) {
+      signal.throwIfAborted()
+      const { answer, problem, retryAfter } = await attempt(call, signal)
+      if (problem === undefined && answer) return answer
+      const pause = Math.max(retryAfter ?? 0, bounds.firstWaitMs * 2 ** (tries - 1))
+      if ((retryAfter ?? 0) > bounds.longestWaitMs) {
+        throw new ProviderError(
+          `${what}: the provider asks to wait ${Math.ceil((retryAfter ?? 0) / 1000)} s`,
+          answer?.status,
+        )
+      }
+      if (tries >= bounds.attempts) {
+        throw new ProviderError(`${what}: the provider ${problem}, ${tries} times`, answer?.status)
+      }
+      await wait(Math.min(pause, bounds.longestWaitMs), undefined, { signal }).catch(() => undefined)
+    }
+  }
+}
+
+class TooLarge extends Error {}
+
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new TooLarge()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parse(text: string): JsonObject | undefined {
+  try {
+    const body: unknown = JSON.parse(text)
+    return isObject(body) ? body : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isTooMany(body: JsonObject | undefined): boolean {
+  const errors = isObject(body?.error) ? body.error.errors : undefined
+  return (Array.isArray(errors) ? errors : []).some(
+    item => isObject(item) && typeof item.reason === 'string' && tooMany.test(item.reason),
+  )
+}
+
+/** Seconds or a date (RFC 9110, section 10.2.3), as ms from now. */
+function readRetryAfter(text: string | null): number | undefined {
+  if (text === null) return undefined
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
+}
+
+function reason(error: Error, { answerMs, answerBytes }: Bounds): string {
+  if (error.name === 'TimeoutError') return `did not answer within ${answerMs} ms`
+  if (error instanceof TooLarge) return `gave more than ${answerBytes} bytes`
+  const { code } = (error.cause ?? error) as NodeJS.ErrnoException
+  return `could not be reached${typeof code === 'string' ? ` (${code})` : ''}`
+}

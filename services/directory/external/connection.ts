@@ -1,0 +1,143 @@
+import type { Directory, External } from '../model.js'
+import type { SecretBox } from '../secrets.js'
+import { type Store, Unavailable } from '../store/contract.js'
+import { ConnectionError, ProviderError } from './error.js'
+import { isToken, type OAuth, type TokenSet } from './oauth.js'
+
+/** The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError. */
+export interface Connection {
+  authorizationUrl(directoryId: string, redirectUrl: string): Promise<string>
+  exchange(directoryId: string, code: string, redirectUrl: string): Promise<TokenSet>
+  store(directoryId: string, tokens: GivenTokens): Promise<Directory>
+  /** The directory's access token for a pull. Throws ProviderError. */
+  accessToken(directory: Directory, signal: AbortSignal): AccessToken
+}
+
+/** Tokens to keep; `expires` (epoch ms) if it is known. */
+export interface GivenTokens {
+  readonly access: unknown
+  readonly refresh: unknown
+  readonly expires?: number
+}
+
+/** An access token that is renewed when it ends; a new one is stored before it is used. */
+export interface AccessToken {
+  current(): Promise<string>
+  /** After the provider has refused the current one. */
+  renew(): Promise<string>
+}
+
+export interface ConnectionParts {
+  readonly store: Store
+  readonly box: SecretBox
+  readonly oauth: OAuth
+  readonly sign: (directoryId: string) => string
+  readonly closing: AbortSignal
+}
+
+/** Tokens that end this soon are renewed before they are used. */
+const marginMs = 60_000
+const maxAttempts = 5
+
+export function createConnection({ store, box, oauth, sign, closing }: ConnectionParts): Connection {
+  async function pulled(directoryId: string): Promise<Directory & { external: External }> {
+    const directory = await store.directory(directoryId)
+    if (!directory) throw new ConnectionError(404, 'There is no directory with this id.')
+    const { external } = directory
+    if (external) return { ...directory, external }
+    throw new ConnectionError(
+      400,
+      `A directory of type ${directory.type} is not pulled; its type must be external.`,
+    )
+  }
+
+  /** Keeps tokens, whatever else of the directory changes at the same time. */
+  async function save(directoryId: string, tokens: GivenTokens): Promise<Directory> {
+    const { access, refresh, expires } = tokens
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const before = await pulled(directoryId)
+      const known = before.external.tokens && open(before, 'refresh')
+      // A provider that gives no new refresh token means the one before.
+      const lasting = refresh === '' || refresh === undefined ? known : refresh
+      if (!isToken(access))
+        throw new ConnectionError(400, 'accessToken is required: the text of an access token.')
+      if (!isToken(lasting))
+        throw new ConnectionError(400, 'refreshToken is required: the text of a refresh token.')
+      const sealed = {
+        access: box.seal(access, directoryId, field('access')),
+        refresh: box.seal(lasting, directoryId, field('refresh')),
+        ...(expires === undefined ? {} : { expires }),
+      }
+      const after = { ...before, external: { ...before.external, tokens: sealed } }
+      if (await store.replaceDirectory(before, after)) return after
+    }
+    throw new Unavailable('The directory is changing too fast; try again.')
+  }
+
+  const open = ({ id, external }: Directory, which: 'access' | 'refresh'): string =>
+    openTokens(box, id, external)[which]
+
+  return {
+    async authorizationUrl(directoryId, redirectUrl) {
+      await pulled(directoryId)
+      return oauth.authorizationUrl(sign(directoryId), redirectUrl)
+    },
+
+    async exchange(directoryId, code, redirectUrl) {
+      await pulled(directoryId)
+      try {
+        return await oauth.exchange(code, redirectUrl, closing)
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error
+        const refused = error.status === 400 || error.status === 401
+        throw new ConnectionError(refused ? 400 : 502, `${error.message}.`)
+      }
+    },
+
+    async store(directoryId, tokens) {
+      const directory = await save(directoryId, tokens)
+      await store.enlistPull(directoryId)
+      return directory
+    },
+
+    accessToken(directory, signal) {
+      let token: { text: string; expires: number } | undefined
+
+      async function renew(): Promise<string> {
+        const { access_token, refresh_token, expiry_date } = await refreshed()
+        await save(directory.id, { access: access_token, refresh: refresh_token, expires: expiry_date })
+        token = { text: access_token, expires: expiry_date }
+        return access_token
+      }
+      async function refreshed(): Promise<TokenSet> {
+        try {
+          return await oauth.refresh(open(await pulled(directory.id), 'refresh'), signal)
+        } catch (error) {
+          if (!(error instanceof ProviderError && error.status === 400)) throw error
+          throw new ProviderError(`${error.message}: connect the directory anew`, error.status)
+        }
+      }
+      return {
+        renew,
+        async current() {
+          const expires = directory.external?.tokens?.expires ?? Number.POSITIVE_INFINITY
+          token ??= { text: open(directory, 'access'), expires }
+          return token.expires - marginMs > Date.now() ? token.text : renew()
+        },
+      }
+    },
+  }
+}
+
+const field = (which: 'access' | 'refresh'): string => `external ${which} token`
+
+/** A directory's tokens in clear; empty before it is connected. */
+export function openTokens(
+  box: SecretBox,
+  directoryId: string,
+  external: External | undefined,
+): { access: string; refresh: string } {
+  const open = (which: 'access' | 'refresh'): string =>
+    external?.tokens ? box.open(external.tokens[which], directoryId, field(which)) : ''
+  return { access: open('access'), refresh: open('refresh') }
+}

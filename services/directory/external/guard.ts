@@ -1,0 +1,26 @@
+import type { Work } from './compare.js'
+
+/** Below these numbers, each goes as it comes: in a small directory every single one is a large share. */
+const always = { users: 1, groups: 1, memberships: 10 }
+
+/**
+ * Why a pull must delete nothing, or undefined. What goes all at once has more likely got lost at the provider than left it:
+ * an empty list, or more than `share` (0 to 1) of the users, groups or memberships.
+ */
+export function refusal(work: Work, share: number): string | undefined {
+  const { users, groups, moves, memberships } = work
+  const leaving = [...moves.values()].reduce((sum, move) => sum + move.leaving.length, 0)
+  const losses = [
+    { name: 'users', going: users.gone.length, all: users.gone.length + users.ids.size },
+    { name: 'groups', going: groups.gone.length, all: groups.gone.length + groups.ids.size },
+    { name: 'memberships', going: leaving, all: memberships },
+  ] as const
+  const told = losses
+    .filter(
+      ({ name, going, all }) =>
+        going > all * share && (going > always[name] || (going === all && name === 'users')),
+    )
+    .map(({ name, going, all }) => `${going} of ${all} ${name}`)
+  if (told.length === 0) return undefined
+  return `Nothing was deleted: ${told.join(' and ')} would go, more than ${share * 100} % at once; if that is right, pull once with allowDeletions=true`
+}

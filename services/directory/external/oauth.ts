@@ -1,0 +1,86 @@
+import type { JsonObject } from '../model.js'
+import type { Caller } from './call.js'
+import { ConnectionError, ProviderError } from './error.js'
+import type { ExternalSettings } from './settings.js'
+
+/** What the provider gives for a code (the spec's "External token set"). `expiry_date` is epoch ms. */
+export interface TokenSet {
+  readonly access_token: string
+  /** Empty when the provider gave none, as some do when consent was given before. */
+  readonly refresh_token: string
+  readonly scope: string
+  readonly token_type: string
+  readonly expiry_date: number
+}
+
+/** The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). */
+export interface OAuth {
+  authorizationUrl(state: string, redirectUrl: string): string
+  exchange(code: string, redirectUrl: string, signal: AbortSignal): Promise<TokenSet>
+  refresh(refreshToken: string, signal: AbortSignal): Promise<TokenSet>
+}
+
+const longestToken = 8192
+/** Of an access token, where the provider does not say (RFC 6749, section 5.1, leaves it open). */
+const usualLifeSeconds = 3600
+
+/** Both token calls throw ProviderError; all throw ConnectionError 501 when the operator has set no client. */
+export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
+  const { authorizeUrl, tokenUrl, scopes } = settings
+
+  function client(): { id: string; secret: string } {
+    if (settings.client) return settings.client
+    throw new ConnectionError(
+      501,
+      'The external provider is not set up: the operator has to set EXTERNAL_CLIENT_ID and EXTERNAL_CLIENT_SECRET.',
+    )
+  }
+
+  async function ask(grant: Record<string, string>, signal: AbortSignal): Promise<TokenSet> {
+    const { id, secret } = client()
+    const form = { ...grant, client_id: id, client_secret: secret }
+    const { status, body } = await call({ method: 'POST', url: new URL(tokenUrl), form }, signal)
+    if (status !== 200) {
+      const why = typeof body.error === 'string' && /^[a-z_]{1,40}$/.test(body.error) ? `: ${body.error}` : ''
+      throw new ProviderError(`The provider refused the ${grant.grant_type} (${status}${why})`, status)
+    }
+    return readTokens(body)
+  }
+
+  return {
+    authorizationUrl(state, redirectUrl) {
+      const url = new URL(authorizeUrl)
+      const asked = {
+        ...{ response_type: 'code', client_id: client().id, redirect_uri: redirectUrl, scope: scopes, state },
+        // A refresh token is given only on request, and on later consents only when asked for anew.
+        ...{ access_type: 'offline', prompt: 'consent' },
+      }
+      for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
+      return url.href
+    },
+    exchange: (code, redirectUrl, signal) =>
+      ask({ grant_type: 'authorization_code', code, redirect_uri: redirectUrl }, signal),
+    refresh: (refreshToken, signal) =>
+      ask({ grant_type: 'refresh_token', refresh_token: refreshToken }, signal),
+  }
+}
+
+function readTokens(body: JsonObject): TokenSet {
+  const { access_token, refresh_token = '', scope = '', token_type = 'Bearer', expires_in } = body
+  const seconds = Number(expires_in)
+  const life = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 1e9) : usualLifeSeconds
+  if (!isToken(access_token) || !(refresh_token === '' || isToken(refresh_token))) {
+    throw new ProviderError('The provider gave no usable access_token')
+  }
+  return {
+    access_token,
+    refresh_token,
+    scope: String(scope),
+    token_type: String(token_type),
+    expiry_date: Math.floor(Date.now() + life * 1000),
+  }
+}
+
+/** True for what can travel in an Authorization header. */
+export const isToken = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= longestToken && /^[\x21-\x7e]+$/.test(value)

@@ -1,0 +1,119 @@
+import { setImmediate as breathe } from 'node:timers/promises'
+import type { Json, JsonObject } from '../model.js'
+import { ScimError } from '../scim/error.js'
+import type { Bounds } from './bounds.js'
+import { ConnectionError, ProviderError } from './error.js'
+import type { Provider } from './provider.js'
+import { distinctName, toGroup, toUser } from './translate.js'
+
+/** A provider's user or group. `body` is the JSON text of the SCIM resource, null when it cannot be kept as one. */
+export interface Item {
+  readonly body: string | null
+  /** What a group is called when another one has its name. */
+  readonly fallback?: string
+}
+
+/** What was read of a provider, by its own ids. */
+export interface Snapshot {
+  readonly users: Map<string, Item>
+  readonly groups: Map<string, Item>
+  /** The users of each group whose members were read to the end. */
+  readonly members: Map<string, Set<string>>
+  /** Why it is not all; empty when it is. */
+  readonly problems: string[]
+}
+
+/** Reads users, groups and members as far as they can be read. A failure is a problem of the snapshot, not an error. */
+export async function readProvider(provider: Provider, bounds: Bounds): Promise<Snapshot> {
+  const snapshot: Snapshot = { users: new Map(), groups: new Map(), members: new Map(), problems: [] }
+  const { users, groups, members, problems } = snapshot
+  try {
+    await readItems(provider.users(), 'user', users, bounds.users, problems, toUser)
+    await readItems(provider.groups(), 'group', groups, bounds.groups, problems, toGroup, distinctName)
+    let memberships = 0
+    for (const id of groups.keys()) {
+      const found = await readMembers(provider, id, bounds.memberships - memberships, problems)
+      if (found) members.set(id, found)
+      memberships += found?.size ?? 0
+    }
+  } catch (error) {
+    problems.push(problemOf(error))
+  }
+  return snapshot
+}
+
+async function readItems(
+  pages: AsyncIterable<JsonObject[]>,
+  type: 'user' | 'group',
+  into: Map<string, Item>,
+  most: number,
+  problems: string[],
+  translate: (item: JsonObject) => JsonObject,
+  fallback?: (item: JsonObject) => string,
+): Promise<void> {
+  let nameless = 0
+  let unusable = 0
+  for await (const page of pages) {
+    for (const item of page) {
+      const id = idOf(item.id)
+      if (id === undefined) nameless++
+      else {
+        const body = textOf(translate, item)
+        if (body === null) unusable++
+        into.set(id, { body, ...(fallback ? { fallback: fallback(item) } : {}) })
+      }
+    }
+    if (into.size > most) throw new ProviderError(`The provider has more than ${most} ${type}s`)
+    await breathe()
+  }
+  if (nameless > 0) problems.push(`The provider gave ${nameless} ${type}s without an id`)
+  if (unusable > 0)
+    problems.push(`${unusable} ${type}s of the provider cannot be kept, as they are not valid`)
+}
+
+/** Undefined when this group's members cannot be read; others may be. */
+async function readMembers(
+  provider: Provider,
+  groupId: string,
+  most: number,
+  problems: string[],
+): Promise<Set<string> | undefined> {
+  const found = new Set<string>()
+  try {
+    for await (const page of provider.members(groupId)) {
+      for (const { id, type } of page) {
+        const userId = idOf(id)
+        // Groups within groups and whole domains are no users.
+        if (userId !== undefined && (type === undefined || type === 'USER')) found.add(userId)
+      }
+      if (found.size > most) throw new ProviderError('The provider has more memberships than are read')
+    }
+    return found
+  } catch (error) {
+    const { status = 0 } = error instanceof ProviderError ? error : {}
+    // Gone since the list of groups was read, or closed to us.
+    if (status !== 403 && status !== 404) throw error
+    problems.push(problemOf(error))
+    return undefined
+  }
+}
+
+const longestId = 256
+const idOf = (id: Json | undefined): string | undefined =>
+  typeof id === 'string' && id !== '' && id.length <= longestId ? id : undefined
+
+function textOf(translate: (item: JsonObject) => JsonObject, item: JsonObject): string | null {
+  try {
+    return JSON.stringify(translate(item))
+  } catch (error) {
+    if (error instanceof ScimError) return null
+    throw error
+  }
+}
+
+/** The sentence that tells of an error; what is no failure of the provider is thrown on. */
+function problemOf(error: unknown): string {
+  if (error instanceof ProviderError || error instanceof ConnectionError) return error.message
+  if ((error as Error).name === 'TimeoutError') return 'The provider took too long to be read'
+  throw error
+}

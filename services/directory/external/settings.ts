@@ -1,0 +1,90 @@
+import { isIP } from 'node:net'
+
+/** How the provider of pulled directories is reached; set by the operator. The defaults are Google Workspace's. */
+export interface ExternalSettings {
+  /** The OAuth client; undefined: no directory can be connected. */
+  readonly client: { readonly id: string; readonly secret: string } | undefined
+  readonly authorizeUrl: string
+  readonly tokenUrl: string
+  /** Base address of the directory API, without a trailing slash. */
+  readonly apiUrl: string
+  /** Separated by blanks. */
+  readonly scopes: string
+  /** Where the provider sends the admin back to; undefined: our own callback route. */
+  readonly redirectUrl: string | undefined
+  /** How old a pull may be before the service begins the next by itself; undefined: it pulls only when asked. */
+  readonly intervalMs: number | undefined
+  /** Most that one pull may delete, as a share from 0 to 1. */
+  readonly maxDeletions: number
+}
+
+const google = {
+  authorizeUrl: 'https://accounts.google.com/o/oauth2/v2/auth',
+  tokenUrl: 'https://oauth2.googleapis.com/token',
+  apiUrl: 'https://admin.googleapis.com/admin/directory/v1',
+  scopes: ['user', 'group', 'group.member']
+    .map(name => `https://www.googleapis.com/auth/admin.directory.${name}.readonly`)
+    .join(' '),
+}
+const longestIntervalSeconds = 30 * 24 * 60 * 60
+
+/** Reads the `EXTERNAL_` variables. Throws an Error that names the variable and what it should hold. */
+export function readExternalSettings(env: NodeJS.ProcessEnv): ExternalSettings {
+  const seconds = whole(env, 'DSYNC_EXTERNAL_CRON_INTERVAL', 0, longestIntervalSeconds, 'seconds')
+  return {
+    client: client(env),
+    authorizeUrl: address(env, 'EXTERNAL_AUTHORIZE_URL') ?? google.authorizeUrl,
+    tokenUrl: address(env, 'EXTERNAL_TOKEN_URL') ?? google.tokenUrl,
+    apiUrl: (address(env, 'EXTERNAL_API_URL') ?? google.apiUrl).replace(/\/+$/, ''),
+    scopes: scopes(env.EXTERNAL_SCOPES || google.scopes),
+    redirectUrl: address(env, 'EXTERNAL_REDIRECT_URL'),
+    intervalMs: seconds === 0 ? undefined : seconds * 1000,
+    maxDeletions: whole(env, 'EXTERNAL_MAX_DELETIONS', 30, 100, 'percent') / 100,
+  }
+}
+
+function client({ EXTERNAL_CLIENT_ID: id = '', EXTERNAL_CLIENT_SECRET: secret = '' }: NodeJS.ProcessEnv) {
+  if (id === '' && secret === '') return undefined
+  if (id === '' || secret === '') {
+    throw new Error('EXTERNAL_CLIENT_ID and EXTERNAL_CLIENT_SECRET belong together: set both or neither')
+  }
+  return { id, secret }
+}
+
+/** Tokens travel there, so the connection is encrypted unless it stays on this machine. */
+function address(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  const text = env[name]
+  if (text === undefined || text === '') return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const safe = url && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)))
+  if (!safe || url.username || url.hash) {
+    throw new Error(`${name} must be an https address (http only on this machine, as http://127.0.0.1:9000)`)
+  }
+  return text
+}
+
+function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return (
+    host === 'localhost' ||
+    host.endsWith('.localhost') ||
+    host === '::1' ||
+    /^127\./.test(isIP(host) === 4 ? host : '')
+  )
+}
+
+function scopes(text: string): string {
+  const names = text.trim().split(/\s+/)
+  if (text.length > 4096 || names.some(name => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name))) {
+    throw new Error('EXTERNAL_SCOPES must be OAuth scopes separated by blanks')
+  }
+  return names.join(' ')
+}
+
+function whole(env: NodeJS.ProcessEnv, name: string, unset: number, largest: number, unit: string): number {
+  const text = env[name]
+  if (text === undefined || text === '') return unset
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : largest + 1
+  if (number > largest) throw new Error(`${name} must be a whole number of ${unit}, at most ${largest}`)
+  return number
+}

@@ -1,0 +1,61 @@
+import type { Json, JsonObject } from '../model.js'
+import { enterpriseUrn, groupUrn, userUrn } from '../scim/attributes.js'
+import { readGroup } from '../scim/group.js'
+import { isObject } from '../scim/json.js'
+import { readUser } from '../scim/user.js'
+
+/** A provider's user as the SCIM user that is kept; the provider's id is `externalId`. Throws ScimError. */
+export function toUser(item: JsonObject): JsonObject {
+  const name = isObject(item.name) ? item.name : {}
+  const [job] = preferPrimary(item.organizations)
+  return readUser({
+    schemas: [userUrn],
+    externalId: item.id,
+    userName: item.primaryEmail,
+    name: given({ givenName: name.givenName, familyName: name.familyName, formatted: name.fullName }),
+    ...given({ displayName: name.fullName, title: job?.title }),
+    emails: emailsOf(item),
+    ...plural(
+      'phoneNumbers',
+      listOf(item.phones).map(({ value, type }) => given({ value, type })),
+    ),
+    active: item.suspended !== true && item.archived !== true,
+    ...nested(enterpriseUrn, given({ department: job?.department, costCenter: job?.costCenter })),
+  })
+}
+
+/** A provider's group as the SCIM group that is kept. Throws ScimError. */
+export const toGroup = (item: JsonObject): JsonObject =>
+  readGroup({ schemas: [groupUrn], externalId: item.id, displayName: item.name || item.email }).raw
+
+/** Names of groups are not unique at the provider, addresses are. */
+export const distinctName = (item: JsonObject): string => `${item.name} (${item.email ?? item.id})`
+
+/** The primary address first; the provider lists it among the others too. */
+function emailsOf({ primaryEmail, emails }: JsonObject): JsonObject[] {
+  const known = new Set([fold(primaryEmail)])
+  const others = listOf(emails).flatMap(({ address, type }) => {
+    if (typeof address !== 'string' || known.has(fold(address))) return []
+    known.add(fold(address))
+    return [given({ value: address, type })]
+  })
+  return [{ ...given({ value: primaryEmail }), type: 'work', primary: true }, ...others]
+}
+
+const fold = (value: Json | undefined): string => String(value).toLowerCase()
+const listOf = (value: Json | undefined): JsonObject[] => (Array.isArray(value) ? value : []).filter(isObject)
+const preferPrimary = (value: Json | undefined): JsonObject[] =>
+  listOf(value).sort((a, b) => Number(b.primary === true) - Number(a.primary === true))
+
+/** Those that are texts and hold something. */
+const given = (values: Record<string, Json | undefined>): JsonObject =>
+  Object.fromEntries(
+    Object.entries(values).filter(([, value]) => typeof value === 'string' && value !== ''),
+  ) as JsonObject
+
+const plural = (name: string, values: JsonObject[]): JsonObject => {
+  const held = values.filter(value => value.value !== undefined)
+  return held.length > 0 ? { [name]: held } : {}
+}
+const nested = (name: string, value: JsonObject): JsonObject =>
+  Object.keys(value).length > 0 ? { [name]: value } : {}

@@ -1,0 +1,33 @@
+import type { Log } from '../log.js'
+import type { Directory } from '../model.js'
+import type { Store } from '../store/contract.js'
+import type { StoredEvent } from '../store/event-contract.js'
+import { createChanger } from './change.js'
+import { createGroupSync, type GroupSync } from './groups.js'
+import { createTurns } from './turns.js'
+import { createUserSync, type UserSync } from './users.js'
+
+/** All that writes users and groups. */
+export interface Writers {
+  readonly users: UserSync
+  readonly groups: GroupSync
+}
+
+/** Hears of the events of each change once they are committed. */
+export type Committed = (directory: Directory, events: readonly StoredEvent[]) => void
+
+/** Makes writers, each with a listener of its own; all of one process take turns with each other. */
+export type WriterFactory = (committed?: Committed) => Writers
+
+/** Writers on a store; `always` hears of every change, whoever makes it. */
+export function createWriters(store: Store, log: Log, always: Committed): WriterFactory {
+  const turns = createTurns()
+  return committed => {
+    const tell: Committed = (directory, events) => {
+      always(directory, events)
+      committed?.(directory, events)
+    }
+    const change = createChanger(store, tell, turns)
+    return { users: createUserSync(store, change), groups: createGroupSync(store, change, log) }
+  }
+}
