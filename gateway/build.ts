@@ -51,7 +51,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     awayChanged: away => metrics.fallbackActive(away),
   })
   const limiters = createLimiters(options, counter)
-  const selfCounting = new SelfCounting(() => storeSettings.deadline, log)
+  const selfCounting = new SelfCounting(storeSettings.deadline, log)
   const upstreams = new Upstreams(log)
   const lasting: Lasting = {
     decider: new Decider({

@@ -14,11 +14,11 @@ const PASSED: Ruling = { granted: true, store: 'none', readings: [] }
 const GRACE_MS = 10
 
 export class SelfCounting {
-  readonly #deadlineMs: () => number
+  readonly #deadlineMs: number
   readonly #log: Log
 
   /** @param deadlineMs how long a ruling is waited for */
-  constructor(deadlineMs: () => number, log: Log) {
+  constructor(deadlineMs: number, log: Log) {
     this.#deadlineMs = deadlineMs
     this.#log = log
   }
@@ -56,7 +56,7 @@ export class SelfCounting {
         setImmediate(() => {
           if (waiting) settle(this.#failed(rule, new Error('no answer within the deadline')))
         })
-      }, this.#deadlineMs() + GRACE_MS)
+      }, this.#deadlineMs + GRACE_MS)
       ruling.then(
         value => {
           if (waiting) settle(value)

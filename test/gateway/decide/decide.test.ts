@@ -78,7 +78,7 @@ function bench(open: (now: () => number) => CounterStore, own?: SelfCountingLimi
   const decider = new Decider({
     questions: new Questions(limiters, Buffer.from('secret')),
     store: recorded(open(now), calls),
-    selfCounting: new SelfCounting(() => 50, quiet),
+    selfCounting: new SelfCounting(50, quiet),
     now,
     onSlots() {},
     onLost: error => t.fail(String(error)),

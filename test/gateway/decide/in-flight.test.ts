@@ -131,7 +131,7 @@ class Model {
       Buffer.from('k'),
     ),
     store: this.#store,
-    selfCounting: new SelfCounting(() => 25, this.#log),
+    selfCounting: new SelfCounting(25, this.#log),
     now: () => 0,
     onSlots: slotReports(
       (rule, change) => this.held.set(rule, (this.held.get(rule) ?? 0) + change),
