@@ -90,15 +90,15 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if ((await newest(directory)).fence !== fence) return false
     const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
     // Before the event counts as done, so that a crash between the two repeats an event and loses none.
-    for (const letter of dead) {
-      const { _id, ...fields } = toDeadDocument(letter)
-      await deadLetters.updateOne({ _id }, { $set: fields }, { upsert: true })
-    }
+    const buried = dead.map(toDeadDocument).map(({ _id, ...fields }) => ({
+      updateOne: { filter: { _id }, update: { $set: fields }, upsert: true },
+    }))
+    if (buried.length > 0) await deadLetters.bulkWrite(buried)
     if (revived.length > 0) await deadLetters.deleteMany({ _id: { $in: [...revived] } })
-    for (const entry of log) {
-      const { _id, created, ...fields } = toLogDocument(entry)
-      await webhookLog.updateOne({ _id }, { $set: fields, $setOnInsert: { created } }, { upsert: true })
-    }
+    const noted = log.map(toLogDocument).map(({ _id, created, ...fields }) => ({
+      updateOne: { filter: { _id }, update: { $set: fields, $setOnInsert: { created } }, upsert: true },
+    }))
+    if (noted.length > 0) await webhookLog.bulkWrite(noted)
     const progress = { attempts, due, until, ...(delivered === undefined ? {} : { delivered }) }
     const { matchedCount } = await leases.updateOne({ _id: leaseId(directory, fence) }, { $set: progress })
     if (matchedCount === 0) return false
