@@ -133,7 +133,7 @@ function users(t: Test, service: Service): void {
     async t => {
       const { scim, tenant, product } = await service.directory()
       const { id } = (await scim('POST', '/Users', okta('ada'))).body
-      const keys = Array.from({ length: 12 }, (_, n) => `key${n}`)
+      const keys = Array.from({ length: 50 }, (_, n) => `key${n}`)
       await Promise.all(
         keys.map(key => scim('PATCH', `/Users/${id}`, patchOp({ op: 'add', path: key, value: key }))),
       )
@@ -207,10 +207,16 @@ function groups(t: Test, service: Service): void {
     const ids = await made(directory, 8)
     const { scim } = directory
     const { id } = (await scim('POST', '/Groups', { displayName: 'Team' })).body
-    const join = (value: string) =>
-      scim('PATCH', `/Groups/${id}`, patchOp({ op: 'add', path: 'members', value: [{ value }] }))
-    await Promise.all(ids.map(join))
-    t.same(values((await scim('GET', `/Groups/${id}`)).body.members), ids)
+    const join = (value: string) => ({ op: 'add', path: 'members', value: [{ value }] })
+    const keys = Array.from({ length: 50 - ids.length }, (_, n) => `key${n}`)
+    const changes = [...ids.map(join), ...keys.map(key => ({ op: 'add', path: key, value: key }))]
+    await Promise.all(changes.map(change => scim('PATCH', `/Groups/${id}`, patchOp(change))))
+    const { body } = await scim('GET', `/Groups/${id}`)
+    t.same(values(body.members), ids)
+    t.same(
+      keys.filter(key => body[key] !== key),
+      [],
+    )
     await scim('DELETE', `/Users/${ids[0]}`)
     t.same(values((await scim('GET', `/Groups/${id}`)).body.members), ids.slice(1))
   })
