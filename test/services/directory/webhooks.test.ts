@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { backOff, isFinal, isStale } from '../../../services/directory/events/retry.js'
 import { publicOnly } from '../../../services/directory/events/target.js'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
+import { projectFile } from '../../helpers/root.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { hooked, okta, sequences, startReceiver, startService, writeUsers } from './harness.js'
 
@@ -204,6 +205,11 @@ t.test('after a change of its secret both secrets sign for a day; neither is rea
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`
   const sign = (key: string) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
   t.equal(headers['webhook-signature'], `${sign('the-second-secret')} ${sign('the-first-secret')}`)
+  const [, code = ''] = /```js\n([\s\S]*?)```/.exec(projectFile('docs/webhooks.md')) ?? []
+  const { isGenuine } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+  for (const key of ['the-first-secret', 'the-second-secret'])
+    t.ok(isGenuine(headers, text, key), 'as documented')
+  t.notOk(isGenuine(headers, `${text} `, 'the-second-secret'))
   const [, time, boxyhq] = /^t=(\d+),s=(\w+)$/.exec(String(headers['boxyhq-signature'])) ?? []
   t.equal(boxyhq, createHmac('sha256', 'the-second-secret').update(`${time}.${text}`).digest('hex'))
   for (const file of readdirSync(service.dataDir)) {
