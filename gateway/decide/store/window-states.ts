@@ -10,7 +10,9 @@ import { algorithmOf, lifetimeMs } from './algorithms.js'
 type Kept = number | Spent[]
 
 /** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas begin anew. */
-const MOST_KEYS = 500_000
+const MOST_KEYS = 250_000
+
+const LITTLE = 8
 
 export class WindowStates {
   /**
@@ -34,7 +36,7 @@ export class WindowStates {
   }
 
   write(key: string, state: Spent[]): void {
-    this.#young.set(key, onlyToken(state) ?? state)
+    this.#young.set(key, onlyToken(state) ?? state.map(trimmed))
     if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY
   }
 
@@ -54,6 +56,11 @@ export class WindowStates {
     this.#young = new Map()
     this.#turnAt = now + this.#generationMs
   }
+}
+
+/** Growing leaves room for more behind a list: many times what it holds while that is little. */
+function trimmed(spent: Spent): Spent {
+  return spent.length <= LITTLE ? spent.slice() : spent
 }
 
 /** The time of the one token that each window holds, or undefined when there is more to know. */

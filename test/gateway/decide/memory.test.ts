@@ -1,0 +1,63 @@
+/** What counters in this process cost: little for each key, and bounded whatever keys come. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import type { Algorithm, Demand } from '../../../gateway/types.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+function heapUsed(): number {
+  collectGarbage()
+  collectGarbage()
+  return process.memoryUsage().heapUsed
+}
+
+function demandOf(algorithm: Algorithm): Demand {
+  const windows = [
+    { name: 'burst', quota: 10, ms: 1000, algorithm },
+    { name: 'sustained', quota: 300, ms: 60_000, algorithm },
+  ]
+  return { kind: 'windows', windows, lease: false }
+}
+
+const clock = { at: 0 }
+const take = (store: MemoryStore, key: string, demand: Demand) =>
+  store.take([{ key, demand, group: 0, onStoreError: 'local' }])[0]
+
+t.test('100000 keys cost at most 250 bytes each while each has seen one request', async t => {
+  for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
+    const store = new MemoryStore(() => clock.at)
+    const demand = demandOf(algorithm)
+    const before = heapUsed()
+    for (let i = 0; i < 100_000; i += 1) {
+      clock.at += 0.1
+      take(store, `sluice:{customer-${i}}:e:project-limits:sessions-whoami`, demand)
+    }
+    const bytes = (heapUsed() - before) / 100_000
+    t.ok(bytes <= 250, `${algorithm}: ${bytes.toFixed(0)} bytes`)
+    t.match(take(store, 'sluice:{customer-99999}:e:project-limits:sessions-whoami', demand), {
+      counts: [{ used: 2 }, { used: 2 }],
+    })
+    clock.at += 130_000
+    take(store, 'any', demand)
+    clock.at += 130_000
+    take(store, 'any', demand)
+    t.ok((heapUsed() - before) / 100_000 < 25, 'and nothing once their windows are over')
+    await store.close()
+  }
+})
+
+t.test('a flood of distinct keys takes no more than a bounded memory', async t => {
+  const store = new MemoryStore(() => clock.at)
+  const demand = demandOf('sliding-window')
+  const before = heapUsed()
+  let highest = 0
+  for (let i = 0; i < 700_000; i += 1) {
+    take(store, `sluice:{made-up-${i}}:e:project-limits:all`, demand)
+    if (i % 100_000 === 99_999) highest = Math.max(highest, heapUsed() - before)
+  }
+  t.ok(highest < 100e6, `${(highest / 1e6).toFixed(0)} MB`)
+  await store.close()
+})
