@@ -3,38 +3,51 @@
  * (design section 10, rule 2). JavaScript's own engine backtracks; here a pattern becomes a set of states that
  * moves over the text once. The native engine is asked only whether one character fits one atom.
  */
+import { Effort } from './effort.js'
 import { type Element, parsePattern } from './pattern-syntax.js'
 
 /** Most states a pattern may need after its counted repetitions are written out. */
-const MAX_STATES = 2000
-/** Remembered state sets; beyond this the memory starts afresh, time stays linear. */
-const MAX_SETS = 500
+const MAX_STATES = 4000
+/** Most states in remembered sets, and most remembered characters; beyond this the memory starts afresh. */
+const MAX_REMEMBERED = 200_000
+const MAX_CHARACTERS = 10_000
 
 interface State {
-  /** Tests one character; undefined for a state that only leads on. */
-  atom?: RegExp
+  /** The atom that one character has to fit, by its number; undefined for a state that only leads on. */
+  atom?: number
   assertion?: 'start' | 'end'
   next: number[]
 }
 
-/** A set of states and where each character leads from it. */
+/** Characters that fit the same atoms, and so lead the same way from everywhere. */
+interface Kind {
+  readonly fits: readonly boolean[]
+}
+
+/** A set of states and where each kind of character leads from it. */
 interface StateSet {
   readonly states: readonly number[]
   readonly accepts: boolean
-  readonly moves: Map<string, StateSet>
+  readonly moves: Map<Kind, StateSet>
 }
 
 /** A compiled pattern with the `test` of a RegExp. Searches anywhere, as JSON Schema asks. */
 export class LinearPattern {
   readonly #source: string
+  readonly #effort: Effort
   readonly #states: State[] = []
+  readonly #atoms: RegExp[] = []
   readonly #accept: number
   readonly #start: number
   #sets = new Map<string, StateSet>()
+  #remembered = 0
+  #kinds = new Map<string, Kind>()
+  #characters = new Map<string, Kind>()
 
   /** Throws an Error with a sentence when the pattern is malformed, uses look-around or back references, or is too big. */
-  constructor(source: string) {
+  constructor(source: string, effort = new Effort()) {
     this.#source = source
+    this.#effort = effort
     this.#accept = this.#add({ next: [] })
     this.#start = this.#build(parsePattern(source), this.#accept)
   }
@@ -44,13 +57,14 @@ export class LinearPattern {
     return `/${this.#source}/u`
   }
 
+  /** Throws TooMuchEffort. */
   test(text: string): boolean {
     let set = this.#setOf([this.#start], true, text.length === 0)
     let left = text.length
     for (const character of text) {
       if (set.accepts) return true
       left -= character.length
-      set = this.#move(set, character, left === 0)
+      set = this.#move(set, this.#kindOf(character), left === 0)
     }
     return set.accepts
   }
@@ -64,7 +78,7 @@ export class LinearPattern {
   #build(element: Element, next: number): number {
     switch (element.type) {
       case 'atom':
-        return this.#add({ atom: element.test, next: [next] })
+        return this.#add({ atom: this.#atomOf(element.test), next: [next] })
       case 'assertion':
         return this.#add({ assertion: element.at, next: [next] })
       case 'sequence':
@@ -88,6 +102,25 @@ export class LinearPattern {
     return tail
   }
 
+  /** A repetition writes the same atom out many times; it is asked about once. */
+  #atomOf(test: RegExp): number {
+    const known = this.#atoms.findIndex(({ source }) => source === test.source)
+    return known < 0 ? this.#atoms.push(test) - 1 : known
+  }
+
+  #kindOf(character: string): Kind {
+    const known = this.#characters.get(character)
+    if (known) return known
+    if (this.#characters.size >= MAX_CHARACTERS) this.#forget()
+    this.#effort.spend(this.#atoms.length)
+    const fits = this.#atoms.map(atom => atom.test(character))
+    const key = fits.map(Number).join('')
+    const kind = this.#kinds.get(key) ?? { fits }
+    this.#kinds.set(key, kind)
+    this.#characters.set(character, kind)
+    return kind
+  }
+
   /** The set reached from `seeds` without reading a character. */
   #setOf(seeds: readonly number[], atStart: boolean, atEnd: boolean): StateSet {
     const reached = new Set<number>()
@@ -97,31 +130,39 @@ export class LinearPattern {
       const state = this.#states[id] as State
       if (state.assertion && !(state.assertion === 'start' ? atStart : atEnd)) continue
       reached.add(id)
-      if (!state.atom) pending.push(...state.next)
+      if (state.atom === undefined) pending.push(...state.next)
     }
-    const states = [...reached].filter(id => this.#states[id]?.atom).sort((a, b) => a - b)
+    this.#effort.spend(reached.size + 1)
+    const states = [...reached].filter(id => this.#states[id]?.atom !== undefined).sort((a, b) => a - b)
     const accepts = reached.has(this.#accept)
     const key = `${accepts} ${states.join()}`
     let set = this.#sets.get(key)
     if (!set) {
-      if (this.#sets.size >= MAX_SETS) this.#sets = new Map()
+      if (this.#remembered > MAX_REMEMBERED) this.#forget()
+      this.#remembered += states.length + 1
       set = { states, accepts, moves: new Map() }
       this.#sets.set(key, set)
     }
     return set
   }
 
-  #move(set: StateSet, character: string, atEnd: boolean): StateSet {
-    // Only short alphabets are worth remembering, and the last character may pass a `$`.
-    const memorable = !atEnd && character < '\u0080'
-    const known = memorable ? set.moves.get(character) : undefined
+  #forget(): void {
+    this.#sets = new Map()
+    this.#remembered = 0
+    this.#kinds = new Map()
+    this.#characters = new Map()
+  }
+
+  #move(set: StateSet, kind: Kind, atEnd: boolean): StateSet {
+    // The last character may pass a `$`, so what it leads to is not remembered.
+    const known = atEnd ? undefined : set.moves.get(kind)
     if (known) return known
     const seeds = set.states.flatMap(id => {
-      const state = this.#states[id] as State
-      return state.atom?.test(character) ? state.next : []
+      const { atom, next } = this.#states[id] as State
+      return atom !== undefined && kind.fits[atom] ? next : []
     })
     const reached = this.#setOf([...seeds, this.#start], false, atEnd)
-    if (memorable) set.moves.set(character, reached)
+    if (!atEnd) set.moves.set(kind, reached)
     return reached
   }
 }

@@ -1,4 +1,5 @@
 /** Loading of an identity schema: the checks that need no knowledge of forms (design section 10, rule 2). */
+import { Effort } from './effort.js'
 import { isJsonObject, type JsonObject, type JsonValue, own, parseJson } from './json.js'
 import { LinearPattern } from './pattern.js'
 
@@ -20,6 +21,8 @@ const IN_PLACE = ['if', 'then', 'else', 'not'] as const
 export interface SchemaDocument {
   readonly root: JsonObject
   readonly patterns: ReadonlyMap<string, LinearPattern>
+  /** What all patterns together may do for one document. */
+  readonly effort: Effort
   /** The schema a `$ref` leads to. */
   resolve(reference: string): JsonValue
 }
@@ -37,6 +40,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
   delete root.$schema
   const anchors = new Map<string, JsonObject>()
   const patterns = new Map<string, LinearPattern>()
+  const effort = new Effort()
   const resolve = (reference: string) => resolveReference(root, anchors, reference)
   const seen = new Set<JsonObject>()
 
@@ -67,7 +71,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
     for (const source of sources) {
       if (typeof source !== 'string') throw new SchemaError(`${where}: pattern must be a text`)
       try {
-        if (!patterns.has(source)) patterns.set(source, new LinearPattern(source))
+        if (!patterns.has(source)) patterns.set(source, new LinearPattern(source, effort))
       } catch (error) {
         throw new SchemaError(`${where}: the pattern ${(error as Error).message}; write it without that`)
       }
@@ -86,7 +90,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
     visit(resolve(reference), reference)
   }
   refuseEndlessReferences(seen, resolve)
-  return { root, patterns, resolve }
+  return { root, patterns, effort, resolve }
 }
 
 /** A deep copy with own properties only, so that nothing the caller holds can change a compiled schema. */

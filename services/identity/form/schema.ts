@@ -42,7 +42,7 @@ const SCALARS: readonly Type[] = ['boolean', 'integer', 'number', 'string']
 export function compileSchema(schema: unknown): CompiledSchema {
   const document = loadDocument(schema)
   refuseCostly(document)
-  const validate = compileValidator(document.root, document.patterns)
+  const validate = compileValidator(document)
   const table = new TableBuilder(document)
   const whole = table.field([{ schema: document.root, role: 'always' }], '')
   const traits = whole.children.get('traits')

@@ -1,12 +1,13 @@
 /** Validation of `{traits}` by ajv, with errors as dot paths and stable codes (design section 10, rule 13). */
 import { _, Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
+import { TooMuchEffort } from './effort.js'
 import { type FieldError, MAX_ERRORS } from './errors.js'
 import type { JsonObject } from './json.js'
 import { allowedBy, validationMessage } from './messages.js'
 import { isMultiple } from './multiple.js'
 import type { LinearPattern } from './pattern.js'
-import { SchemaError } from './schema-document.js'
+import { type SchemaDocument, SchemaError } from './schema-document.js'
 
 /** All problems of a document; empty when it is valid. */
 export type Validate = (document: JsonObject) => FieldError[]
@@ -20,6 +21,13 @@ const MAX_CONSIDERED = 20 * MAX_ERRORS
 /** Most broken places of a schema told at once. */
 const MAX_TOLD = 5
 
+/** Long texts that keep the schema's patterns busy are not read to their end. */
+const TOO_LONG: FieldError = {
+  path: 'traits',
+  code: 'too_long',
+  message: 'Texts here are too long to be checked. Shorten them.',
+}
+
 /** Keywords that only say that some part failed; silent when that part speaks for itself. */
 const COMPOSITE = new Set(['if', 'anyOf', 'oneOf'])
 /** Codes of keywords that a client need not tell apart; a form cannot either. */
@@ -30,7 +38,7 @@ const CODES: Readonly<Record<string, string>> = {
 }
 
 /** Builds the validator. Throws SchemaError when the schema breaks the draft-07 meta-schema. */
-export function compileValidator(root: JsonObject, patterns: ReadonlyMap<string, LinearPattern>): Validate {
+export function compileValidator({ root, patterns, effort }: SchemaDocument): Validate {
   const ajv = new Ajv({
     allErrors: true,
     strict: false,
@@ -48,7 +56,15 @@ export function compileValidator(root: JsonObject, patterns: ReadonlyMap<string,
   }
   try {
     const validate = ajv.compile(root)
-    return document => (validate(document) ? [] : fieldErrors(validate.errors ?? []))
+    return document => {
+      effort.renew()
+      try {
+        return validate(document) ? [] : fieldErrors(validate.errors ?? [])
+      } catch (error) {
+        if (error instanceof TooMuchEffort) return [TOO_LONG]
+        throw error
+      }
+    }
   } catch (error) {
     throw new SchemaError(`the schema is not valid draft-07: ${(error as Error).message}`)
   }

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import type { JsonValue } from '../../../services/identity/form/json.js'
 import { buildNodes } from '../../../services/identity/form/nodes.js'
 import { LinearPattern } from '../../../services/identity/form/pattern.js'
 import { sentDefaults } from '../../../services/identity/form/sent.js'
@@ -437,6 +438,32 @@ t.test('no pattern and no format takes long on a hostile text', async t => {
   const took = performance.now() - start
   t.equal((errors as string[]).length, 8, 'each is refused by its own rule')
   t.ok(took < 2000, `${Math.round(took)} ms for 900 kB`)
+})
+
+t.test('a counted pattern takes no longer than it is allowed, whatever the text', async t => {
+  let state = 1
+  const coin = () => {
+    state = (state * 48_271) % 0x7fffffff
+    return state & 8 ? 'a' : 'b'
+  }
+  const coins = (count: number) => Array.from({ length: count }, coin).join('')
+  const ideographs = Array.from({ length: 90_000 }, (_, n) => 0x4e00 + (n % 20_000))
+  const cases: [string, JsonValue, RegExp][] = [
+    ['[a-z\u00fc]{1,900}x$', '\u00fc'.repeat(500_000), /^traits\.it pattern$/],
+    ['^.{1,1000}$', 'a'.repeat(1_000_000), /^traits\.it pattern$/],
+    ['[\\p{L}\\d]{500}!$', String.fromCodePoint(...ideographs), /^traits\.it pattern$/],
+    ['(a|b)*a(a|b){500}x$', coins(1_000_000), /^traits too_long$/],
+    ['(a|b)*a(a|b){500}x$', Array.from({ length: 900 }, () => coins(1000)), /^traits too_long$/],
+  ]
+  for (const [pattern, it, expected] of cases) {
+    const patterned = { ...text, pattern }
+    const one = traitsSchema({ it: Array.isArray(it) ? { type: 'array', items: patterned } : patterned })
+    const start = performance.now()
+    t.match(String(await submitJson(one, { traits: { it } })), expected, pattern)
+    const took = performance.now() - start
+    t.ok(took < 4000, `${Math.round(took)} ms`)
+    t.same(await submitJson(one, { traits: {} }), {}, 'the next document begins afresh')
+  }
 })
 
 t.test('a megabyte of wrong values is refused quickly, with a bounded number of errors', async t => {

@@ -1,0 +1,23 @@
+/** A bound on the work that the patterns of a schema may make of one document. */
+
+/** Steps; some hundred milliseconds. An ordinary pattern takes few steps for a megabyte. */
+const MOST_STEPS = 3_000_000
+
+/** Thrown when a document would keep the patterns busy for too long. */
+export class TooMuchEffort extends Error {}
+
+/** What is left of the work for one document. */
+export class Effort {
+  #left = MOST_STEPS
+
+  /** Begins a new document. */
+  renew(): void {
+    this.#left = MOST_STEPS
+  }
+
+  /** Throws TooMuchEffort. */
+  spend(steps: number): void {
+    this.#left -= steps
+    if (this.#left < 0) throw new TooMuchEffort()
+  }
+}
