@@ -1,76 +1,74 @@
+/** The package's `./directory`: the embedded directory service, by HTTP and as a library. */
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
-import { encryptionKey, managementKey, openDataFolder } from './data-folder.js'
-import { startCourier } from './events/courier.js'
-import { createPoster } from './events/post.js'
-import { startRetention } from './events/retention.js'
+import { type Core, openCore } from './core.js'
+import { managementKey } from './data-folder.js'
+import { oauthPath } from './external/service.js'
+import { type EmbeddedDirectory, embed } from './in-process.js'
 import type { Log } from './log.js'
 import { addApiDocument } from './routes/api-document.js'
+import { addConsent } from './routes/external.js'
 import { createServer, type Server } from './routes/http.js'
-import { addManagement, answerErrors, type ManagementParts, managementPaths } from './routes/management.js'
+import { addManagement, answerErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
-import { createSecretBox, hashKey, type SecretBox } from './secrets.js'
-import { readSettings, type Settings } from './settings.js'
-import type { Store } from './store/contract.js'
+import { hashKey } from './secrets.js'
+import type { Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
-import { purgeRemoved } from './sync/removal.js'
-import { createWriters } from './sync/writers.js'
+
+export type { DirectoryView, PullView } from './directory-view.js'
+export type { DirectoryEvent, EventCallback } from './events/callback.js'
+export type { TokenSet } from './external/oauth.js'
+export type { Answer, EmbeddedDirectory, NewDirectory, SyncResult } from './in-process.js'
+export type { DirectoryRequest, DirectoryResponse } from './in-process-handler.js'
+export type { Log } from './log.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
-export interface DirectoryService {
+export interface DirectoryService extends EmbeddedDirectory {
   readonly url: string
   readonly notes: string[]
-  close(): Promise<void>
+}
+
+/** Where the service takes its settings from (DATA_DIR, MONGODB_URL and so on), and where it writes its log. */
+export interface OpenOptions {
+  readonly env: NodeJS.ProcessEnv
+  readonly log: Log
+}
+
+/**
+ * Opens the service within this process, without any listener: for those who pass SCIM requests on themselves. Throws an
+ * Error with a sentence for the operator when a setting or the database is unusable.
+ */
+export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
+  return embed(await openCore(options))
 }
 
 /**
  * Starts the embedded directory service (design section 11) on a free loopback port. It stands behind the gateway and knows
  * nothing of limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
  */
-export async function start(options: { env: NodeJS.ProcessEnv; log: Log }): Promise<DirectoryService> {
-  const { log } = options
-  const settings = readSettings(options.env)
-  openDataFolder(settings.dataDir)
-  const box = createSecretBox(settings.encryptionKey ?? encryptionKey(settings.dataDir))
-  const store = await openStore(settings)
-  const closers = [() => store.close()]
-  const close = async (): Promise<void> => {
-    for (const closer of closers.splice(0).reverse()) await closer()
-  }
+export async function start(options: OpenOptions): Promise<DirectoryService> {
+  const core = await openCore(options)
   try {
-    await tryKey(store, box)
-    await purgeRemoved(store)
-    const retention = startRetention(store, settings.webhookLogTtlMs, log)
-    closers.push(() => retention.close())
-    const poster = createPoster(settings.allowPrivateWebhooks)
-    if (options.env.DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
-      log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
-    }
-    const courier = startCourier({ store, box, poster, log, batch: settings.webhookBatch })
-    closers.push(() => courier.close())
     const keyHashes: Buffer[] = []
     const server = createServer()
-    closers.push(() => server.close())
-    const { baseUrl, allowPrivateWebhooks } = settings
-    addRoutes(server, { store, box, keyHashes, baseUrl, allowPrivateWebhooks, courier, log })
+    core.closers.push(() => server.close())
+    addRoutes(server, core, keyHashes)
     await server.listen({ host: '127.0.0.1', port: 0 })
     // Last: a key is shown once, so it is made when nothing can fail any more.
-    const { hashes, notes } = managementKeys(settings)
+    const { hashes, notes } = managementKeys(core.settings)
     keyHashes.push(...hashes)
     const { port } = server.server.address() as AddressInfo
-    return { url: `http://127.0.0.1:${port}`, notes, close }
+    return { ...embed(core), url: `http://127.0.0.1:${port}`, notes }
   } catch (error) {
-    await close()
+    await core.close()
     throw error
   }
 }
 
-function addRoutes(server: Server, parts: ManagementParts): void {
-  const { store, log, courier } = parts
-  const writers = createWriters(store, log, directory => {
-    if (directory.webhook) courier.notify(directory.id)
-  })
-  answerErrors(server, log)
+function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[]): void {
+  const { store, settings, writers } = core
+  const { baseUrl, allowPrivateWebhooks } = settings
+  const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes }
+  answerErrors(server, core.log)
   addApiDocument(server, managementPaths[1])
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })
@@ -78,6 +76,7 @@ function addRoutes(server: Server, parts: ManagementParts): void {
   const { users, groups } = writers()
   const intake = createIntake(store, users, groups)
   server.register(async scope => addScim(scope, { ...parts, intake }), { prefix: scimPath })
+  server.register(async scope => addConsent(scope, parts), { prefix: oauthPath })
 }
 
 function managementKeys({ apiKeys, dataDir }: Settings): { hashes: Buffer[]; notes: string[] } {
@@ -87,29 +86,5 @@ function managementKeys({ apiKeys, dataDir }: Settings): { hashes: Buffer[]; not
   return {
     hashes: [hash],
     notes: [`Management API key (shown once): ${made}`, `To get a new one, delete ${file} and start again.`],
-  }
-}
-
-/** Only the chosen database's driver is loaded. */
-async function openStore({ mongodbUrl, dataDir }: Settings): Promise<Store> {
-  if (mongodbUrl !== '') return (await import('./store/mongodb.js')).openMongodb(mongodbUrl)
-  const { openSqlite } = await import('./store/sqlite.js')
-  try {
-    return openSqlite(join(dataDir, 'directory.db'))
-  } catch (error) {
-    throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
-  }
-}
-
-/** A wrong encryption key is better found at start than by the first identity provider that calls. */
-async function tryKey(store: Store, box: SecretBox): Promise<void> {
-  const directory = await store.oldestDirectory()
-  if (!directory) return
-  try {
-    box.open(directory.scimSecret, directory.id, 'scim')
-  } catch {
-    throw new Error(
-      'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored',
-    )
   }
 }

@@ -29,7 +29,7 @@ export function viewWebhook(
   box: SecretBox,
   directoryId: string,
   { endpoint, secret, oldSecret }: Webhook,
-): object {
+): { endpoint: string; secret: string; old_secret_valid_until?: string } {
   const overlap = oldSecret && isGood(oldSecret) ? { old_secret_valid_until: oldSecret.until } : {}
   return { endpoint, secret: box.open(secret, directoryId, field), ...overlap }
 }

@@ -34,6 +34,31 @@ const scimResource: Schema = {
 }
 const secretRule = 'At least 6 characters; `whsec_` is followed by at least 16 bytes in base64'
 
+const change = (names: string[]): Schema =>
+  object(Object.fromEntries(names.map(name => [name, { type: 'integer' }])))
+/** What directories of type external have besides. */
+const pulled = {
+  external_domain: text('Of type external only. Empty: all domains of the account'),
+  external_access_token: text('Of type external only. Empty: not connected'),
+  external_refresh_token: text('Of type external only'),
+  external_sync: {
+    ...object({
+      status: {
+        type: 'string',
+        enum: ['running', 'complete', 'incomplete', 'refused', 'failed', 'interrupted'],
+      },
+      started_at: moment(),
+      finished_at: { type: ['string', 'null'], format: 'date-time' },
+      error: { type: ['string', 'null'] },
+      users: change(['created', 'updated', 'deleted']),
+      groups: change(['created', 'updated', 'deleted']),
+      memberships: change(['added', 'removed']),
+    }),
+    type: ['object', 'null'],
+    description: 'Of type external only. How the last pull went',
+  },
+}
+
 const schemas: Schema = { type: 'array', items: text() }
 const operations = (required: string[]): Schema => ({
   type: 'array',
@@ -44,30 +69,35 @@ const changeable = {
   name: text(),
   webhook_url: text('A public http or https address'),
   webhook_secret: text(secretRule),
+  external_domain: text('Of type external only: pulls users and groups of this domain'),
 }
 
 export const componentSchemas: readonly Schema[] = [
   named(
     'Directory',
-    object({
-      id: text(),
-      name: text(),
-      tenant: text(),
-      product: text(),
-      type,
-      log_webhook_events: flag,
-      deactivated: flag,
-      scim: object(
-        {
-          path: text(),
-          secret: text('The bearer token of the identity provider'),
-          endpoint: text('The SCIM base address of the identity provider'),
-          old_secret_valid_until: { type: 'string', format: 'date-time', description: 'After a rotation' },
-        },
-        ['path', 'secret', 'endpoint'],
-      ),
-      webhook,
-    }),
+    object(
+      {
+        id: text(),
+        name: text(),
+        tenant: text(),
+        product: text(),
+        type,
+        log_webhook_events: flag,
+        deactivated: flag,
+        scim: object(
+          {
+            path: text(),
+            secret: text('The bearer token of the identity provider'),
+            endpoint: text('The SCIM base address of the identity provider'),
+            old_secret_valid_until: { type: 'string', format: 'date-time', description: 'After a rotation' },
+          },
+          ['path', 'secret', 'endpoint'],
+        ),
+        webhook,
+        ...pulled,
+      },
+      ['id', 'name', 'tenant', 'product', 'type', 'log_webhook_events', 'deactivated', 'scim', 'webhook'],
+    ),
   ),
   named(
     'NewDirectory',

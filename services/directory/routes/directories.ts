@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
+import { viewDirectories, viewDirectory } from '../directory-view.js'
 import type { Courier } from '../events/courier.js'
-import { viewWebhook } from '../events/webhook.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
@@ -33,15 +33,15 @@ const maxAttempts = 5
 export function addDirectories(server: Server, parts: DirectoryParts): void {
   const { store, box, baseUrl, allowPrivateWebhooks, courier } = parts
 
-  const answer = (request: Request, directory: Directory): object => ({
-    data: viewDirectory(directory, box, baseUrlOf(request, baseUrl)),
+  const viewParts = (request: Request) => ({ store, box, baseUrl: baseUrlOf(request, baseUrl) })
+  const answer = async (request: Request, directory: Directory): Promise<object> => ({
+    data: await viewDirectory(viewParts(request), directory),
     error: null,
   })
   const answerList = async (request: Request, reply: Reply, scope: DirectoryScope): Promise<object> => {
     const read = (page: Parameters<Store['directories']>[1]) => store.directories(scope, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, directory => directory)
-    const base = baseUrlOf(request, baseUrl)
-    return { data: items.map(item => viewDirectory(item, box, base)), error: null, ...more }
+    return { data: await viewDirectories(viewParts(request), items), error: null, ...more }
   }
   const find = async (request: Request): Promise<Directory> => {
     const directory = await store.directory(param(request, 'directoryId'))
@@ -156,27 +156,4 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => change(request, directory => rotateScimSecret(directory, request.body, box)),
     ),
   })
-}
-
-/** A directory with its secrets in clear: this API is where they are read. */
-function viewDirectory(directory: Directory, box: SecretBox, baseUrl: string): object {
-  const { id, name, tenant, product, type, deactivated, webhook, oldScimSecret } = directory
-  const path = `/api/scim/v2.0/${id}`
-  const overlaps = oldScimSecret !== undefined && Date.parse(oldScimSecret.until) > Date.now()
-  return {
-    id,
-    name,
-    tenant,
-    product,
-    type,
-    log_webhook_events: directory.logWebhookEvents,
-    deactivated,
-    scim: {
-      path,
-      secret: box.open(directory.scimSecret, id, 'scim'),
-      endpoint: `${baseUrl}${path}`,
-      ...(overlaps ? { old_secret_valid_until: oldScimSecret.until } : {}),
-    },
-    webhook: webhook ? viewWebhook(box, id, webhook) : { endpoint: '', secret: '' },
-  }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { refusedHost } from '../events/target.js'
 import { sealWebhook } from '../events/webhook.js'
-import { type Directory, type DirectoryType, directoryTypes } from '../model.js'
+import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import { HttpError } from './http.js'
 
@@ -18,21 +18,26 @@ export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhook
   const tenant = identifier(fields.get('tenant'), 'tenant')
   const product = identifier(fields.get('product'), 'product')
   const id = randomUUID()
+  const type = directoryType(optional(fields.get('type'), 'type', maxNameLength) ?? 'generic-scim-v2')
   return {
     id,
     name: optional(fields.get('name'), 'name', maxNameLength) ?? `scim-${tenant}-${product}`,
     tenant,
     product,
-    type: directoryType(optional(fields.get('type'), 'type', maxNameLength) ?? 'generic-scim-v2'),
+    type,
     logWebhookEvents: false,
     deactivated: false,
     scimSecret: box.seal(newSecret(), id, 'scim'),
     webhook: readWebhook(fields, id, undefined, box, allowPrivateWebhooks),
+    ...readExternal(fields, isPulled(type) ? { domain: '' } : undefined),
     created: new Date().toISOString(),
   }
 }
 
-const changeable = ['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook']
+const changeable = [
+  ...['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook'],
+  'external_domain',
+]
 const fixed = ['id', 'tenant', 'product', 'type'] as const
 
 /** The directory as the body of a PATCH wants it; what the body does not name stays. Throws 400. */
@@ -57,6 +62,7 @@ export function changeDirectory(
     logWebhookEvents: flag(fields, 'log_webhook_events') ?? directory.logWebhookEvents,
     deactivated: flag(fields, 'deactivated') ?? directory.deactivated,
     webhook: readWebhook(flatWebhook(fields), directory.id, directory.webhook, box, allowPrivateWebhooks),
+    ...readExternal(fields, directory.external),
   }
 }
 
@@ -117,6 +123,22 @@ function readWebhook(
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
   return sealWebhook(box, id, { endpoint: target, secret }, current)
+}
+
+const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'
+
+/** What is not named stays; `current` is undefined for directories that are not pulled. */
+function readExternal(fields: Fields, current: External | undefined): { external?: External } {
+  const given = fields.get('external_domain')
+  const domain = optional(given, 'external_domain', maxNameLength)
+  if (!current) {
+    if (domain === undefined) return {}
+    throw new HttpError(400, 'external_domain belongs to directories of type external.')
+  }
+  if (domain !== undefined && !/^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]+$/i.test(domain)) {
+    throw new HttpError(400, 'external_domain must be a domain name such as example.com.')
+  }
+  return { external: given === undefined ? current : { ...current, domain: domain ?? '' } }
 }
 
 function directoryType(type: string): DirectoryType {

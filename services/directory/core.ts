@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import { encryptionKey, openDataFolder } from './data-folder.js'
+import { type Courier, startCourier } from './events/courier.js'
+import { createPoster } from './events/post.js'
+import { startRetention } from './events/retention.js'
+import { type ExternalService, startExternal } from './external/service.js'
+import type { Log } from './log.js'
+import { createSecretBox, type SecretBox } from './secrets.js'
+import { readSettings, type Settings } from './settings.js'
+import type { Store } from './store/contract.js'
+import { purgeRemoved } from './sync/removal.js'
+import { createWriters, type WriterFactory } from './sync/writers.js'
+
+/** The service without its HTTP side. */
+export interface Core {
+  readonly settings: Settings
+  readonly store: Store
+  readonly box: SecretBox
+  readonly writers: WriterFactory
+  readonly courier: Courier
+  readonly external: ExternalService
+  readonly log: Log
+  /** To be called, the last first, when the service ends; whoever adds to the service adds here. */
+  readonly closers: Array<() => Promise<void> | void>
+  close(): Promise<void>
+}
+
+/** Opens the data folder and the database, and starts what works in the background. Throws as `start` does. */
+export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log }): Promise<Core> {
+  const settings = readSettings(env)
+  openDataFolder(settings.dataDir)
+  const key = settings.encryptionKey ?? encryptionKey(settings.dataDir)
+  const box = createSecretBox(key)
+  const store = await openStore(settings)
+  const closers: Core['closers'] = [() => store.close()]
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+  try {
+    await tryKey(store, box)
+    await purgeRemoved(store)
+    const retention = startRetention(store, settings.webhookLogTtlMs, log)
+    closers.push(() => retention.close())
+    const poster = createPoster(settings.allowPrivateWebhooks)
+    if (env.DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
+      log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
+    }
+    const courier = startCourier({ store, box, poster, log, batch: settings.webhookBatch })
+    closers.push(() => courier.close())
+    const writers = createWriters(store, log, directory => {
+      if (directory.webhook) courier.notify(directory.id)
+    })
+    const parts = { store, box, encryptionKey: key, writers, settings: settings.external, log }
+    const external = startExternal(parts)
+    closers.push(() => external.puller.close())
+    return { settings, store, box, writers, courier, external, log, closers, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Only the chosen database's driver is loaded. */
+async function openStore({ mongodbUrl, dataDir }: Settings): Promise<Store> {
+  if (mongodbUrl !== '') return (await import('./store/mongodb.js')).openMongodb(mongodbUrl)
+  const { openSqlite } = await import('./store/sqlite.js')
+  try {
+    return openSqlite(join(dataDir, 'directory.db'))
+  } catch (error) {
+    throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
+  }
+}
+
+/** A wrong encryption key is better found at start than by the first identity provider that calls. */
+async function tryKey(store: Store, box: SecretBox): Promise<void> {
+  const directory = await store.oldestDirectory()
+  if (!directory) return
+  try {
+    box.open(directory.scimSecret, directory.id, 'scim')
+  } catch {
+    throw new Error(
+      'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored',
+    )
+  }
+}

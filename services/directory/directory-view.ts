@@ -1,0 +1,108 @@
+import { viewWebhook } from './events/webhook.js'
+import { openTokens } from './external/connection.js'
+import type { Directory } from './model.js'
+import type { SecretBox } from './secrets.js'
+import type { Store } from './store/contract.js'
+import type { PullCounts, PullState } from './store/pull-contract.js'
+
+/** A directory as the management API and the library show it (the spec's "Directory (connection)"), its secrets in clear. */
+export interface DirectoryView {
+  id: string
+  name: string
+  tenant: string
+  product: string
+  type: string
+  log_webhook_events: boolean
+  deactivated: boolean
+  scim: { path: string; secret: string; endpoint: string; old_secret_valid_until?: string }
+  webhook: { endpoint: string; secret: string; old_secret_valid_until?: string }
+  /** These four only of directories that are pulled. Empty: all domains. */
+  external_domain?: string
+  /** Empty before the directory is connected. */
+  external_access_token?: string
+  external_refresh_token?: string
+  /** Null before the first pull. */
+  external_sync?: PullView | null
+}
+
+/** How the last pull went. */
+export interface PullView extends PullCounts {
+  /** `interrupted`: the process that pulled is gone. */
+  status: PullState['outcome'] | 'interrupted'
+  /** ISO 8601, UTC. */
+  started_at: string
+  finished_at: string | null
+  error: string | null
+}
+
+export interface ViewParts {
+  readonly store: Store
+  readonly box: SecretBox
+  /** The service's own address, without a trailing slash. */
+  readonly baseUrl: string
+}
+
+/** Directories as they are shown, in the order given. */
+export async function viewDirectories(
+  { store, box, baseUrl }: ViewParts,
+  directories: readonly Directory[],
+): Promise<DirectoryView[]> {
+  const pulled = directories.filter(directory => directory.external).map(directory => directory.id)
+  const states = pulled.length > 0 ? await store.pullStates(pulled) : new Map<string, never>()
+  return directories.map(directory => {
+    const view = viewPlain(directory, box, baseUrl)
+    if (!directory.external) return view
+    const { access, refresh } = openTokens(box, directory.id, directory.external)
+    const last = states.get(directory.id)
+    return {
+      ...view,
+      external_domain: directory.external.domain,
+      external_access_token: access,
+      external_refresh_token: refresh,
+      external_sync: last ? viewPull(last.state, last.until) : null,
+    }
+  })
+}
+
+/** One directory as it is shown. */
+export async function viewDirectory(parts: ViewParts, directory: Directory): Promise<DirectoryView> {
+  const [view] = await viewDirectories(parts, [directory])
+  return view as DirectoryView
+}
+
+/** A pull as it is shown; `until` is the end of its lease (epoch ms). */
+export function viewPull(
+  { outcome, started, finished, problem, counts }: PullState,
+  until: number,
+): PullView {
+  const isDead = outcome === 'running' && until < Date.now()
+  return {
+    status: isDead ? 'interrupted' : outcome,
+    started_at: started,
+    finished_at: finished,
+    error: problem,
+    ...counts,
+  }
+}
+
+function viewPlain(directory: Directory, box: SecretBox, baseUrl: string): DirectoryView {
+  const { id, name, tenant, product, type, deactivated, webhook, oldScimSecret } = directory
+  const path = `/api/scim/v2.0/${id}`
+  const overlaps = oldScimSecret !== undefined && Date.parse(oldScimSecret.until) > Date.now()
+  return {
+    id,
+    name,
+    tenant,
+    product,
+    type,
+    log_webhook_events: directory.logWebhookEvents,
+    deactivated,
+    scim: {
+      path,
+      secret: box.open(directory.scimSecret, id, 'scim'),
+      endpoint: `${baseUrl}${path}`,
+      ...(overlaps ? { old_secret_valid_until: oldScimSecret.until } : {}),
+    },
+    webhook: webhook ? viewWebhook(box, id, webhook) : { endpoint: '', secret: '' },
+  }
+}

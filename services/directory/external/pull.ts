@@ -1,0 +1,161 @@
+import type { DirectoryEvent, EventCallback } from '../events/callback.js'
+import { keepLease, leaseMs } from '../events/lease.js'
+import type { Log } from '../log.js'
+import type { Directory } from '../model.js'
+import type { Store } from '../store/contract.js'
+import type { StoredEvent } from '../store/event-contract.js'
+import type { PullCounts, PullState, ResourceCounts } from '../store/pull-contract.js'
+import type { WriterFactory } from '../sync/writers.js'
+import { apply } from './apply.js'
+import type { Bounds } from './bounds.js'
+import type { Caller } from './call.js'
+import { compare } from './compare.js'
+import type { Connection } from './connection.js'
+import { refusal } from './guard.js'
+import { createProvider } from './provider.js'
+import { readProvider } from './read.js'
+import type { ExternalSettings } from './settings.js'
+
+export interface PullWish {
+  /** Only if no pull began after this time (epoch ms). */
+  readonly idleSince?: number
+  /** Deletes as many as there are to delete, this once. */
+  readonly allowDeletions?: boolean
+  readonly callback?: EventCallback | undefined
+}
+
+export interface PullParts {
+  readonly store: Store
+  readonly writers: WriterFactory
+  readonly connection: Connection
+  readonly call: Caller
+  readonly settings: Pick<ExternalSettings, 'apiUrl' | 'maxDeletions'>
+  readonly bounds: Bounds
+  readonly log: Log
+  readonly closing: AbortSignal
+}
+
+/** Pulls one directory. Undefined when there is nothing to do: deactivated, not connected, not due, or another process is at it. */
+export type Pull = (directoryId: string, wish: PullWish) => Promise<PullState | undefined>
+
+/**
+ * A pull reads the provider, compares, and then writes what differs as SCIM would. Nothing is deleted when not all could be
+ * read, or when more would go than the guard allows. What goes wrong ends up in the directory's state, not in an exception.
+ */
+export function createPull(parts: PullParts): Pull {
+  const { store, writers, connection, call, settings, bounds, log, closing } = parts
+
+  async function work(
+    directory: Directory,
+    { allowDeletions = false }: PullWish,
+    listen: Listener,
+    requireLease: () => void,
+  ): Promise<Pick<PullState, 'outcome' | 'problem'>> {
+    const signal = AbortSignal.any([closing, AbortSignal.timeout(bounds.readMs)])
+    const token = connection.accessToken(directory, signal)
+    const domain = directory.external?.domain ?? ''
+    const provider = createProvider({ call, bounds, token, apiUrl: settings.apiUrl, domain, signal })
+    const snapshot = await readProvider(provider, bounds)
+    const difference = await compare(store, directory, snapshot)
+    const isWhole = snapshot.problems.length === 0
+    const refused = isWhole && !allowDeletions ? refusal(difference, settings.maxDeletions) : undefined
+    const written = async (): Promise<void> => {
+      await listen.told()
+      requireLease()
+    }
+    const target = { directory, writers: writers(listen.hear), written }
+    const undone = await apply(target, difference, snapshot, isWhole && refused === undefined)
+    const problems = [...snapshot.problems, ...(refused ? [refused] : []), ...undone]
+    if (problems.length === 0) return { outcome: 'complete', problem: null }
+    const problem = summary(
+      isWhole ? problems : [...problems, 'Nothing was deleted, as not all could be read'],
+    )
+    return { outcome: refused ? 'refused' : 'incomplete', problem }
+  }
+
+  return async (directoryId, wish) => {
+    const directory = await store.directory(directoryId)
+    if (!directory?.external?.tokens || directory.deactivated) return undefined
+    const now = Date.now()
+    const until = now + leaseMs
+    const fence = await store.claimPull(directoryId, { now, until, idleSince: wish.idleSince })
+    if (fence === undefined) return undefined
+
+    const listen = createListener(wish.callback)
+    const started = new Date(now).toISOString()
+    let end: Pick<PullState, 'outcome' | 'finished' | 'problem'> = {
+      ...{ outcome: 'running', finished: null, problem: null },
+    }
+    const state = (): PullState => ({ ...end, started, counts: listen.counts() })
+    await store.reportPull(directoryId, fence, { until, state: state() })
+    const lease = keepLease(until => store.reportPull(directoryId, fence, { until, state: state() }))
+    const requireLease = (): void => {
+      closing.throwIfAborted()
+      if (!lease.held()) throw new Error('Another process has taken over this pull')
+    }
+    try {
+      const { outcome, problem } = await work(directory, wish, listen, requireLease)
+      end = { outcome, problem, finished: new Date().toISOString() }
+    } catch (error) {
+      const problem = closing.aborted ? 'The service was stopped during the pull' : (error as Error).message
+      end = { outcome: 'failed', problem, finished: new Date().toISOString() }
+    } finally {
+      lease.stop()
+    }
+    const { outcome, problem } = end
+    const fields = { directory: directoryId, outcome, problem, ...listen.counts() }
+    if (problem === null) log.info(fields, 'external directory pulled')
+    else log.warn(fields, 'external directory not pulled completely')
+    await lease.end(true)
+    return state()
+  }
+}
+
+const longestSummary = 5
+
+function summary(problems: readonly string[]): string {
+  const told = problems.slice(0, longestSummary).join('. ')
+  const more = problems.length - longestSummary
+  return more > 0 ? `${told}. And ${more} more problems.` : `${told}.`
+}
+
+interface Listener {
+  readonly hear: (directory: Directory, events: readonly StoredEvent[]) => void
+  /** Hands what was heard to the callback. */
+  told(): Promise<void>
+  counts(): PullCounts
+}
+
+/** Counts what happens, and keeps the events till the callback has got them. */
+function createListener(callback: EventCallback | undefined): Listener {
+  const seen: Record<string, number> = {}
+  let waiting: DirectoryEvent[] = []
+  const of = (type: 'user' | 'group'): ResourceCounts => ({
+    created: seen[`${type}.created`] ?? 0,
+    updated: seen[`${type}.updated`] ?? 0,
+    deleted: seen[`${type}.deleted`] ?? 0,
+  })
+  return {
+    hear(_directory, events) {
+      for (const { body } of events) {
+        const event = JSON.parse(body) as DirectoryEvent
+        seen[event.event] = (seen[event.event] ?? 0) + 1
+        if (callback) waiting.push(event)
+      }
+    },
+    async told() {
+      const events = waiting
+      waiting = []
+      try {
+        for (const event of events) await callback?.(event)
+      } catch (error) {
+        throw new Error(`The callback threw: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    },
+    counts: () => ({
+      users: of('user'),
+      groups: of('group'),
+      memberships: { added: seen['group.user_added'] ?? 0, removed: seen['group.user_removed'] ?? 0 },
+    }),
+  }
+}

@@ -1,0 +1,104 @@
+import { setInterval } from 'node:timers'
+import type { EventCallback } from '../events/callback.js'
+import type { Log } from '../log.js'
+import type { Store } from '../store/contract.js'
+import type { PullState } from '../store/pull-contract.js'
+import type { Pull, PullWish } from './pull.js'
+
+/** Directories that one process pulls at a time: one that is slow or fails holds up no other. */
+const atOnce = 16
+/** Longest time between two looks for directories whose interval is over. */
+const lookMs = 60_000
+
+/** How one directory's pull went. */
+export interface Pulled extends PullState {
+  readonly directoryId: string
+}
+
+export interface Puller {
+  /** Begins to pull one directory, or all that are connected; the work goes on after the promise. */
+  begin(directoryId: string | undefined, wish: PullWish): Promise<void>
+  /** Pulls all that are connected and gives those that were pulled. */
+  pullAll(callback: EventCallback | undefined): Promise<Pulled[]>
+  close(): Promise<void>
+}
+
+export interface PullerParts {
+  readonly store: Store
+  readonly pull: Pull
+  readonly intervalMs: number | undefined
+  readonly log: Log
+  /** Stops what is under way. */
+  readonly abort: () => void
+}
+
+/** Pulls when asked, and by itself once a directory's last pull is older than the interval. */
+export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts): Puller {
+  const queue: Array<() => Promise<void>> = []
+  const active = new Set<Promise<void>>()
+  /** Directories that wait for their turn or are being pulled. */
+  const busy = new Set<string>()
+  let closed = false
+
+  function next(): void {
+    while (active.size < atOnce) {
+      const work = queue.shift()
+      if (!work) return
+      const running = work().finally(() => {
+        active.delete(running)
+        next()
+      })
+      active.add(running)
+    }
+  }
+
+  /** Undefined when this process is at it already, or when it fails before it begins. */
+  async function enqueue(directoryId: string, wish: PullWish): Promise<PullState | undefined> {
+    if (closed || busy.has(directoryId)) return undefined
+    busy.add(directoryId)
+    return new Promise(resolve => {
+      queue.push(async () => {
+        try {
+          resolve(closed ? undefined : await pull(directoryId, wish))
+        } catch (error) {
+          log.error({ directory: directoryId, err: (error as Error).message }, 'external pull failed')
+          resolve(undefined)
+        } finally {
+          busy.delete(directoryId)
+        }
+      })
+      next()
+    })
+  }
+
+  const look = async (): Promise<void> => {
+    if (intervalMs === undefined) return
+    try {
+      const idleSince = Date.now() - intervalMs
+      for (const id of await store.pulledDirectories()) void enqueue(id, { idleSince })
+    } catch (error) {
+      log.error({ err: (error as Error).message }, 'external directories cannot be listed')
+    }
+  }
+  const every = intervalMs === undefined ? undefined : Math.min(intervalMs, lookMs)
+  const timer = every === undefined ? undefined : setInterval(look, every).unref()
+  void look()
+
+  return {
+    async begin(directoryId, wish) {
+      const ids = directoryId === undefined ? await store.pulledDirectories() : [directoryId]
+      for (const id of ids) void enqueue(id, wish)
+    },
+    async pullAll(callback) {
+      const ids = await store.pulledDirectories()
+      const states = await Promise.all(ids.map(id => enqueue(id, { callback })))
+      return states.flatMap((state, index) => (state ? [{ directoryId: ids[index] ?? '', ...state }] : []))
+    },
+    async close() {
+      closed = true
+      clearInterval(timer)
+      abort()
+      while (active.size > 0) await Promise.all(active)
+    },
+  }
+}

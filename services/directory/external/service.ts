@@ -1,0 +1,54 @@
+import type { Log } from '../log.js'
+import type { SecretBox } from '../secrets.js'
+import type { Store } from '../store/contract.js'
+import type { WriterFactory } from '../sync/writers.js'
+import { bounds } from './bounds.js'
+import { createCaller } from './call.js'
+import { type Connection, createConnection } from './connection.js'
+import { createOAuth } from './oauth.js'
+import { createPull } from './pull.js'
+import { type Puller, startPuller } from './puller.js'
+import type { ExternalSettings } from './settings.js'
+import { createStateSigner } from './state.js'
+
+/** All of the external provider that the rest of the service needs. */
+export interface ExternalService {
+  readonly connection: Connection
+  readonly puller: Puller
+  /** The directory of a `state` that this service made within ten minutes. */
+  readState(state: string): string | undefined
+  /** Where the provider sends the admin back to; `baseUrl` is this service's own address, undefined when it is not known. */
+  redirectUrl(baseUrl: string | undefined): string | undefined
+}
+
+export interface ExternalParts {
+  readonly store: Store
+  readonly box: SecretBox
+  readonly encryptionKey: Buffer
+  readonly writers: WriterFactory
+  readonly settings: ExternalSettings
+  readonly log: Log
+}
+
+/** Where the service itself takes the provider's answer. */
+export const oauthPath = '/api/scim/oauth'
+
+/** Starts the external provider's part; with an interval it begins to pull by itself. */
+export function startExternal(parts: ExternalParts): ExternalService {
+  const { store, box, encryptionKey, writers, settings, log } = parts
+  const stop = new AbortController()
+  const call = createCaller(bounds)
+  const oauth = createOAuth(settings, call)
+  const { sign, read } = createStateSigner(encryptionKey)
+  const connection = createConnection({ store, box, oauth, sign, closing: stop.signal })
+  const pull = createPull({ store, writers, connection, call, settings, bounds, log, closing: stop.signal })
+  const { intervalMs } = settings
+  const puller = startPuller({ store, pull, intervalMs, log, abort: () => stop.abort() })
+  return {
+    connection,
+    puller,
+    readState: read,
+    redirectUrl: baseUrl =>
+      settings.redirectUrl ?? (baseUrl === undefined ? undefined : `${baseUrl}${oauthPath}/callback`),
+  }
+}

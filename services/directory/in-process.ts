@@ -1,0 +1,154 @@
+import type { Core } from './core.js'
+import { type DirectoryView, type PullView, viewDirectory, viewPull } from './directory-view.js'
+import type { EventCallback } from './events/callback.js'
+import { ConnectionError } from './external/error.js'
+import type { TokenSet } from './external/oauth.js'
+import { createHandler, type DirectoryRequest, type DirectoryResponse } from './in-process-handler.js'
+import { readDirectory } from './routes/directory-input.js'
+import { HttpError } from './routes/http.js'
+import { Unavailable } from './store/contract.js'
+
+/** What the library answers with, as the management API does; `code` is an HTTP status. */
+export type Answer<Data> =
+  | { readonly data: Data; readonly error: null }
+  | { readonly data: null; readonly error: { readonly message: string; readonly code: number } }
+
+/** The fields of a new directory, as in the body of the management API. */
+export interface NewDirectory {
+  readonly tenant: string
+  readonly product: string
+  readonly name?: string
+  readonly type?: string
+  readonly webhook_url?: string
+  readonly webhook_secret?: string
+  readonly external_domain?: string
+}
+
+/** How the pull of one directory went. */
+export interface SyncResult extends PullView {
+  readonly directory_id: string
+}
+
+/** The directory service for the process that embeds it. */
+export interface EmbeddedDirectory {
+  /**
+   * Handles one SCIM request, as the HTTP intake does. The callback gets each event once the change is stored, one after the
+   * other, and is waited for; if it throws, so does `handle`, though the change stays.
+   */
+  handle(request: DirectoryRequest, callback?: EventCallback): Promise<DirectoryResponse>
+  /** Pulls all connected directories of the external provider; gives those that were pulled, and the callback their events. */
+  sync(callback?: EventCallback): Promise<Answer<SyncResult[]>>
+  /** The three steps that connect a directory to the external provider. */
+  readonly external: {
+    /** `redirectUrl` is needed when neither EXTERNAL_REDIRECT_URL nor BASE_URL is set; the same for the exchange. */
+    generateAuthorizationUrl(of: {
+      directoryId: string
+      redirectUrl?: string
+    }): Promise<Answer<{ authorizationUrl: string }>>
+    getAccessToken(of: { directoryId: string; code: string; redirectUrl?: string }): Promise<Answer<TokenSet>>
+    /** `expiryDate` (epoch ms) is that of the token set; without it the access token is used until it is refused. */
+    setToken(of: {
+      directoryId: string
+      accessToken: string
+      refreshToken: string
+      expiryDate?: number
+    }): Promise<Answer<DirectoryView>>
+  }
+  readonly directories: {
+    create(fields: NewDirectory): Promise<Answer<DirectoryView>>
+    get(directoryId: string): Promise<Answer<DirectoryView>>
+  }
+  close(): Promise<void>
+}
+
+/** The library's side of the service. */
+export function embed(core: Core): EmbeddedDirectory {
+  const { store, box, external, settings } = core
+  const { connection, puller } = external
+  const baseUrl = settings.baseUrl ?? ''
+  const view = (directory: Parameters<typeof viewDirectory>[1]) =>
+    viewDirectory({ store, box, baseUrl }, directory)
+
+  function redirectUrl(given: string | undefined): string {
+    const url = given ?? external.redirectUrl(settings.baseUrl)
+    if (url !== undefined && URL.canParse(url)) return url
+    throw new ConnectionError(
+      400,
+      'redirectUrl is required where neither EXTERNAL_REDIRECT_URL nor BASE_URL is set.',
+    )
+  }
+
+  return {
+    handle: createHandler(core),
+    sync: callback =>
+      answer(async () =>
+        (await puller.pullAll(callback)).map(({ directoryId, ...state }) => ({
+          directory_id: directoryId,
+          ...viewPull(state, 0),
+        })),
+      ),
+    external: {
+      generateAuthorizationUrl: of =>
+        answer(async () => {
+          const id = text(of.directoryId, 'directoryId')
+          return { authorizationUrl: await connection.authorizationUrl(id, redirectUrl(of.redirectUrl)) }
+        }),
+      getAccessToken: of =>
+        answer(() =>
+          connection.exchange(
+            text(of.directoryId, 'directoryId'),
+            text(of.code, 'code'),
+            redirectUrl(of.redirectUrl),
+          ),
+        ),
+      setToken: of =>
+        answer(async () => {
+          const { accessToken: access, refreshToken: refresh, expiryDate } = of
+          const expires = expiryDate === undefined ? {} : { expires: time(expiryDate) }
+          const id = text(of.directoryId, 'directoryId')
+          return view(await connection.store(id, { access, refresh, ...expires }))
+        }),
+    },
+    directories: {
+      create: fields =>
+        answer(async () => {
+          const directory = readDirectory(fields, box, settings.allowPrivateWebhooks)
+          await store.createDirectory(directory)
+          return view(directory)
+        }),
+      get: directoryId =>
+        answer(async () => {
+          const directory = await store.directory(text(directoryId, 'directoryId'))
+          if (directory) return view(directory)
+          throw new HttpError(404, 'There is no directory with this id.')
+        }),
+    },
+    close: core.close,
+  }
+}
+
+/** Refusals as answers; what is nobody's refusal is thrown. */
+async function answer<Data>(work: () => Promise<Data>): Promise<Answer<Data>> {
+  try {
+    return { data: await work(), error: null }
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === undefined) throw error
+    return { data: null, error: { message: (error as Error).message, code } }
+  }
+}
+
+function codeOf(error: unknown): number | undefined {
+  if (error instanceof Unavailable) return 503
+  return error instanceof HttpError || error instanceof ConnectionError ? error.status : undefined
+}
+
+function text(value: unknown, name: string): string {
+  if (typeof value === 'string' && value !== '') return value
+  throw new ConnectionError(400, `${name} is required, as a string.`)
+}
+
+function time(value: unknown): number {
+  if (Number.isSafeInteger(value)) return value as number
+  throw new ConnectionError(400, 'expiryDate must be a time in milliseconds since 1970.')
+}
