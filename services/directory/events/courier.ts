@@ -4,6 +4,8 @@ import { createDelivery, type DeliveryParts } from './deliver.js'
 /** How often the outbox is looked through for work of other processes or of an earlier run. */
 const pollMs = 5_000
 const maxActive = 200
+/** How long a call under way may take when the service ends; cut off, it is repeated at the next start. */
+const graceMs = 3_000
 /** Longest sleep before a claim asks anew: meanwhile another process may have mended what fails here. */
 const longestSleep = 60_000
 
@@ -101,8 +103,10 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
       closed = true
       clearInterval(timer)
       for (const waiting of timers.values()) clearTimeout(waiting)
-      poster.close()
+      const cut = setTimeout(() => poster.close(), graceMs)
       await Promise.all([running, ...active.values()])
+      clearTimeout(cut)
+      poster.close()
     },
   }
 }

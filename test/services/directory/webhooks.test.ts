@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { backOff, isFinal, isStale } from '../../../services/directory/events/retry.js'
 import { publicOnly } from '../../../services/directory/events/target.js'
@@ -255,4 +256,16 @@ t.test('a kept connection that the receiver closes just then is no failure', asy
   await writeUsers(await hooked(service, `http://127.0.0.1:${port}/`), ['a', 'b', 'c'])
   await waitUntil('all three', () => bodies.length === 3, 1500)
   t.notMatch(service.logged.join('\n'), /not delivered/)
+})
+
+t.test('a call under way ends before the service does, and is not repeated', async t => {
+  const receiver = await startReceiver(t, () => sleep(500, 204))
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  await writeUsers(await hooked(service, receiver.url), ['a', 'b'])
+  await waitUntil('the first call', () => receiver.calls.length === 1)
+  await service.close()
+  t.same(sequences(receiver.calls), [1], 'what has not begun waits')
+  await startService(t, { WEBHOOK_ALLOW_PRIVATE, DATA_DIR: service.dataDir })
+  await waitUntil('the second event', () => receiver.calls.length === 2)
+  t.same(sequences(receiver.calls), [1, 2])
 })
