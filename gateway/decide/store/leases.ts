@@ -6,6 +6,12 @@ import type { LeaseAnswer, Lender, Windows } from './lender.js'
 import { Purse } from './purse.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from './store.js'
 
+/** The store behind the leases. */
+export interface Behind extends CounterStore {
+  /** Answers without asking Redis, which was just asked in vain. */
+  standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
+}
+
 interface Waiter {
   readonly ask: Ask
   /** Undefined when nobody lends: Redis is away. */
@@ -21,7 +27,7 @@ interface Account {
 const SWEEP_MS = 20
 
 export class LeasedStore implements CounterStore {
-  readonly #inner: CounterStore
+  readonly #inner: Behind
   readonly #lender: Lender
   readonly #now: () => number
   /** In the order of their last call, so that a sweep looks only at those that are due. */
@@ -29,10 +35,10 @@ export class LeasedStore implements CounterStore {
   readonly #sweeps: NodeJS.Timeout
 
   /**
-   * @param inner counts what is not leased, and everything while nobody lends
+   * @param inner counts what is not leased, and stands in while nobody lends
    * @param now in milliseconds, from any origin
    */
-  constructor(inner: CounterStore, lender: Lender, now: () => number) {
+  constructor(inner: Behind, lender: Lender, now: () => number) {
     this.#inner = inner
     this.#lender = lender
     this.#now = now
@@ -92,7 +98,7 @@ export class LeasedStore implements CounterStore {
     }
     const answer = new Promise<Answer | undefined>(resolve => account.waiting.push({ ask, resolve }))
     if (!account.underWay) this.#call(account, ask.demand as Windows)
-    return answer.then(async given => given ?? ((await this.#inner.take([ask], holder))[0] as Answer))
+    return answer.then(async given => given ?? ((await this.#inner.standIn([ask], holder))[0] as Answer))
   }
 
   #account({ key, demand }: Ask): Account {

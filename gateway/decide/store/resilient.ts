@@ -23,14 +23,16 @@ export class ResilientStore implements CounterStore {
   constructor(options: ResilientOptions) {
     this.#options = options
     const { guard, remote } = options
-    this.#turns = new SharedTurns((asks, holder, times) =>
-      guard.within(keyOf(asks), () => remote.takeMany(asks, holder, times), releaseAll),
+    this.#turns = new SharedTurns(
+      (asks, holder, times) =>
+        guard.within(keyOf(asks), () => remote.takeMany(asks, holder, times), releaseAll),
+      calls => remote.together(calls),
     )
   }
 
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
-    if (this.#options.guard.isAway(keyOf(asks))) return this.#standIn(asks, holder)
-    return this.#turns.take(asks, holder).then(answers => answers ?? this.#standIn(asks, holder))
+    if (this.#options.guard.isAway(keyOf(asks))) return this.standIn(asks, holder)
+    return this.#turns.take(asks, holder).then(answers => answers ?? this.standIn(asks, holder))
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
@@ -45,7 +47,8 @@ export class ResilientStore implements CounterStore {
     await Promise.all([this.#options.remote.close(), this.#options.local.close()])
   }
 
-  #standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+  /** What is said without Redis: each rule's `onStoreError`. */
+  standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     const closed = new Set(asks.filter(ask => ask.onStoreError === 'closed').map(ask => ask.group))
     const counted = asks.filter(ask => ask.onStoreError === 'local' && !closed.has(ask.group))
     const shares = counted.map(ask => shareOf(ask, this.#options.instances))

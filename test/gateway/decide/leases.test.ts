@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { LeasedStore } from '../../../gateway/decide/store/leases.js'
+import { type Behind, LeasedStore } from '../../../gateway/decide/store/leases.js'
 import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
@@ -47,11 +47,25 @@ async function connect(t: Test): Promise<((instances: number) => Bench) | undefi
           return answer
         },
       }
-      const store = new LeasedStore(new MemoryStore(() => bench.at), lender, () => bench.at)
+      const store = new LeasedStore(
+        inProcess(() => bench.at),
+        lender,
+        () => bench.at,
+      )
       t.teardown(() => store.close())
       bench.instances.push(store)
     }
     return bench
+  }
+}
+
+function inProcess(now: () => number): Behind {
+  const store = new MemoryStore(now, 'local')
+  return {
+    take: (asks, _holder) => store.take(asks),
+    standIn: (asks, _holder) => store.take(asks),
+    giveBack: (asks, answers) => store.giveBack(asks, answers),
+    close: () => store.close(),
   }
 }
 
@@ -254,7 +268,7 @@ t.test('a slot that is refused costs no leased token', async t => {
 t.test('while nobody lends, the store behind counts', async t => {
   const at = START
   const store = new LeasedStore(
-    new MemoryStore(() => at, 'local'),
+    inProcess(() => at),
     { lease: async () => undefined },
     () => at,
   )
