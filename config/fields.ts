@@ -43,6 +43,16 @@ export function Version() {
   return Type.Literal(1, { description: 'Version of this file format.' })
 }
 
+/** A day of the calendar. */
+export function Day(description: string) {
+  return Type.String({
+    pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
+    format: 'day',
+    expected: 'a day such as 2026-01-31',
+    description,
+  })
+}
+
 export const OnStoreError = (options: TSchemaOptions) => Word(['local', 'open', 'closed'], options)
 
 export const ON_STORE_ERROR_HELP =

@@ -1,4 +1,4 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks. */
+/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days. */
 import { isIP } from 'node:net'
 
 /** An http(s) address that names only a host and a port, so that nothing written in it is silently unused. */
@@ -39,4 +39,10 @@ export function isCidr(text: string): boolean {
   if (version === 0 || address.includes('%') || rest.length > 0) return false
   if (prefix === undefined) return true
   return /^(0|[1-9][0-9]{0,2})$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+}
+
+/** A day that the calendar has: `2026-02-28`, not `2026-02-30`. */
+export function isDay(text: string): boolean {
+  const date = new Date(`${text}T00:00:00Z`)
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
 }

@@ -1,6 +1,7 @@
 /** The shapes of policy files: project-limits, and one kind for each limit plugin (design section 8). */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import {
+  Day,
   ENVIRONMENTS,
   Name,
   NamedMap,
@@ -55,6 +56,11 @@ const Patterns = (description: string) =>
       description,
     },
   )
+const Since = Type.Optional(
+  Day(
+    'Day from which on the rule has had its mode. `sluice check` warns of report-only that has lasted long.',
+  ),
+)
 const optionalOnStoreError = Type.Optional(
   OnStoreError({ description: `${ON_STORE_ERROR_HELP} Without it, store.onError of gateway.yaml counts.` }),
 )
@@ -98,6 +104,7 @@ export const projectLimitsSchema = Strict({
   version: Version(),
   kind: Type.Literal(PROJECT_LIMITS, { description: 'What this file holds.' }),
   mode: Mode,
+  since: Since,
   onStoreError: optionalOnStoreError,
   buckets: NamedMap(Patterns('Requests that share one counter per project.'), {
     description: 'Named groups of request patterns; a request falls into the most specific one.',
@@ -129,12 +136,15 @@ const commonProperties = {
     description: 'What is counted by; requests with equal parts share a counter.',
   }),
   mode: Mode,
+  since: Since,
   missing: Word(['skip', 'shared', 'deny'], {
     description:
       'When a part of the key is absent: skip the rule, count with the others that lack it (shared), or refuse (deny).',
   }),
   onStoreError: optionalOnStoreError,
 }
+
+const OPTIONAL = new Set(['since', 'onStoreError'])
 
 /** The common keys of a rule, and the plugin's own beside them. */
 export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }
@@ -163,7 +173,7 @@ export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
     rules: Type.Array(
       Type.Unsafe<RuleEntry>({
         ...rule,
-        required: [...ownRequired, ...Object.keys(always).filter(key => key !== 'onStoreError')],
+        required: [...ownRequired, ...Object.keys(always).filter(key => !OPTIONAL.has(key))],
         // No silent fallback: a key that can lack a part must say what that means (design section 4).
         if: {
           properties: { key: { contains: { type: 'string', pattern: ABSENT_PART } } },

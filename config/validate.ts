@@ -3,7 +3,7 @@ import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { type DurationBounds, durationWithin } from './duration.js'
-import { isCidr, isHttpOrigin, isRedisUrl } from './formats.js'
+import { isCidr, isDay, isHttpOrigin, isRedisUrl } from './formats.js'
 import type { Fault, Path } from './problem.js'
 import { faultOf } from './sentences.js'
 
@@ -43,6 +43,7 @@ function createAjv(): Ajv {
   ajv.addFormat('http-origin', isHttpOrigin)
   ajv.addFormat('redis-url', isRedisUrl)
   ajv.addFormat('cidr', isCidr)
+  ajv.addFormat('day', isDay)
   ajv.addKeyword({
     keyword: 'duration',
     type: 'string',

@@ -5,7 +5,7 @@ import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../co
 import type { Problem } from '../config/problem.js'
 import { identifyBy, type UnknownHosts } from './identify/identify.js'
 import { TrustedProxies } from './listen/client.js'
-import { compilePolicy, type Fault } from './match/compile.js'
+import { compilePolicy, type Fault, type Tables } from './match/compile.js'
 import { PatternError, parsePattern } from './match/pattern.js'
 import { PathTrie } from './match/trie.js'
 import type { Snapshot, Upstream } from './pipeline.js'
@@ -13,11 +13,22 @@ import type { Identifier, Tools } from './plugin.js'
 import { identifyPlugins } from './plugins.js'
 import type { Log } from './types.js'
 
+/** An identifier under its plugin's name. */
+export interface NamedIdentifier {
+  readonly name: string
+  readonly identifier: Identifier
+}
+
 /** A snapshot whose routes still name their upstreams. */
 export interface Compiled {
   readonly revision: string
   /** Path segments that patterns and routes spell out: what a log may show of a path. */
   readonly words: ReadonlySet<string>
+  /** For those who tell of the policy; the pipeline asks the snapshot. */
+  readonly tables: Tables
+  readonly routes: PathTrie<string>
+  /** In the order in which they are asked. */
+  readonly identifiers: readonly NamedIdentifier[]
   /** Joins the compiled configuration with the upstreams, by name, and with what earlier ones have learnt. */
   snapshot(upstreams: ReadonlyMap<string, Upstream>, unknownHosts?: UnknownHosts): Snapshot
   /** Gives back what the identifiers hold. */
@@ -27,7 +38,7 @@ export interface Compiled {
 /** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
 export function compile(config: Config, log: Log): { compiled: Compiled } | { problems: Problem[] } {
   const revision = revisionOf(config)
-  const { policy, faults } = compilePolicy({
+  const { policy, tables, faults } = compilePolicy({
     projectsFile: config.projectsFile,
     projects: config.projects,
     projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
@@ -57,14 +68,21 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
     compiled: {
       revision,
       words: wordsOf(config),
+      tables,
+      routes,
+      identifiers,
       snapshot: (upstreams, unknownHosts) => ({
         revision,
-        identify: identifyBy(identifiers, config.gateway.unknownProject, unknownHosts),
+        identify: identifyBy(
+          identifiers.map(({ identifier }) => identifier),
+          config.gateway.unknownProject,
+          unknownHosts,
+        ),
         route: facts => upstreams.get(routes.find(facts.method, facts.path)?.value ?? ''),
         match: (facts, project) => policy.match(facts, project),
       }),
       async close() {
-        await Promise.all(identifiers.map(identifier => identifier.close?.()))
+        await Promise.all(identifiers.map(({ identifier }) => identifier.close?.()))
       },
     },
   }
@@ -119,10 +137,10 @@ function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
   })
 }
 
-function identifiersOf({ gateway }: Config, tools: Tools): Identifier[] {
+function identifiersOf({ gateway }: Config, tools: Tools): NamedIdentifier[] {
   return gateway.identify.map(({ plugin: name, ...config }) => {
     const plugin = identifyPlugins.find(one => one.name === name)
     if (plugin === undefined) throw new Error(`no identify plugin is called "${name}"`)
-    return plugin.create(config, tools)
+    return { name, identifier: plugin.create(config, tools) }
   })
 }

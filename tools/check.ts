@@ -1,23 +1,106 @@
-/** `sluice check`: everything that is wrong with a configuration, without running it. */
-import { loadOrFail } from '../gateway/load.js'
-import { defineCommand, NO_OPERANDS } from './command.js'
+/** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
+
+import type { Loaded } from '../gateway/load.js'
+import { load, loadOrFail } from '../gateway/load.js'
+import { didYouMean } from './arguments.js'
+import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG, quiet } from './config.js'
+import type { Io } from './io.js'
+import { endpointLimits, type LimitsOf, limitsByColumn, limitsOfProject } from './limits.js'
+import { writeEndpointLimits, writeLimits } from './limits-table.js'
+import { type Finding, formatFinding } from './lint/finding.js'
+import { lint } from './lint/lint.js'
+import { count } from './text.js'
 
 export const check = defineCommand({
   name: 'check',
   summary: 'Check the configuration without running it',
   operands: NO_OPERANDS,
-  options: { config: CONFIG },
-  details:
-    'Lists all that is wrong at once, as file:line:col path: sentence. Exit code 0 when good, 1 when not.',
-  example: 'sluice check --config ./config',
+  options: {
+    config: CONFIG,
+    table: { type: 'boolean', help: 'also show the limits that count in the end, by plan and environment' },
+    project: { type: 'string', value: 'ID', help: 'show the limits of this project, overrides included' },
+    strict: { type: 'boolean', help: 'warnings make the exit code 1, too' },
+    'report-only-days': {
+      type: 'string',
+      value: 'DAYS',
+      default: '30',
+      help: 'warn of report-only rules whose "since" is longer ago',
+    },
+    json: { type: 'boolean', help: 'one JSON object instead of text' },
+  },
+  details: `Lists all that is wrong at once, as file:line:col path: sentence. When nothing is wrong it warns of what is probably not meant: patterns and rules that can never matter, buckets without a quota, numbers that cannot bind, rules that have long been report-only; and it notes which keys have no end.
+
+Exit code 0 when good, 1 when not. Warnings alone leave it at 0, but for --strict; notes never count.`,
+  example:
+    'sluice check --config ./config --strict\nsluice check --table\nsluice check --project acme-production',
   async run({ values }, io) {
-    const { config, compiled } = loadOrFail(values.config, io.env, quiet)
-    const { gateway, projects, policies } = config
-    io.out(
-      `${config.gatewayFile}: good. ${Object.keys(gateway.upstreams).length} upstreams, ${projects.length} projects, ` +
-        `${policies.length} policy files, revision ${compiled.revision}.\n`,
-    )
-    return 0
+    const days = daysOf(values['report-only-days'])
+    if (values.json) return checkAsJson(values, days, io)
+    const loaded = loadOrFail(values.config, io.env, quiet)
+    const limits = limitsAsked(loaded, values)
+    const findings = lint(loaded, { now: Date.now(), reportOnlyDays: days })
+    for (const finding of findings) io.out(`${painted(finding, io)}\n`)
+    io.out(`${summaryOf(loaded, findings)}\n`)
+    if (limits !== undefined) {
+      for (const one of limits) writeLimits(one, io)
+      writeEndpointLimits(endpointLimits(loaded), io)
+    }
+    return exitCode(findings, values.strict)
   },
 })
+
+interface Asked {
+  readonly config: string
+  readonly table: boolean
+  readonly project: string | undefined
+  readonly strict: boolean
+}
+
+function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): ExitCode {
+  const loaded = load(asked.config, io.env, quiet)
+  if ('problems' in loaded) {
+    const findings = loaded.problems.map(problem => ({ severity: 'error', ...problem }))
+    io.out(`${JSON.stringify({ good: false, findings }, null, 2)}\n`)
+    return 1
+  }
+  const limits = limitsAsked(loaded, asked)
+  const findings = lint(loaded, { now: Date.now(), reportOnlyDays })
+  const tables = limits && { limits, rules: endpointLimits(loaded) }
+  const { revision } = loaded.compiled
+  io.out(`${JSON.stringify({ good: true, revision, findings, ...tables }, null, 2)}\n`)
+  return exitCode(findings, asked.strict)
+}
+
+function limitsAsked(loaded: Loaded, { table, project }: Asked): LimitsOf[] | undefined {
+  if (project === undefined) return table ? limitsByColumn(loaded) : undefined
+  const limits = limitsOfProject(loaded, project)
+  if (limits !== undefined) return [limits]
+  const ids = loaded.config.projects.map(({ id }) => id)
+  throw new Unusable(`There is no project "${project}".${didYouMean(project, ids)}`)
+}
+
+function daysOf(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new Unusable(`--report-only-days must be a whole number of days, but it is "${text}".`)
+}
+
+function painted(finding: Finding, io: Io): string {
+  return finding.severity === 'warning'
+    ? io.style('yellow', formatFinding(finding))
+    : io.style('dim', formatFinding(finding))
+}
+
+function summaryOf({ config, compiled }: Loaded, findings: readonly Finding[]): string {
+  const { gateway, projects, policies } = config
+  const warnings = findings.filter(({ severity }) => severity === 'warning').length
+  return (
+    `${config.gatewayFile}: ${warnings === 0 ? 'good' : `${count(warnings, 'warning')}`}. ` +
+    `${count(Object.keys(gateway.upstreams).length, 'upstream')}, ${count(projects.length, 'project')}, ` +
+    `${count(policies.length, 'policy file')}, revision ${compiled.revision}.`
+  )
+}
+
+function exitCode(findings: readonly Finding[], strict: boolean): ExitCode {
+  return strict && findings.some(({ severity }) => severity === 'warning') ? 1 : 0
+}

@@ -1,24 +1,26 @@
 /** Plugin: a bucket's burst and sustained quota, charged all-or-nothing (spec, 'Project rate limits'). */
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { definePlugin } from '../plugin.js'
 import type { Demand, Rule } from '../types.js'
 
 const SECOND = 1000
 const MINUTE = 60_000
 
+const schema = Type.Object({
+  burst: Type.Integer({ minimum: 1, description: 'Requests per second.' }),
+  sustained: Type.Integer({ minimum: 1, description: 'Requests per minute.' }),
+  algorithm: Type.Union([
+    Type.Literal('sliding-window'),
+    Type.Literal('fixed-window'),
+    Type.Literal('token-bucket'),
+  ]),
+  lease: Type.Boolean(),
+})
+
 export const projectLimits = definePlugin({
   name: 'project-limits',
   kind: 'limit',
-  schema: Type.Object({
-    burst: Type.Integer({ minimum: 1, description: 'Requests per second.' }),
-    sustained: Type.Integer({ minimum: 1, description: 'Requests per minute.' }),
-    algorithm: Type.Union([
-      Type.Literal('sliding-window'),
-      Type.Literal('fixed-window'),
-      Type.Literal('token-bucket'),
-    ]),
-    lease: Type.Boolean(),
-  }),
+  schema,
   create() {
     // One object per rule: requests that ask for the same may then be seen to do so, and share a call.
     const demands = new WeakMap<Rule, Demand>()
@@ -26,15 +28,20 @@ export const projectLimits = definePlugin({
       demand({ rule }) {
         const known = demands.get(rule)
         if (known !== undefined) return known
-        const { burst, sustained, algorithm, lease } = rule.config
-        const windows = [
-          { name: 'burst', quota: burst, ms: SECOND, algorithm },
-          { name: 'sustained', quota: sustained, ms: MINUTE, algorithm },
-        ]
-        const demand: Demand = { kind: 'windows', windows, lease }
+        const demand = demandOf(rule.config)
         demands.set(rule, demand)
         return demand
       },
     }
   },
 })
+
+/** What a bucket's quota wants counted. */
+export function demandOf(quota: Static<typeof schema>): Extract<Demand, { kind: 'windows' }> {
+  const { burst, sustained, algorithm, lease } = quota
+  const windows = [
+    { name: 'burst', quota: burst, ms: SECOND, algorithm },
+    { name: 'sustained', quota: sustained, ms: MINUTE, algorithm },
+  ]
+  return { kind: 'windows', windows, lease }
+}

@@ -62,14 +62,22 @@ const PLAIN = { algorithm: 'sliding-window', lease: false } as const
 /** Bucket name → its patterns. */
 type Buckets = ReadonlyMap<string, readonly Pattern[]>
 
+/** The limits that count, as they came together from rows, files and overrides. */
+export interface Tables {
+  /** By `columnName`. */
+  readonly columns: ReadonlyMap<string, Table>
+  /** Of projects with overrides, by id. */
+  readonly projects: ReadonlyMap<string, Table>
+}
+
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
-export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
+export function compilePolicy(input: PolicyInput): { policy: Policy; tables: Tables; faults: Fault[] } {
   const faults: Fault[] = []
   const buckets = readBuckets(input.projectLimits, faults)
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
   const endpoint = compileEndpointRules(input, faults)
-  return { policy: new Policy(columns, projects, endpoint), faults }
+  return { policy: new Policy(columns, projects, endpoint), tables: { columns, projects }, faults }
 }
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
@@ -127,7 +135,7 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
 }
 
 /** Every (plan, environment) that a row's `for` list covers. */
-function columnsOf(selectors: readonly Selector[]): Set<string> {
+export function columnsOf(selectors: readonly Selector[]): Set<string> {
   const columns = new Set<string>()
   for (const { plans = PLANS, environments = ENVIRONMENTS } of selectors) {
     for (const plan of plans)

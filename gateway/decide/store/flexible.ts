@@ -37,7 +37,7 @@ export interface Windows {
 const UNJUDGED = { keyPrefix: '', points: 1, duration: 1 }
 
 /** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten. */
-const MOST_KEYS = 100_000
+export const MOST_KEYS = 100_000
 
 export class MemoryWindows implements Windows {
   readonly store: StoreName

@@ -1,0 +1,172 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { sluice } from '../helpers/command.js'
+import { matchesGolden } from '../helpers/golden.js'
+
+const SHIPPED = ['--config', 'config']
+const LINT = join('test', 'fixtures', 'lint')
+
+const GATEWAY =
+  'version: 1\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n'
+
+/** A configuration with one file of policies. */
+function folderWith(dir: string, policy: string): string {
+  mkdirSync(join(dir, 'policies'))
+  writeFileSync(join(dir, 'gateway.yaml'), GATEWAY)
+  writeFileSync(join(dir, 'projects.yaml'), 'version: 1\nprojects: []\n')
+  writeFileSync(join(dir, 'policies', 'a.yaml'), policy)
+  return dir
+}
+
+t.test('the configuration that comes with the package has no warnings, also strictly', async t => {
+  const { code, out, err } = await sluice(['check', ...SHIPPED, '--strict'])
+  t.equal(code, 0)
+  t.notMatch(out, 'warning')
+  t.match(out, /gateway\.yaml: good\. 2 upstreams, 5 projects, 3 policy files, revision sha256:/)
+  t.equal(err, '')
+})
+
+t.test('what is probably not meant is told at its place; only strictly it fails', async t => {
+  const { code, out } = await sluice(['check', '--config', LINT])
+  t.equal(code, 0)
+  const lines = out.split('\n').map(line => line.replaceAll(`${LINT}/`, ''))
+  const isTold = (start: string, sentence: string | RegExp) =>
+    t.ok(
+      lines.some(line => line.startsWith(start) && new RegExp(sentence).test(line)),
+      `${start} ${sentence}`,
+    )
+  isTold('gateway.yaml:6:13 routes[1].path: warning:', 'No request can take the route "/api/\\*/\\*\\*"')
+  isTold('policies/project-limits.yaml:7:9 buckets.any[0]: warning:', '"/api/{id}/one" is more specific')
+  isTold('policies/project-limits.yaml:8:11 buckets.nobody: warning:', 'No row gives bucket "nobody" a quota')
+  isTold('policies/project-limits.yaml:9:15 buckets.elsewhere[0]: warning:', 'No route leads to "/elsewhere"')
+  isTold('policies/project-limits.yaml:15:12', '"sustained" can never refuse anybody: .* at most 60 requests')
+  isTold('policies/project-limits.yaml:16:12', '"burst" can never refuse anybody')
+  isTold(
+    'policies/project-limits.yaml:19:13',
+    'note: Leases: never more than the quota is admitted; one gateway holds at most 4 unspent tokens for at most 500 ms',
+  )
+  isTold('policies/project-limits.yaml:26:5', '"self" are not limited for all plans in production')
+  isTold('policies/rules.yaml:5:5 rules[1]: warning:', '"write" counts the same requests')
+  isTold('policies/volumetric.yaml:6:10 rules[0].key: warning:', 'another "x-device" with each request')
+  isTold('policies/volumetric.yaml:11:10 rules[1].key: note:', 'Each lives for at most 600 s')
+  isTold('policies/volumetric.yaml:15:5 rules[2]: warning:', '"flood" counts the same requests')
+  isTold(
+    'policies/volumetric.yaml:20:12 rules[2].since: warning:',
+    /Report-only since 2026-01-31, for \d+ days/,
+  )
+  isTold('projects.yaml:7:24 projects[0].overrides.scim: warning:', 'at most 600 requests')
+
+  t.notMatch(out, /limits\[1\]\.quotas\.one/, 'a fixed window has its 61st second')
+  t.notMatch(out, /"(tighter|per-pattern|write)" can never refuse/, 'rules that do matter are left alone')
+  t.equal((await sluice(['check', '--config', LINT, '--strict'])).code, 1)
+  const patient = await sluice(['check', '--config', LINT, '--report-only-days', '99999'])
+  t.notMatch(patient.out, 'Report-only since')
+})
+
+t.test('--json tells the same to machines', async t => {
+  const { code, out } = await sluice([
+    'check',
+    '--config',
+    LINT,
+    '--json',
+    '--table',
+    '--report-only-days',
+    '99999',
+  ])
+  t.equal(code, 0)
+  matchesGolden(t, out, 'check.json')
+  const broken = await sluice(['check', '--config', join('test', 'fixtures', 'bad', 'tie'), '--json'])
+  t.equal(broken.code, 1)
+  matchesGolden(t, broken.out, 'check-broken.json')
+})
+
+t.test('errors end the check before any warning, with 1', async t => {
+  const { code, out, err } = await sluice(['check', '--config', join('test', 'fixtures', 'bad', 'tie')])
+  t.equal(code, 1)
+  t.equal(out, '')
+  t.match(err, /project-limits\.yaml:\d+:\d+ .* ties with/)
+})
+
+t.test(
+  'a bucket that only one row of several leaves out is mentioned; one that most leave out is not',
+  async t => {
+    const quotas = (names: string) =>
+      `quotas: { ${names.replace(/\w+/g, '$&: { burst: 1, sustained: 10 }')} }`
+    const dir = folderWith(
+      t.testdir(),
+      `version: 1
+kind: project-limits
+buckets: { login: [POST /login], rare: [/rare], all: ["*"] }
+limits:
+  - for: [{ environments: [development] }]
+    ${quotas('login, rare, all')}
+  - for: [{ environments: [staging] }]
+    ${quotas('login, all')}
+  - for: [{ environments: [production] }]
+    ${quotas('all')}
+`,
+    )
+    const { out } = await sluice(['check', '--config', dir])
+    t.match(
+      out,
+      /a\.yaml:9:5 limits\[2\]: warning: Every row but this one gives bucket "login" a quota. Here its requests fall to "all"/,
+    )
+    t.notMatch(out, '"rare"')
+  },
+)
+
+t.test('the table says what counts in the end, row by row and for one project', async t => {
+  const { code, out } = await sluice(['check', ...SHIPPED, '--table'], { columns: 160 })
+  t.equal(code, 0)
+  t.match(out, /^all plans in development and staging; developer in production$/m)
+  t.match(out, /^production and essential in production$/m)
+  t.match(out, /^enterprise in production$/m)
+  t.match(out, /^identities-create +- +- +falls to catch-all/m)
+  t.match(out, /^registration-flood +100 per 10 s, then blocked for 60 s, without credentials/m)
+
+  const project = await sluice(['check', ...SHIPPED, '--project', 'acme-production'])
+  t.match(project.out, /^acme-production: growth\/production, with its own catch-all$/m)
+  t.match(project.out, /^catch-all +600 +12,000 +- +projects\.yaml:9$/m)
+  t.notMatch(project.out, 'enterprise in production')
+})
+
+t.test('forty columns are enough for the table', async t => {
+  const { out } = await sluice(['check', ...SHIPPED, '--table'], { columns: 40 })
+  const table = out.slice(out.indexOf('revision'))
+  t.match(table, /^catch-all\n {2}per second: 5\n {2}per minute: 150\n/m)
+  const long = table
+    .split('\n')
+    .slice(1)
+    .filter(line => line.length > 40)
+  t.same(
+    long.filter(line => !/^ {2}(Limit|Counted by|Written at): /.test(line)),
+    [],
+    'only single cells are longer',
+  )
+})
+
+t.test('what does not exist is usage: an unknown project, a number of days that is none', async t => {
+  const unknown = await sluice(['check', ...SHIPPED, '--project', 'acme-productoin'])
+  t.match(unknown, { code: 2, err: /There is no project "acme-productoin"\. Did you mean acme-production\?/ })
+  t.match(await sluice(['check', ...SHIPPED, '--report-only-days', 'soon']), {
+    code: 2,
+    err: /whole number of days/,
+  })
+})
+
+t.test('every schema can be printed, by its name or all in one', async t => {
+  for (const name of (await sluice(['schema'])).out.trim().split('\n')) {
+    const { code, out } = await sluice(['schema', name])
+    t.equal(code, 0)
+    t.equal(JSON.parse(out).$schema, 'http://json-schema.org/draft-07/schema#', name)
+  }
+  t.same(Object.keys(JSON.parse((await sluice(['schema', '--json'])).out)), [
+    'gateway',
+    'projects',
+    'project-limits',
+    'in-flight',
+    'volumetric',
+  ])
+  t.match(await sluice(['schema', 'volumetrik']), { code: 2, err: /Did you mean volumetric\?/ })
+})

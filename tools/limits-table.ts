@@ -1,0 +1,53 @@
+/** Effective limits as tables for people. */
+import { basename } from 'node:path'
+import type { Io } from './io.js'
+import type { BucketLimit, EndpointLimit, Fallen, LimitsOf } from './limits.js'
+import { table } from './table.js'
+import { grouped, wrap } from './text.js'
+
+export function writeLimits({ for: whom, buckets }: LimitsOf, io: Io): void {
+  io.out(`\n${io.style('bold', wrap(whom, io.columns))}\n`)
+  const columns = [
+    { title: 'Bucket' },
+    { title: 'per second', align: 'right' as const },
+    { title: 'per minute', align: 'right' as const },
+    { title: 'Notes' },
+    { title: 'Written at' },
+  ]
+  io.out(table(columns, buckets.map(rowOf), io.columns))
+  const leases = buckets.filter((bucket): bucket is BucketLimit => 'leases' in bucket)
+  for (const { bucket, leases: sentence } of leases) io.out(`${wrap(`${bucket}: ${sentence}`, io.columns)}\n`)
+}
+
+function rowOf(bucket: BucketLimit | Fallen): string[] {
+  if ('falls_to' in bucket) {
+    const others = bucket.falls_to.map(other => other ?? 'no limit').join(', ')
+    return [bucket.bucket, '-', '-', `falls to ${others}`, '-']
+  }
+  const { burst, sustained, src } = bucket
+  return [bucket.bucket, grouped(burst), grouped(sustained), notesOf(bucket), basename(src)]
+}
+
+/** What is not as usual. */
+function notesOf({ algorithm, lease, mode }: BucketLimit): string {
+  const notes = [
+    mode === 'report-only' ? mode : '',
+    algorithm === 'sliding-window' ? '' : algorithm,
+    lease ? 'lease' : '',
+  ]
+  return notes.filter(Boolean).join(', ') || '-'
+}
+
+export function writeEndpointLimits(limits: readonly EndpointLimit[], io: Io): void {
+  if (limits.length === 0) return
+  io.out(`\n${io.style('bold', 'Endpoint rules, for every project')}\n`)
+  const columns = ['Rule', 'Limit', 'Counted by', 'Mode', 'Written at'].map(title => ({ title }))
+  const rows = limits.map(({ rule, limit, key, mode, src }) => [
+    rule,
+    limit,
+    key.join(' + '),
+    mode,
+    basename(src),
+  ])
+  io.out(table(columns, rows, io.columns))
+}

@@ -1,0 +1,128 @@
+/** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
+
+import { isProjectLimits } from '../config/load.js'
+import type { RuleEntry } from '../config/policy-schema.js'
+import { pluginConfig } from '../config/policy-schema.js'
+import { listed } from '../config/problem.js'
+import type { Loaded } from '../gateway/load.js'
+import type { Quota } from '../gateway/match/compile.js'
+import { parsePattern } from '../gateway/match/pattern.js'
+import type { Table } from '../gateway/match/policy.js'
+import { columnName } from '../gateway/match/policy.js'
+import { extentOf, witnessesOf } from '../gateway/match/witness.js'
+import { describeColumns, groupColumns } from './columns.js'
+import { leaseSentence } from './lint/quotas.js'
+
+/** One bucket where it is in force. */
+export interface BucketLimit extends Quota {
+  readonly bucket: string
+  readonly mode: string
+  readonly onStoreError: string
+  /** `file:line` of the quota. */
+  readonly src: string
+  /** What leases may withhold; absent without them. */
+  readonly leases?: string
+}
+
+/** A bucket that has no quota, and where its requests go: null when nothing limits them. */
+export interface Fallen {
+  readonly bucket: string
+  readonly falls_to: readonly (string | null)[]
+}
+
+export interface LimitsOf {
+  readonly for: string
+  readonly columns: readonly string[]
+  readonly buckets: readonly (BucketLimit | Fallen)[]
+}
+
+export interface EndpointLimit {
+  readonly rule: string
+  readonly kind: string
+  readonly mode: string
+  readonly match: readonly string[]
+  readonly key: readonly string[]
+  readonly limit: string
+  readonly src: string
+}
+
+/** Plans and environments with equal limits stand together. */
+export function limitsByColumn(loaded: Loaded): LimitsOf[] {
+  const { columns } = loaded.compiled.tables
+  const groups = groupColumns(column => JSON.stringify(bucketsIn(loaded, columns.get(column))))
+  return [...groups].map(([text, names]) => ({
+    for: describeColumns(names),
+    columns: [...names],
+    buckets: JSON.parse(text) as LimitsOf['buckets'],
+  }))
+}
+
+/** Undefined when there is no such project. */
+export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefined {
+  const project = loaded.config.projects.find(one => one.id === id)
+  if (project === undefined) return undefined
+  const { columns, projects } = loaded.compiled.tables
+  const column = columnName(project.plan, project.environment)
+  const overridden = Object.keys(project.overrides)
+  const suffix = overridden.length === 0 ? '' : `, with its own ${listed(overridden, 'and')}`
+  return {
+    for: `${id}: ${column}${suffix}`,
+    columns: [column],
+    buckets: bucketsIn(loaded, projects.get(id) ?? columns.get(column)),
+  }
+}
+
+/** The buckets in the order in which they are written. */
+function bucketsIn({ config }: Loaded, table: Table | undefined): (BucketLimit | Fallen)[] {
+  const files = config.policies.filter(isProjectLimits)
+  const buckets = files.flatMap(({ document }) => Object.entries(document.buckets))
+  const patternsOf = new Map(buckets.map(([bucket, texts]) => [bucket, texts.map(parsePattern)]))
+  const extent = extentOf([...patternsOf.values()].flat())
+  return [...patternsOf].map(([bucket, patterns]) => {
+    const rule = table?.rules.get(bucket)
+    if (rule !== undefined) {
+      const quota = rule.config as Quota
+      const src = `${rule.source.file}:${rule.source.line}`
+      const leases = quota.lease ? { leases: leaseSentence(quota) } : {}
+      return { bucket, ...quota, mode: rule.mode, onStoreError: rule.onStoreError, src, ...leases }
+    }
+    const falls = patterns
+      .flatMap(pattern => witnessesOf(pattern, extent))
+      .map(({ method, path }) => table?.buckets.find(method, path)?.value ?? null)
+    return { bucket, falls_to: [...new Set(falls)] }
+  })
+}
+
+/** The rules that stand by themselves. */
+export function endpointLimits({ config }: Loaded): EndpointLimit[] {
+  return config.policies.flatMap(policy => {
+    if (isProjectLimits(policy)) return []
+    const { file, kind, document } = policy
+    return document.rules.map((rule, i) => ({
+      rule: rule.id,
+      kind,
+      mode: rule.mode,
+      match: rule.match,
+      key: rule.key,
+      limit: limitText(kind, rule),
+      src: `${file}:${config.locate(file, ['rules', i]).line}`,
+    }))
+  })
+}
+
+/** `1 at a time`, `100 per 10 s, then 60 s blocked`; of other plugins the settings as they are. */
+export function limitText(kind: string, rule: RuleEntry): string {
+  const own = pluginConfig(rule)
+  if (kind === 'in-flight') return `${own.max} at a time`
+  if (kind !== 'volumetric') return JSON.stringify(own)
+  const { quota, blockFor, when } = own as unknown as Flood
+  const block = blockFor === undefined ? '' : `, then blocked for ${blockFor / 1000} s`
+  const who = when === undefined ? '' : when.authenticated ? ', with credentials' : ', without credentials'
+  return `${quota.requests} per ${quota.per / 1000} s${block}${who}`
+}
+
+interface Flood {
+  readonly quota: { readonly requests: number; readonly per: number }
+  readonly blockFor?: number
+  readonly when?: { readonly authenticated: boolean }
+}

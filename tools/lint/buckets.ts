@@ -1,0 +1,91 @@
+/** Buckets that miss a quota where that is surprising: everywhere, in one row alone, or where nothing else limits. */
+import type { Path } from '../../config/problem.js'
+import { columnsOf } from '../../gateway/match/compile.js'
+import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
+import { type Extent, extentOf, witnessesOf } from '../../gateway/match/witness.js'
+import { describeColumns } from '../columns.js'
+import type { Remark, Subject } from './finding.js'
+
+/** Fewer rows are too few to say what is usual. */
+const FEWEST_ROWS = 3
+
+interface Bucket {
+  readonly name: string
+  readonly file: string
+  readonly patterns: readonly Pattern[]
+}
+interface Row {
+  readonly file: string
+  readonly path: Path
+  readonly columns: ReadonlySet<string>
+}
+
+export function checkBuckets(subject: Subject): Remark[] {
+  const buckets = bucketsOf(subject)
+  const rows = rowsOf(subject)
+  const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
+  return buckets.flatMap(bucket => {
+    const remark = withoutQuota(subject, bucket)
+    if (remark !== undefined) return remark
+    const unlimited = rows.flatMap(row => unlimitedIn(subject, bucket, row, extent))
+    return unlimited.length > 0 ? unlimited : missingOnce(subject, bucket, rows, extent)
+  })
+}
+
+function bucketsOf({ limits }: Subject): Bucket[] {
+  return limits.flatMap(({ file, document }) =>
+    Object.entries(document.buckets).map(([name, texts]) => ({
+      name,
+      file,
+      patterns: texts.map(parsePattern),
+    })),
+  )
+}
+
+function rowsOf({ limits }: Subject): Row[] {
+  return limits.flatMap(({ file, document }) =>
+    document.limits.map((row, i) => ({ file, path: ['limits', i], columns: columnsOf(row.for) })),
+  )
+}
+
+function withoutQuota({ loaded }: Subject, { name, file }: Bucket): Remark | undefined {
+  const { columns, projects } = loaded.compiled.tables
+  const isUsed = [...columns.values(), ...projects.values()].some(({ rules }) => rules.has(name))
+  if (isUsed) return undefined
+  const message = `No row gives bucket "${name}" a quota, so it does nothing: its requests fall into other buckets.`
+  return { severity: 'warning', file, path: ['buckets', name], message }
+}
+
+/** The columns of a row in which the bucket has no quota, from whatever file. */
+function missingIn({ loaded }: Subject, { name }: Bucket, { columns }: Row): string[] {
+  const { tables } = loaded.compiled
+  return [...columns].filter(column => !tables.columns.get(column)?.rules.has(name))
+}
+
+/** Where the bucket's requests go instead; an undefined among them means: nowhere. */
+function fallTo({ loaded }: Subject, { patterns }: Bucket, column: string, extent: Extent) {
+  const trie = loaded.compiled.tables.columns.get(column)?.buckets
+  const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))
+  return new Set(witnesses.map(({ method, path }) => trie?.find(method, path)?.value))
+}
+
+function unlimitedIn(subject: Subject, bucket: Bucket, row: Row, extent: Extent): Remark[] {
+  const columns = missingIn(subject, bucket, row).filter(column =>
+    fallTo(subject, bucket, column, extent).has(undefined),
+  )
+  if (columns.length === 0) return []
+  const where = describeColumns(new Set(columns))
+  const message = `Requests of bucket "${bucket.name}" are not limited for ${where}: it has no quota there, and no other bucket takes all of them. Give it one, or give one to a bucket with "*".`
+  return [{ severity: 'warning', file: row.file, path: row.path, message }]
+}
+
+function missingOnce(subject: Subject, bucket: Bucket, all: readonly Row[], extent: Extent): Remark[] {
+  const rows = all.filter(({ file }) => file === bucket.file)
+  const without = rows.filter(row => missingIn(subject, bucket, row).length > 0)
+  const [row] = without
+  if (row === undefined || without.length > 1 || rows.length < FEWEST_ROWS) return []
+  const [column] = missingIn(subject, bucket, row) as [string]
+  const others = [...fallTo(subject, bucket, column, extent)].map(name => `"${name}"`).join(', ')
+  const message = `Every row but this one gives bucket "${bucket.name}" a quota. Here its requests fall to ${others}.`
+  return [{ severity: 'warning', file: row.file, path: row.path, message }]
+}

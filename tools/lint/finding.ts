@@ -1,0 +1,60 @@
+/** What lint has to say of a configuration that is valid. */
+import {
+  type Config,
+  isProjectLimits,
+  type ProjectLimitsPolicy,
+  type RulesPolicy,
+} from '../../config/load.js'
+import { formatPath, type Path, type Place } from '../../config/problem.js'
+import type { Loaded } from '../../gateway/load.js'
+
+/** A warning is probably a mistake; a note says what follows from what is written. */
+export type Severity = 'error' | 'warning' | 'note'
+
+export interface Finding extends Place {
+  readonly severity: Severity
+  /** Dotted path of the value; '' for the whole file. */
+  readonly path: string
+  readonly message: string
+}
+
+/** A finding whose place is not looked up yet. */
+export interface Remark {
+  readonly severity: 'warning' | 'note'
+  readonly file: string
+  readonly path: Path
+  readonly message: string
+}
+
+/** What the checks look at. */
+export interface Subject {
+  readonly loaded: Loaded
+  readonly limits: readonly ProjectLimitsPolicy[]
+  readonly rules: readonly RulesPolicy[]
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Days that a rule may only report without being mentioned. */
+  readonly reportOnlyDays: number
+}
+
+export type Check = (subject: Subject) => Remark[]
+
+export function subjectOf(loaded: Loaded, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Subject {
+  const { policies } = loaded.config
+  return {
+    loaded,
+    limits: policies.filter(isProjectLimits),
+    rules: policies.filter((policy): policy is RulesPolicy => !isProjectLimits(policy)),
+    ...options,
+  }
+}
+
+export function findingOf({ severity, file, path, message }: Remark, config: Config): Finding {
+  return { severity, ...config.locate(file, path), path: formatPath(path), message }
+}
+
+/** `file:line:col path: warning: sentence`; an error's severity goes without saying. */
+export function formatFinding({ file, line, col, path, severity, message }: Finding): string {
+  const word = severity === 'error' ? '' : ` ${severity}:`
+  return `${file}:${line}:${col}${path && ` ${path}`}:${word} ${message}`
+}

@@ -1,0 +1,58 @@
+/**
+ * Keys of which there may be any number: who makes them up, and what bounds them. Not those of in-flight rules: there is a
+ * key only while a request holds its slot.
+ */
+
+import type { RuleEntry } from '../../config/policy-schema.js'
+import { listed } from '../../config/problem.js'
+import { MOST_KEYS } from '../../gateway/decide/store/flexible.js'
+import { grouped } from '../text.js'
+import type { Remark, Subject } from './finding.js'
+
+type KeyPart = RuleEntry['key'][number]
+
+export function checkKeys({ rules: files }: Subject): Remark[] {
+  return files.flatMap(({ file, kind, document }) =>
+    document.rules.flatMap((rule, i): Remark[] => {
+      if (kind === 'in-flight') return []
+      const at = { file, path: ['rules', i, 'key'] }
+      const open = rule.key.flatMap(part => valuesOf(part, rule) ?? [])
+      if (open.length === 0) return []
+      const evasion = evasionOf(rule)
+      if (evasion !== undefined) return [{ severity: 'warning', ...at, message: evasion }]
+      const message = `Any number of keys: one for each ${listed(open, 'and')}. ${boundOf(kind, rule)}`
+      return [{ severity: 'note', ...at, message }]
+    }),
+  )
+}
+
+/** What a client can make up without end; undefined for parts with few values. */
+function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
+  switch (part) {
+    case 'client-ip':
+      return 'client address (of IPv6 the /64)'
+    case 'ja3':
+    case 'ja4':
+      return `TLS fingerprint (${part})`
+    case 'email-or-flow':
+      return 'e-mail address or flow id'
+    case 'full-path':
+      return match.some(pattern => /[{*]/.test(pattern)) ? 'path that the patterns match' : undefined
+    default:
+      return part.startsWith('header:') ? `value of ${part.slice('header:'.length)}` : undefined
+  }
+}
+
+/** A header is the one part that a client changes at no cost, and without which it still gets what it wants. */
+function evasionOf({ key }: RuleEntry): string | undefined {
+  const header = key.find(part => part.startsWith('header:'))?.slice('header:'.length)
+  if (header === undefined || key.includes('project') || key.includes('client-ip')) return undefined
+  return `Whoever sends another "${header}" with each request is never limited, and makes a counter with each. Add client-ip or project to the key, or let a trusted proxy set the header.`
+}
+
+function boundOf(kind: string, rule: RuleEntry): string {
+  if (kind !== 'volumetric') return 'How long each lives is for its plugin to say.'
+  const { quota, blockFor = 0 } = rule as unknown as { quota: { per: number }; blockFor?: number }
+  const seconds = Math.max(quota.per, blockFor) / 1000
+  return `Each lives for at most ${grouped(seconds)} s; a gateway without Redis keeps the newest ${grouped(MOST_KEYS)}.`
+}

@@ -1,0 +1,27 @@
+/** All checks of a valid configuration, one line each. */
+import type { Loaded } from '../../gateway/load.js'
+import { checkBuckets } from './buckets.js'
+import { type Check, type Finding, findingOf, type Subject, subjectOf } from './finding.js'
+import { checkKeys } from './keys.js'
+import { checkObservation } from './observation.js'
+import { checkQuotas } from './quotas.js'
+import { checkReach } from './reach.js'
+import { checkRules } from './rules.js'
+
+const CHECKS: readonly Check[] = [
+  checkReach,
+  checkBuckets,
+  checkQuotas,
+  checkRules,
+  checkKeys,
+  checkObservation,
+]
+
+/** What is valid and yet probably not meant, or good to know; in the order of the places. */
+export function lint(loaded: Loaded, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Finding[] {
+  const subject = subjectOf(loaded, options)
+  const findings = CHECKS.flatMap(check => check(subject)).map(remark => findingOf(remark, loaded.config))
+  return findings.sort(
+    (a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0) || a.line - b.line || a.col - b.col,
+  )
+}

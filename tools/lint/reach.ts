@@ -1,0 +1,103 @@
+/** Patterns that no request can reach: others take all of theirs, or no route leads there. */
+import type { Path } from '../../config/problem.js'
+import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
+import type { Table } from '../../gateway/match/policy.js'
+import type { PathTrie } from '../../gateway/match/trie.js'
+import { type Extent, extentOf, type Witness, witnessesOf } from '../../gateway/match/witness.js'
+import type { Remark, Subject } from './finding.js'
+
+interface Written {
+  readonly file: string
+  readonly path: Path
+  readonly pattern: Pattern
+}
+
+export function checkReach(subject: Subject): Remark[] {
+  const { routes, tables } = subject.loaded.compiled
+  const buckets = bucketPatterns(subject)
+  const rules = rulePatterns(subject)
+  const written = routePatterns(subject)
+  const extent = extentOf([...buckets, ...rules, ...written].map(({ pattern }) => pattern))
+  const all = [...tables.columns.values(), ...tables.projects.values()]
+  return [
+    ...written.flatMap(one => shadowedRoute(one, routes, extent)),
+    ...[...buckets, ...rules].flatMap(one => unrouted(one, routes, extent)),
+    ...buckets.flatMap(one => shadowedPattern(one, all, extent)),
+  ]
+}
+
+function bucketPatterns({ limits }: Subject): (Written & { readonly bucket: string })[] {
+  return limits.flatMap(({ file, document }) =>
+    Object.entries(document.buckets).flatMap(([bucket, texts]) =>
+      texts.map((text, i) => ({ file, path: ['buckets', bucket, i], pattern: parsePattern(text), bucket })),
+    ),
+  )
+}
+
+function rulePatterns({ rules }: Subject): Written[] {
+  return rules.flatMap(({ file, document }) =>
+    document.rules.flatMap(({ match }, i) =>
+      match.map((text, j) => ({ file, path: ['rules', i, 'match', j], pattern: parsePattern(text) })),
+    ),
+  )
+}
+
+function routePatterns({ loaded: { config } }: Subject): Written[] {
+  return config.gateway.routes.map(({ path }, i) => ({
+    file: config.gatewayFile,
+    path: ['routes', i, 'path'],
+    pattern: parsePattern(path),
+  }))
+}
+
+function unrouted({ file, path, pattern }: Written, routes: PathTrie<string>, extent: Extent): Remark[] {
+  const isRouted = witnessesOf(pattern, extent).some(one => routes.find(one.method, one.path) !== undefined)
+  if (isRouted) return []
+  const message = `No route leads to "${pattern.text}": its requests are answered 404 before anything is counted.`
+  return [{ severity: 'warning', file, path, message }]
+}
+
+function shadowedRoute({ file, path, pattern }: Written, routes: PathTrie<string>, extent: Extent): Remark[] {
+  const takers = takersOf(witnessesOf(pattern, extent), routes, pattern)
+  if (takers === undefined) return []
+  const message = `No request can take the route "${pattern.text}": ${listTakers(takers)} more specific.`
+  return [{ severity: 'warning', file, path, message }]
+}
+
+function shadowedPattern(
+  { file, path, pattern, bucket }: Written & { readonly bucket: string },
+  tables: readonly Table[],
+  extent: Extent,
+): Remark[] {
+  const witnesses = witnessesOf(pattern, extent)
+  const takers = new Set<string>()
+  for (const { rules, buckets } of tables) {
+    if (!rules.has(bucket)) continue
+    const here = takersOf(witnesses, buckets, pattern)
+    if (here === undefined) return []
+    for (const taker of here) takers.add(taker)
+  }
+  if (takers.size === 0) return []
+  const message = `No request can fall under "${pattern.text}": wherever bucket "${bucket}" has a quota, ${listTakers(takers)} more specific and takes it first.`
+  return [{ severity: 'warning', file, path, message }]
+}
+
+/** The patterns that get the witnesses of `pattern`; undefined when it gets one itself. */
+function takersOf<T>(
+  witnesses: readonly Witness[],
+  trie: PathTrie<T>,
+  pattern: Pattern,
+): Set<string> | undefined {
+  const takers = new Set<string>()
+  for (const { method, path } of witnesses) {
+    const found = trie.find(method, path)
+    if (found === undefined || found.route === pattern.text) return undefined
+    takers.add(found.route)
+  }
+  return takers
+}
+
+function listTakers(takers: ReadonlySet<string>): string {
+  const names = [...takers].map(taker => `"${taker}"`)
+  return names.length === 1 ? `${names[0]} is` : `each of ${names.join(', ')} is`
+}

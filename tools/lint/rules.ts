@@ -1,0 +1,91 @@
+/** In-flight and volumetric rules that say nothing new, or look at less than they seem to. */
+import { isDeepStrictEqual } from 'node:util'
+import type { RuleEntry } from '../../config/policy-schema.js'
+import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
+import { PathTrie } from '../../gateway/match/trie.js'
+import { type Extent, extentOf, witnessesOf } from '../../gateway/match/witness.js'
+import type { Remark, Subject } from './finding.js'
+
+interface Written {
+  readonly file: string
+  readonly kind: string
+  readonly index: number
+  readonly rule: RuleEntry
+  readonly patterns: readonly Pattern[]
+}
+
+export function checkRules({ rules: files }: Subject): Remark[] {
+  const all = files.flatMap(({ file, kind, document }) =>
+    document.rules.map((rule, index): Written => {
+      return { file, kind, index, rule, patterns: rule.match.map(parsePattern) }
+    }),
+  )
+  const extent = extentOf(all.flatMap(({ patterns }) => patterns))
+  return all.flatMap(one => [...shadowed(one, all, extent), ...onlyUpgrades(one)])
+}
+
+function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark[] {
+  const stricter = all.find(other => other !== one && refusesFirst(other, one, all, extent))
+  if (stricter === undefined) return []
+  const { rule, file, index } = one
+  const message = `Rule "${rule.id}" can never refuse anybody first: "${stricter.rule.id}" counts the same requests by the same key and allows no more.`
+  return [{ severity: 'warning', file, path: ['rules', index], message }]
+}
+
+/** True when `other` refuses whatever `one` would. Of two that say the same, the first is the one to keep. */
+function refusesFirst(other: Written, one: Written, all: readonly Written[], extent: Extent): boolean {
+  const [a, b] = [other.rule, one.rule]
+  if (other.kind !== one.kind || a.mode !== b.mode || a.missing !== b.missing) return false
+  // With the part `path` each pattern has counters of its own.
+  if (b.key.includes('path') || !isDeepStrictEqual(new Set(a.key), new Set(b.key))) return false
+  const strictness = STRICTER[one.kind]?.(a, b)
+  if (strictness === undefined || !covers(other.patterns, one.patterns, extent)) return false
+  return (
+    strictness === 'more' ||
+    !covers(one.patterns, other.patterns, extent) ||
+    all.indexOf(other) < all.indexOf(one)
+  )
+}
+
+/** How the limit of one rule compares with another's; undefined when it may admit what the other refuses. */
+type Compare = (one: RuleEntry, other: RuleEntry) => 'more' | 'equal' | undefined
+
+interface Flood {
+  readonly quota: { readonly requests: number; readonly per: number }
+  readonly blockFor?: number
+  readonly when?: object
+}
+
+const STRICTER: Readonly<Record<string, Compare>> = {
+  'in-flight': (one, other) => {
+    const [a, b] = [one, other] as unknown as [{ max: number; count: string }, { max: number; count: string }]
+    if (a.count !== b.count) return undefined
+    return a.max < b.max ? 'more' : a.max === b.max ? 'equal' : undefined
+  },
+  volumetric: (one, other) => {
+    const [a, b] = [one, other] as unknown as [Flood, Flood]
+    if (a.quota.per !== b.quota.per || (a.when !== undefined && !isDeepStrictEqual(a.when, b.when))) {
+      return undefined
+    }
+    const [blockA = 0, blockB = 0] = [a.blockFor, b.blockFor]
+    if (a.quota.requests > b.quota.requests || blockA < blockB) return undefined
+    return a.quota.requests < b.quota.requests || blockA > blockB ? 'more' : 'equal'
+  },
+}
+
+/** True when every request that `inner` matches is matched by `outer` too. */
+function covers(outer: readonly Pattern[], inner: readonly Pattern[], extent: Extent): boolean {
+  const trie = new PathTrie<true>()
+  for (const pattern of outer) trie.add(pattern, true)
+  return inner
+    .flatMap(pattern => witnessesOf(pattern, extent))
+    .every(({ method, path }) => trie.find(method, path) !== undefined)
+}
+
+function onlyUpgrades({ file, index, rule, patterns }: Written): Remark[] {
+  return patterns.flatMap((pattern, i): Remark[] => {
+    if (pattern.method !== 'GET' || rule.count === 'lifetime') return []
+    const message = `Rule "${rule.id}" looks only at those "${pattern.text}" that open a WebSocket: other GET requests are exempt.`
+    return [{ severity: 'note', file, path: ['rules', index, 'match', i], message }]
+  })
+}
