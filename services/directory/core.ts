@@ -3,6 +3,7 @@ import { encryptionKey, openDataFolder } from './data-folder.js'
 import { type Courier, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
+import { bounds } from './external/bounds.js'
 import { type ExternalService, startExternal } from './external/service.js'
 import type { Log } from './log.js'
 import { createSecretBox, type SecretBox } from './secrets.js'
@@ -50,8 +51,8 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     const writers = createWriters(store, log, directory => {
       if (directory.webhook) courier.notify(directory.id)
     })
-    const parts = { store, box, encryptionKey: key, writers, settings: settings.external, log }
-    const external = startExternal(parts)
+    const own = { store, box, encryptionKey: key, writers, log }
+    const external = startExternal({ ...own, settings: settings.external, bounds })
     closers.push(() => external.puller.close())
     return { settings, store, box, writers, courier, external, log, closers, close }
   } catch (error) {

@@ -35,7 +35,7 @@ export interface ConnectionParts {
   readonly closing: AbortSignal
 }
 
-/** Tokens that end this soon are renewed before they are used. */
+/** A stored token that ends this soon is renewed before it is used. */
 const marginMs = 60_000
 const maxAttempts = 5
 
@@ -121,8 +121,8 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
         renew,
         async current() {
           const expires = directory.external?.tokens?.expires ?? Number.POSITIVE_INFINITY
-          token ??= { text: open(directory, 'access'), expires }
-          return token.expires - marginMs > Date.now() ? token.text : renew()
+          token ??= { text: open(directory, 'access'), expires: expires - marginMs }
+          return token.expires > Date.now() ? token.text : renew()
         },
       }
     },

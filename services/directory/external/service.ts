@@ -2,7 +2,7 @@ import type { Log } from '../log.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import type { WriterFactory } from '../sync/writers.js'
-import { bounds } from './bounds.js'
+import type { Bounds } from './bounds.js'
 import { createCaller } from './call.js'
 import { type Connection, createConnection } from './connection.js'
 import { createOAuth } from './oauth.js'
@@ -27,6 +27,7 @@ export interface ExternalParts {
   readonly encryptionKey: Buffer
   readonly writers: WriterFactory
   readonly settings: ExternalSettings
+  readonly bounds: Bounds
   readonly log: Log
 }
 
@@ -35,7 +36,7 @@ export const oauthPath = '/api/scim/oauth'
 
 /** Starts the external provider's part; with an interval it begins to pull by itself. */
 export function startExternal(parts: ExternalParts): ExternalService {
-  const { store, box, encryptionKey, writers, settings, log } = parts
+  const { store, box, encryptionKey, writers, settings, bounds, log } = parts
   const stop = new AbortController()
   const call = createCaller(bounds)
   const oauth = createOAuth(settings, call)

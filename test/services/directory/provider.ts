@@ -1,0 +1,147 @@
+/** A stand-in for the external provider: OAuth endpoints and a paged directory API as Google Workspace's. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+
+export interface ProviderUser {
+  id: string
+  primaryEmail: string
+  name?: { givenName?: string; familyName?: string; fullName?: string }
+  suspended?: boolean
+  [more: string]: unknown
+}
+
+export interface ProviderGroup {
+  id: string
+  name: string
+  email: string
+  members: string[]
+}
+
+export interface Ask {
+  readonly path: string
+  readonly params: URLSearchParams
+  readonly authorization: string
+}
+
+/** What a test may do with a request: answer it by itself (true) or leave it to the stand-in. */
+export type Disturb = (ask: Ask, response: ServerResponse) => boolean | Promise<boolean>
+
+export interface StandIn {
+  readonly url: string
+  /** Settings that make the service use it. */
+  readonly env: Record<string, string>
+  users: ProviderUser[]
+  groups: ProviderGroup[]
+  pageSize: number
+  disturb: Disturb
+  /** Access tokens that are good now. */
+  readonly tokens: Set<string>
+  /** Refresh tokens that are good now. */
+  readonly refreshTokens: Set<string>
+  readonly asks: Ask[]
+  /** Bodies of the token endpoint's calls. */
+  readonly grants: URLSearchParams[]
+  /** Seconds that new access tokens live. */
+  lifeSeconds: number
+}
+
+export const person = (number: number, more: object = {}): ProviderUser => ({
+  id: `p${number}`,
+  primaryEmail: `person${number}@acme.example`,
+  name: { givenName: 'Person', familyName: String(number), fullName: `Person ${number}` },
+  ...more,
+})
+
+export const people = (count: number): ProviderUser[] =>
+  Array.from({ length: count }, (_, n) => person(n + 1))
+
+export async function startProvider(t: Test): Promise<StandIn> {
+  let made = 0
+  const server = createServer((request, response) => {
+    void answer(request, response).catch(() => response.destroy())
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const standIn: StandIn = {
+    url,
+    env: {
+      EXTERNAL_CLIENT_ID: 'client',
+      EXTERNAL_CLIENT_SECRET: 'client-secret-canary',
+      EXTERNAL_AUTHORIZE_URL: `${url}/authorize`,
+      EXTERNAL_TOKEN_URL: `${url}/token`,
+      EXTERNAL_API_URL: `${url}/api`,
+    },
+    users: [],
+    groups: [],
+    pageSize: 2,
+    disturb: () => false,
+    tokens: new Set(),
+    refreshTokens: new Set(),
+    asks: [],
+    grants: [],
+    lifeSeconds: 3600,
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams: params } = new URL(request.url ?? '/', url)
+    const ask = { path: pathname, params, authorization: request.headers.authorization ?? '' }
+    let text = ''
+    for await (const chunk of request) text += chunk
+    if (pathname === '/token') standIn.grants.push(new URLSearchParams(text))
+    else standIn.asks.push(ask)
+    if (await standIn.disturb(ask, response)) return
+    if (pathname === '/token') return token(new URLSearchParams(text), response)
+    if (!standIn.tokens.has(ask.authorization.replace('Bearer ', ''))) return json(response, 401, {})
+    const [, , list, groupId] = pathname.split('/')
+    const group = standIn.groups.find(({ id }) => id === groupId)
+    if (list === 'users') return page(response, params, 'users', standIn.users)
+    if (groupId === undefined) {
+      const groups = standIn.groups.map(({ members: _, ...shown }) => ({ kind: 'group', ...shown }))
+      return page(response, params, 'groups', groups)
+    }
+    if (!group) return json(response, 404, {})
+    const members = group.members.map(id => ({ id, type: id.startsWith('g') ? 'GROUP' : 'USER' }))
+    return page(response, params, 'members', members)
+  }
+
+  function token(form: URLSearchParams, response: ServerResponse): void {
+    const { client_id, client_secret, grant_type, code, refresh_token } = Object.fromEntries(form)
+    const known = client_id === 'client' && client_secret === 'client-secret-canary'
+    const right =
+      grant_type === 'authorization_code'
+        ? code === 'good-code'
+        : standIn.refreshTokens.has(refresh_token ?? '')
+    if (!known || !right) {
+      json(response, 400, { error: 'invalid_grant', error_description: 'Bad Request' })
+      return
+    }
+    const access_token = `access-canary-${++made}`
+    standIn.tokens.add(access_token)
+    const fresh = grant_type === 'authorization_code' ? { refresh_token: `refresh-canary-${made}` } : {}
+    if (fresh.refresh_token) standIn.refreshTokens.add(fresh.refresh_token)
+    const rest = { expires_in: standIn.lifeSeconds, scope: 'a b', token_type: 'Bearer' }
+    json(response, 200, { access_token, ...fresh, ...rest })
+  }
+
+  function page(response: ServerResponse, params: URLSearchParams, name: string, items: object[]): void {
+    const start = Number(params.get('pageToken') ?? 0)
+    const end = start + standIn.pageSize
+    const found = items.slice(start, end)
+    json(response, 200, {
+      kind: name,
+      // As the provider does: an empty list is left out.
+      ...(found.length > 0 ? { [name]: found } : {}),
+      ...(end < items.length ? { nextPageToken: String(end) } : {}),
+    })
+  }
+  return standIn
+}
+
+export function json(response: ServerResponse, status: number, body: object, headers: object = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
