@@ -78,6 +78,16 @@ export function reconnect(client: RedisClient, key: string): void {
   }
 }
 
+/** Sends what `calls` asks for in one write per connection: each write is a system call, which costs more than its bytes. */
+export function inOneWrite(client: RedisClient, calls: () => void): void {
+  const connections = client instanceof Cluster ? client.nodes('master') : [client]
+  // A connection that was never made has no stream yet.
+  const streams = connections.flatMap(({ stream }) => (stream as typeof stream | undefined) ?? [])
+  for (const stream of streams) stream.cork()
+  calls()
+  for (const stream of streams) stream.uncork()
+}
+
 /** A script of `lua/`, put behind the libraries it needs. */
 export function script(...names: string[]): string {
   return names.map(name => readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')).join('\n')

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import type { Log } from '../../types.js'
 import { hashTag } from './hash-slot.js'
-import { connectRedis, type RedisClient, reconnect, script } from './redis-connection.js'
+import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
 import { RedisSlots } from './slots.js'
 import {
   type Answer,
@@ -59,15 +59,24 @@ export class RedisStore implements RemoteStore {
     return answers as Answer[]
   }
 
-  async takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]> {
+  together(calls: () => void): void {
+    inOneWrite(this.connection, calls)
+  }
+
+  takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]> {
     const args: (string | number)[] = asks.map(ask => ask.key)
     args.push(this.#clock?.() ?? '', times, holder)
     for (const ask of asks) pushArguments(args, ask)
-    const result = await this.connection.take(asks.length, ...args)
-    const tallies = talliesOf(asks, result)
-    return Array.from({ length: times }, (_, i) =>
-      asks.map((ask, j) => this.#answer(ask, tallies[j] as Tally, i, result[0] as number, holder)),
-    )
+    return this.connection.take(asks.length, ...args).then(result => {
+      const tallies = talliesOf(asks, result)
+      const requests: Answer[][] = []
+      for (let i = 0; i < times; i += 1) {
+        requests.push(
+          asks.map((ask, j) => this.#answer(ask, tallies[j] as Tally, i, result[0] as number, holder)),
+        )
+      }
+      return requests
+    })
   }
 
   /**
@@ -153,9 +162,10 @@ function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
     next += 1
     const quotas = demand.kind === 'windows' ? demand.windows.map(({ quota }) => quota) : [demand.max]
     const counts = quotas.map(quota => {
-      const [used, violated, resetUs] = result.slice(next, next + 3) as [number, number, number]
+      const at = next
       next += 3
-      return { quota, used, violated: violated === 1, resetMs: resetUs / 1000 }
+      const resetMs = (result[at + 2] as number) / 1000
+      return { quota, used: result[at] as number, violated: result[at + 1] === 1, resetMs }
     })
     return { admitted, counts }
   })

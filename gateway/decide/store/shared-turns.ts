@@ -15,11 +15,14 @@ interface Turn {
 
 export class SharedTurns {
   readonly #send: Send
+  readonly #together: (calls: () => void) => void
   /** By their first key. */
   #turns = new Map<string, Turn[]>()
 
-  constructor(send: Send) {
+  /** @param together sends what is asked for within its argument in one go */
+  constructor(send: Send, together: (calls: () => void) => void) {
     this.#send = send
+    this.#together = together
   }
 
   /** A slot is held by one request, so asks for slots go alone. */
@@ -45,13 +48,15 @@ export class SharedTurns {
   #end(): void {
     const ended = this.#turns
     this.#turns = new Map()
-    for (const turns of ended.values()) {
-      for (const { asks, holder, waiting } of turns) {
-        void this.#send(asks, holder, waiting.length).then(answers => {
-          for (const [i, resolve] of waiting.entries()) resolve(answers?.[i])
-        })
-      }
-    }
+    this.#together(() => {
+      for (const turns of ended.values()) for (const turn of turns) this.#ask(turn)
+    })
+  }
+
+  #ask({ asks, holder, waiting }: Turn): void {
+    void this.#send(asks, holder, waiting.length).then(answers => {
+      for (const [i, resolve] of waiting.entries()) resolve(answers?.[i])
+    })
   }
 }
 

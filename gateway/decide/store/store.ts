@@ -58,6 +58,8 @@ export interface CounterStore {
 export interface RemoteStore extends CounterStore {
   /** `take` for several equal requests at once, in their order; slots are asked for by one. Rejects when it cannot be reached. */
   takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]>
+  /** What `calls` asks for travels together. */
+  together(calls: () => void): void
 }
 
 /** A count whose numbers the store knows. */

@@ -3,8 +3,14 @@ import type { Algorithm, Window } from '../../types.js'
 
 const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }
 
-export function windowArguments(windows: readonly Window[]): (string | number)[] {
-  const values: (string | number)[] = []
-  for (const { quota, ms, algorithm } of windows) values.push(quota, ms * 1000, LETTERS[algorithm])
+/** A rule's windows are one object while its numbers stand, and are sent with every request. */
+const known = new WeakMap<readonly Window[], readonly string[]>()
+
+export function windowArguments(windows: readonly Window[]): readonly string[] {
+  let values = known.get(windows)
+  if (values === undefined) {
+    values = windows.flatMap(({ quota, ms, algorithm }) => [`${quota}`, `${ms * 1000}`, LETTERS[algorithm]])
+    known.set(windows, values)
+  }
   return values
 }
