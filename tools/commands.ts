@@ -10,6 +10,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
   entry('check', async () => (await import('./check.js')).check),
   entry('schema', async () => (await import('./schema.js')).schema),
+  entry('report', async () => (await import('./report/command.js')).report),
   entry('health', async () => (await import('./health.js')).health),
 ]
 

@@ -1,0 +1,109 @@
+/** Reads decision records out of a gateway's log (design section 6), whatever else stands in it. */
+import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/record.js'
+import type { Entry, Unread } from './read.js'
+
+/** What later versions of the record added is absent in older logs. */
+type Added = 'client' | 'ja3' | 'upgrade' | 'preflight' | 'parts' | 'beside' | 'duration_ms'
+
+export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> & Partial<Pick<DecisionRecord, Added>> & Entry
+
+/** How many decisions the log left out, by rule, as its own lines say. */
+export type Dropped = Map<string, number>
+
+const DECISIONS = ['allow', 'deny', 'would_deny', 'error_open', 'error_closed']
+
+/** Only lines with a `decision` are records; `dropped` gathers what the gateway says it left out. */
+export function decisionReader(dropped: Dropped): (line: string) => LoggedDecision | Unread | undefined {
+  return line => {
+    // A collector may put its own words before the line.
+    const start = line.indexOf('{')
+    if (start < 0) return undefined
+    const value = parse(start === 0 ? line : line.slice(start))
+    if (value === undefined) return start === 0 ? broken('it is no complete JSON') : undefined
+    if (typeof value.dropped === 'number' && typeof value.rule === 'string') {
+      dropped.set(value.rule, (dropped.get(value.rule) ?? 0) + value.dropped)
+      return undefined
+    }
+    if (value.decision === undefined) return undefined
+    if (value.v !== 1)
+      return { trouble: 'version', reason: `its version is ${JSON.stringify(value.v)}, not 1` }
+    const fault = faultOf(value)
+    if (fault !== undefined) return broken(fault)
+    return Object.assign(value as object as LoggedDecision, { at: Date.parse(value.ts as string) })
+  }
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function broken(reason: string): Unread {
+  return { trouble: 'broken', reason }
+}
+
+type Check = (value: unknown) => boolean
+const text: Check = value => typeof value === 'string'
+const textOrNull: Check = value => value === null || typeof value === 'string'
+const optional =
+  (check: Check): Check =>
+  value =>
+    value === undefined || check(value)
+const counters: Check = value => Array.isArray(value) && value.every(isCounter)
+
+const FIELDS: Readonly<Record<string, Check>> = {
+  ts: value => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
+  id: text,
+  decision: value => DECISIONS.includes(value as string),
+  mode: value => value === 'enforce' || value === 'report-only',
+  rule: textOrNull,
+  kind: textOrNull,
+  rev: text,
+  src: textOrNull,
+  project: textOrNull,
+  plan: textOrNull,
+  environment: textOrNull,
+  method: text,
+  route: textOrNull,
+  path: text,
+  key: textOrNull,
+  ip: text,
+  ja4: textOrNull,
+  auth: text,
+  counters,
+  sample: value => typeof value === 'number' && value > 0 && value <= 1,
+  client: optional(text),
+  ja3: optional(textOrNull),
+  upgrade: optional(value => typeof value === 'boolean'),
+  preflight: optional(value => typeof value === 'boolean'),
+  parts: optional(value => typeof value === 'object' && value !== null && Object.values(value).every(text)),
+  beside: optional(value => Array.isArray(value) && value.every(isBeside)),
+  duration_ms: optional(value => typeof value === 'number' && value >= 0),
+}
+const CHECKS = Object.entries(FIELDS)
+
+function faultOf(value: Readonly<Record<string, unknown>>): string | undefined {
+  for (const [name, check] of CHECKS) {
+    if (!check(value[name])) return value[name] === undefined ? `"${name}" is missing` : `"${name}" is wrong`
+  }
+  return undefined
+}
+
+function isCounter(value: unknown): value is Counter {
+  const { policy, q, used, w_ms } = (value ?? {}) as Partial<Counter>
+  return (
+    typeof policy === 'string' &&
+    typeof q === 'number' &&
+    (used === null || typeof used === 'number') &&
+    (w_ms === undefined || w_ms === null || (typeof w_ms === 'number' && w_ms > 0))
+  )
+}
+
+function isBeside(value: unknown): value is Beside {
+  const { rule, kind, result, key, counters: list } = (value ?? {}) as Partial<Beside>
+  return [rule, kind, result, key].every(text) && counters(list)
+}

@@ -1,0 +1,27 @@
+/** What became of the lines of a log, for people. */
+import type { Io } from '../io.js'
+import { count, printable, wrap } from '../text.js'
+import type { Intake } from './intake.js'
+
+/** A few lines that end in a newline. */
+export function intakeText(intake: Intake, io: Io): string {
+  const { lines, used, troubles, late, shown, from, to } = intake
+  const parts = [`${count(lines, 'line')}, ${count(used, 'record')}`]
+  if (troubles.broken > 0) parts.push(`${count(troubles.broken, 'broken line')} skipped`)
+  if (troubles.version > 0) parts.push(`${count(troubles.version, 'record')} of an unknown version skipped`)
+  if (troubles.clock > 0) parts.push(`${count(troubles.clock, 'record')} with an impossible time skipped`)
+  if (late > 0) parts.push(`${count(late, 'record')} came too late to be put in order`)
+  const span = used === 0 ? '' : `From ${minute(from)} to ${minute(to)} (UTC).\n`
+  const first = shown.map(({ file, line, reason, text }) => {
+    const place = line === 0 ? file : `${file}:${line}`
+    return io.style(
+      'yellow',
+      wrap(printable([place, reason, text.slice(0, 60)].filter(Boolean).join(': ')), io.columns),
+    )
+  })
+  return [`${wrap(`${parts.join(', ')}.`, io.columns)}\n${span}`, ...first.map(line => `${line}\n`)].join('')
+}
+
+function minute(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
+}

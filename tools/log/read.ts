@@ -1,0 +1,162 @@
+/** Logs as requests in the order they came, whatever the order they were written in. */
+import type { Io } from '../io.js'
+import { progress } from '../progress.js'
+import { TimeHeap } from './heap.js'
+import type { Intake, Trouble } from './intake.js'
+import { findLog, type LogFile, readLines } from './lines.js'
+
+/** What a line told of. */
+export interface Entry {
+  /** When the request came, ms since the epoch. */
+  readonly at: number
+}
+
+/** A line that cannot be used, and why. */
+export interface Unread {
+  readonly trouble: Trouble
+  readonly reason: string
+}
+
+/** Reads one line; undefined when it is about something else. */
+export type LineReader<T extends Entry> = (line: string) => T | Unread | undefined
+
+/** A request is logged when it ends: so many are held back, so that an earlier one that took longer can go before them. */
+const MOST_HELD = 50_000
+
+/** No gateway wrote before; and clocks may differ by a day, but not more. */
+const EARLIEST = Date.UTC(2010, 0, 1)
+const DAY_MS = 86_400_000
+
+export interface ReadOptions<T extends Entry> {
+  readonly names: readonly string[]
+  /** One for each file, since each may be of another format. */
+  reader(): LineReader<T>
+  take(entry: T): void | Promise<void>
+  readonly intake: Intake
+  readonly io: Io
+  /** The present, ms since the epoch. */
+  readonly now: number
+}
+
+/** Hands every request to `take`, in order of time. Several files are merged, since they may be of several gateways. */
+export async function readLogs<T extends Entry>(options: ReadOptions<T>): Promise<void> {
+  const { intake, io } = options
+  const files = options.names.map(findLog)
+  const sizes = files.map(({ size }) => size)
+  const total = sizes.every(size => size !== undefined)
+    ? sizes.reduce((sum, size) => sum + size, 0)
+    : undefined
+  const bar = progress(io, total)
+  let bytes = 0
+  const onBytes = (read: number) => {
+    bytes += read
+    bar.at(bytes)
+  }
+  try {
+    const sorted = new Sorted(options.take, intake)
+    const sources = files.map(file => new Source(entriesOf(file, options, onBytes)))
+    await Promise.all(sources.map(source => source.fill()))
+    for (;;) {
+      const source = earliest(sources)
+      if (source === undefined) break
+      await sorted.add(source.head as T)
+      source.next += 1
+      if (source.head === undefined) await source.fill()
+    }
+    await sorted.end()
+  } finally {
+    bar.end()
+  }
+}
+
+async function* entriesOf<T extends Entry>(
+  file: LogFile,
+  { reader, intake, io, now }: ReadOptions<T>,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<T[]> {
+  const read = reader()
+  let number = 0
+  for await (const lines of readLines(file, io, intake, onBytes)) {
+    const entries: T[] = []
+    for (const line of lines) {
+      number += 1
+      intake.lines += 1
+      const entry = line.trim() === '' ? undefined : withPlausibleTime(read(line), now)
+      if (entry === undefined) intake.other += 1
+      else if ('trouble' in entry) {
+        intake.trouble(entry.trouble, { file: file.name, line: number, reason: entry.reason, text: line })
+      } else entries.push(entry)
+    }
+    if (entries.length > 0) yield entries
+  }
+}
+
+function withPlausibleTime<T extends Entry>(entry: T | Unread | undefined, now: number): typeof entry {
+  if (entry === undefined || 'trouble' in entry) return entry
+  if (entry.at >= EARLIEST && entry.at <= now + DAY_MS) return entry
+  const when = entry.at < EARLIEST ? 'long past' : 'in the future'
+  return { trouble: 'clock', reason: `its time is ${when}` }
+}
+
+/** One file, as far as it is parsed. */
+class Source<T extends Entry> {
+  next = 0
+  readonly #batches: AsyncGenerator<T[]>
+  #batch: readonly T[] = []
+
+  constructor(batches: AsyncGenerator<T[]>) {
+    this.#batches = batches
+  }
+
+  get head(): T | undefined {
+    return this.#batch[this.next]
+  }
+
+  async fill(): Promise<void> {
+    const { value } = await this.#batches.next()
+    this.#batch = value ?? []
+    this.next = 0
+  }
+}
+
+function earliest<T extends Entry>(sources: readonly Source<T>[]): Source<T> | undefined {
+  let first: Source<T> | undefined
+  for (const source of sources) {
+    if (source.head !== undefined && source.head.at < (first?.head?.at ?? Number.POSITIVE_INFINITY)) {
+      first = source
+    }
+  }
+  return first
+}
+
+/** Hands entries on in order of time, as far as holding back a bounded number can restore it. */
+class Sorted<T extends Entry> {
+  readonly #take: (entry: T) => void | Promise<void>
+  readonly #intake: Intake
+  readonly #held = new TimeHeap<T>()
+  #clock = Number.NEGATIVE_INFINITY
+
+  constructor(take: (entry: T) => void | Promise<void>, intake: Intake) {
+    this.#take = take
+    this.#intake = intake
+  }
+
+  async add(entry: T): Promise<void> {
+    this.#held.add(entry.at, entry)
+    if (this.#held.size > MOST_HELD) await this.#first()
+  }
+
+  async end(): Promise<void> {
+    while (this.#held.size > 0) await this.#first()
+  }
+
+  async #first(): Promise<void> {
+    const { at, value } = this.#held.take() as { at: number; value: T }
+    if (at < this.#clock) this.#intake.late += 1
+    else this.#clock = at
+    this.#intake.used += 1
+    this.#intake.at(at)
+    const taken = this.#take(value)
+    if (taken !== undefined) await taken
+  }
+}

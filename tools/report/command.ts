@@ -1,0 +1,74 @@
+/** `sluice report`: what the decision records say of each rule, and whether a report-only one is safe to enforce. */
+import { writeFileSync } from 'node:fs'
+import { defineCommand, Unusable } from '../command.js'
+import { type Dropped, decisionReader } from '../log/decision-record.js'
+import { Intake } from '../log/intake.js'
+import { readLogs } from '../log/read.js'
+import { count } from '../text.js'
+import { documentOf } from './document.js'
+import { Gathered } from './gather.js'
+import { reportPage } from './page.js'
+import { reportText } from './text.js'
+
+export const report = defineCommand({
+  name: 'report',
+  summary:
+    'Tell from decision records what each rule refuses, and which report-only rules are safe to enforce',
+  operands: { usage: 'FILE...|-', least: 1, most: Number.POSITIVE_INFINITY },
+  options: {
+    percentile: {
+      type: 'string',
+      value: 'N',
+      default: '99',
+      help: 'the per cent of its requests that a report-only rule must have room for',
+    },
+    html: { type: 'string', value: 'FILE', help: 'also write one page with charts' },
+    json: { type: 'boolean', help: 'print JSON' },
+  },
+  details: `FILE is a log of the gateway, plain or gzip; "-" is standard input. Lines that are no decision records are passed
+over. Several files are merged by time.
+
+A report-only rule is safe to enforce when it was observed for a week and would have refused no more than the percentile
+leaves over. Shares and suggested quotas need admitted requests in the log: log.decisions: all, or a share.
+
+Exit code 0, or 2 when there is no decision record.`,
+  example: 'sluice report --percentile 99.5 --html report.html gateway.log gateway.log.1.gz',
+  async run({ values, positionals }, io) {
+    const percentile = readPercentile(values.percentile)
+    const intake = new Intake()
+    const gathered = new Gathered()
+    const dropped: Dropped = new Map()
+    await readLogs({
+      names: positionals,
+      reader: () => decisionReader(dropped),
+      take: record => gathered.add(record),
+      intake,
+      io,
+      now: Date.now(),
+    })
+    if (intake.used === 0) throw new Unusable(nothingFound(positionals, intake))
+    const document = documentOf(gathered, intake, dropped, percentile)
+    if (values.html !== undefined) writePage(values.html, reportPage(document))
+    io.out(values.json ? `${JSON.stringify(document, null, 2)}\n` : reportText(document, intake, io))
+    return 0
+  },
+})
+
+function readPercentile(text: string): number {
+  const percentile = Number(text)
+  if (text.trim() !== '' && percentile > 0 && percentile <= 100) return percentile
+  throw new Unusable(`--percentile is "${text}"; it must be a number above 0, at most 100.`)
+}
+
+function nothingFound(names: readonly string[], { lines, troubles, shown: [first] }: Intake): string {
+  const found = `No decision record in ${names.join(', ')}: ${count(lines, 'line')}, ${troubles.broken} broken.`
+  return first === undefined ? found : `${found} ${first.file}:${first.line}: ${first.reason}.`
+}
+
+function writePage(file: string, page: string): void {
+  try {
+    writeFileSync(file, page)
+  } catch (error) {
+    throw new Unusable(`${file} cannot be written: ${(error as NodeJS.ErrnoException).code}.`)
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * What a rule's keys ask for, refused or not: how many requests of one key fall into one window, and how many are in flight
+ * at once. Counted by the gateway's own store under quotas that nobody reaches.
+ */
+import { MemoryStore } from '../../gateway/decide/store/memory.js'
+import type { Ask } from '../../gateway/decide/store/store.js'
+import type { Beside } from '../../gateway/observe/record.js'
+import type { Demand } from '../../gateway/types.js'
+import { TimeHeap } from '../log/heap.js'
+
+const UNREACHED = Number.MAX_SAFE_INTEGER
+
+export class DemandMeter {
+  #now = 0
+  readonly #store = new MemoryStore(() => this.#now)
+  readonly #ends = new TimeHeap<() => void>()
+  /** Per policy: how often how much was asked for at once. */
+  readonly #seen = new Map<string, Levels>()
+
+  /** One request under one rule, in order of time; `durationMs` is as long as it held its slot. */
+  add({ rule, key, counters }: Beside, at: number, durationMs: number): void {
+    this.#now = Math.max(this.#now, at)
+    while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= this.#now) this.#ends.take()?.value()
+    const asks = counters.map(({ policy, w_ms: ms }): Ask => {
+      const demand: Demand = ms
+        ? {
+            kind: 'windows',
+            windows: [{ name: policy, quota: UNREACHED, ms, algorithm: 'sliding-window' }],
+            lease: false,
+          }
+        : { kind: 'slots', max: UNREACHED, ttlMs: 0 }
+      return { key: `${rule} ${policy} ${key}`, demand, group: 0, onStoreError: 'open' }
+    })
+    for (const [i, answer] of this.#store.take(asks).entries()) {
+      this.#levelsOf(counters[i]?.policy as string).add(answer.counts[0]?.used as number)
+      if (answer.release !== undefined) this.#ends.add(this.#now + durationMs, answer.release)
+    }
+  }
+
+  /** The quota under which so many per cent of the requests would have passed; undefined when none was seen. */
+  percentile(policy: string, percent: number): number | undefined {
+    return this.#seen.get(policy)?.percentile(percent)
+  }
+
+  #levelsOf(policy: string): Levels {
+    const present = this.#seen.get(policy)
+    if (present !== undefined) return present
+    const levels = new Levels()
+    this.#seen.set(policy, levels)
+    return levels
+  }
+}
+
+/** Levels above this are kept to three digits, rounded up, so that their number stays bounded. */
+const EXACT_BELOW = 1000
+
+/** How often each level was seen. */
+class Levels {
+  readonly #times = new Map<number, number>()
+  #total = 0
+
+  add(level: number): void {
+    const kept = level < EXACT_BELOW ? level : roundUp(level)
+    this.#times.set(kept, (this.#times.get(kept) ?? 0) + 1)
+    this.#total += 1
+  }
+
+  /** The lowest level that so many per cent do not exceed. */
+  percentile(percent: number): number | undefined {
+    let rest = Math.ceil((this.#total * percent) / 100)
+    for (const level of [...this.#times.keys()].sort((a, b) => a - b)) {
+      rest -= this.#times.get(level) as number
+      if (rest <= 0) return level
+    }
+    return undefined
+  }
+}
+
+function roundUp(level: number): number {
+  const unit = 10 ** (Math.floor(Math.log10(level)) - 2)
+  return Math.ceil(level / unit) * unit
+}

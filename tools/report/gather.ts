@@ -1,0 +1,93 @@
+/** Decision records → a tally for each rule and mode. */
+import type { Counter } from '../../gateway/observe/record.js'
+import type { Mode } from '../../gateway/types.js'
+import type { LoggedDecision } from '../log/decision-record.js'
+import { DemandMeter } from './demand.js'
+import { RuleTally } from './tally.js'
+
+/** Rules with a tally of their own; more than any policy has, so that a hostile log cannot fill the memory. */
+const MOST_RULES = 5000
+
+export class Gathered {
+  readonly demand = new DemandMeter()
+  readonly #tallies = new Map<string, RuleTally>()
+  /** Records of requests that every rule let pass. */
+  allowed = 0
+  /** The smallest share of such requests that was logged. */
+  sample = 1
+  /** Records of rules beyond the bound. */
+  beyond = 0
+  /** True when no record tells of report-only rules beside the enforced ones: an older gateway wrote them. */
+  isOld = true
+
+  get tallies(): readonly RuleTally[] {
+    return [...this.#tallies.values()].sort((a, b) => order(a.rule, b.rule) || order(a.mode, b.mode))
+  }
+
+  add(record: LoggedDecision): void {
+    const { decision, at, key, project, sample, rule, kind, mode } = record
+    if (decision === 'allow') {
+      this.allowed += 1
+      this.sample = Math.min(this.sample, sample)
+    }
+    if (rule !== null) {
+      const tally = this.#tallyOf(rule, kind ?? '', mode)
+      if (tally !== undefined) tally.src = record.src
+      tally?.decided(decision, at, key, project)
+    }
+    this.#countPolicies(record)
+    if (decision === 'would_deny') return
+    for (const beside of record.beside ?? []) {
+      this.isOld = false
+      const tally = this.#tallyOf(beside.rule, beside.kind, 'report-only')
+      tally?.asked(at, 1 / sample)
+      if (beside.result === 'unavailable') tally?.decided('error_closed', at, null, null)
+      for (const counter of beside.counters) peakOf(tally, counter)
+      if (tally !== undefined) this.demand.add(beside, at, record.duration_ms ?? 0)
+    }
+  }
+
+  /** The counters of an enforced record are those of all its enforced rules. */
+  #countPolicies({ counters, rule, kind, mode, at, sample, decision }: LoggedDecision): void {
+    const asked = new Set<RuleTally>()
+    for (const counter of counters) {
+      const name = ruleOf(counter.policy)
+      const tally = this.#tallyOf(name, name === rule ? (kind ?? '') : kindOf(counter), mode)
+      if (tally === undefined) continue
+      asked.add(tally)
+      peakOf(tally, counter)
+    }
+    if (decision !== 'would_deny') for (const tally of asked) tally.asked(at, 1 / sample)
+  }
+
+  #tallyOf(rule: string, kind: string, mode: Mode): RuleTally | undefined {
+    const name = `${mode} ${rule}`
+    const present = this.#tallies.get(name)
+    if (present !== undefined) return present
+    if (this.#tallies.size >= MOST_RULES) {
+      this.beyond += 1
+      return undefined
+    }
+    const tally = new RuleTally(rule, kind, mode)
+    this.#tallies.set(name, tally)
+    return tally
+  }
+}
+
+function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms }: Counter): void {
+  if (used !== null) tally?.peak(policy, q, used, w_ms ?? null)
+}
+
+/** A policy is named after its rule; those of a bucket say which window as well (design section 6). */
+function ruleOf(policy: string): string {
+  return policy.replace(/\.(?:burst|sustained)$/, '')
+}
+
+function kindOf({ policy, w_ms }: Counter): string {
+  if (ruleOf(policy) !== policy) return 'project-limits'
+  return w_ms ? 'volumetric' : 'in-flight'
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,132 @@
+/** Is a report-only rule safe to enforce? */
+import { count, grouped, percent } from '../text.js'
+import type { Gathered } from './gather.js'
+import type { RuleTally } from './tally.js'
+
+export interface Promotion {
+  readonly rule: string
+  readonly kind: string
+  readonly safe: boolean
+  /** The verdict as a sentence. */
+  readonly verdict: string
+  readonly days: number
+  /** Requests it was asked about; null when the log does not tell. */
+  readonly seen: number | null
+  readonly wouldRefuse: number
+  /** wouldRefuse / seen; null when the log does not tell. */
+  readonly share: number | null
+  readonly projects: number
+  readonly keys: number
+  /** Quotas under which the percentile of its requests would have passed; null when the log does not tell. */
+  readonly suggested: readonly Suggestion[] | null
+  /** What the log cannot tell, as sentences. */
+  readonly unknown: readonly string[]
+}
+
+export interface Suggestion {
+  readonly policy: string
+  readonly windowMs: number | null
+  readonly quota: number
+  readonly suggested: number
+}
+
+/** A week, since traffic differs between its days. */
+const LEAST_DAYS = 7
+/** Fewer requests than this show little of what may come. */
+const LEAST_SEEN = 100
+
+/**
+ * @param percentile of its requests must have room; so the rule may refuse the rest, and is safe when it refuses no more
+ * @param dropped its records that the log left out
+ */
+export function promotionOf(
+  tally: RuleTally,
+  gathered: Gathered,
+  percentile: number,
+  dropped: number,
+): Promotion {
+  const { rule, kind, days, keys, projects } = tally
+  const isTold = tally.seen > 0 && gathered.allowed > 0
+  const wouldRefuse = tally.wouldRefuse + dropped
+  const share = isTold ? Math.min(1, wouldRefuse / Math.max(tally.seen, wouldRefuse)) : null
+  const reasons = reasonsAgainst(tally, share, wouldRefuse, percentile)
+  const safe = reasons.length === 0
+  return {
+    rule,
+    kind,
+    safe,
+    verdict: safe
+      ? `Safe to enforce: in ${daysText(days)} it would have refused ${grouped(wouldRefuse)} of ` +
+        `${count(tally.seen, 'request')} (${percent(share as number)}), of ${count(projects.count, 'project')}.`
+      : `Not yet: ${reasons.join('; ')}.`,
+    days: Math.round(days * 100) / 100,
+    seen: isTold ? Math.round(tally.seen) : null,
+    wouldRefuse,
+    share,
+    projects: projects.count,
+    keys: keys.count,
+    suggested: isTold && gathered.sample === 1 ? suggestionsOf(tally, gathered, percentile) : null,
+    unknown: unknownOf(tally, gathered, isTold, dropped),
+  }
+}
+
+function reasonsAgainst(
+  { days, seen, projects, refusedUncounted }: RuleTally,
+  share: number | null,
+  wouldRefuse: number,
+  percentile: number,
+): string[] {
+  const reasons: string[] = []
+  const tolerated = (100 - percentile) / 100
+  if (days < LEAST_DAYS) reasons.push(`it was observed for ${daysText(days)}, not for a week`)
+  if (share === null) reasons.push('which share of its requests it would refuse is not in the log')
+  else if (share > tolerated)
+    reasons.push(
+      `it would refuse ${grouped(wouldRefuse)} of ${count(seen, 'request')} (${percent(share)}, more than ` +
+        `${percent(tolerated)}), of ${count(projects.count, 'project')}`,
+    )
+  if (share !== null && seen < LEAST_SEEN) reasons.push(`it was asked about ${count(seen, 'request')} only`)
+  if (refusedUncounted > 0) reasons.push(`${count(refusedUncounted, 'request')} could not be counted`)
+  return reasons
+}
+
+function suggestionsOf(tally: RuleTally, { demand }: Gathered, percentile: number): Suggestion[] {
+  return [...tally.peaks.values()].flatMap(({ policy, windowMs, quota }) => {
+    const suggested = demand.percentile(policy, percentile)
+    return suggested === undefined ? [] : { policy, windowMs, quota, suggested }
+  })
+}
+
+function unknownOf(tally: RuleTally, gathered: Gathered, isTold: boolean, dropped: number): string[] {
+  const unknown: string[] = []
+  if (!isTold) {
+    unknown.push(
+      gathered.allowed > 0 && gathered.isOld
+        ? 'An older gateway wrote this log: it does not say which requests the rule let pass.'
+        : 'Admitted requests are not in the log, so neither the share nor a quota can be told: set log.decisions to all, or to a share.',
+    )
+  } else if (gathered.sample < 1) {
+    unknown.push(
+      `${percent(gathered.sample)} of the admitted requests are logged: shares are estimates, peaks between the logged ` +
+        'requests are not seen, and a quota cannot be suggested: set log.decisions to all for that.',
+    )
+  }
+  if (dropped > 0) {
+    unknown.push(
+      `The log left out ${count(dropped, 'record')} of this rule in floods: of which keys, projects and hours is unknown.`,
+    )
+  }
+  for (const { policy, quota, formerQuotas } of tally.peaks.values()) {
+    if (formerQuotas.size === 0) continue
+    unknown.push(
+      `The quota of ${policy} was ${[...formerQuotas].map(grouped).join(', ')} before it was ${grouped(quota)}: ` +
+        'what it would have refused is counted under each.',
+    )
+  }
+  return unknown
+}
+
+function daysText(days: number): string {
+  if (days >= 1) return `${days.toFixed(1)} days`
+  return count(Math.floor(days * 24), 'hour')
+}

@@ -1,0 +1,114 @@
+/** What a log says of one rule in one mode. */
+import type { Decision } from '../../gateway/observe/record.js'
+import type { Mode } from '../../gateway/types.js'
+import { Distinct } from '../log/distinct.js'
+
+export interface Hour {
+  /** Requests the rule was asked about; an estimate where only a share is logged. */
+  seen: number
+  refused: number
+  wouldRefuse: number
+}
+
+/** The most that was used of one window's or slot's quota. */
+export interface Peak {
+  readonly policy: string
+  /** The quota as last seen. */
+  quota: number
+  used: number
+  readonly windowMs: number | null
+  /** Quotas seen before the last one. */
+  readonly formerQuotas: Set<number>
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+/** Bounds memory when clocks are wrong: two years of hours. */
+const MOST_HOURS = 20_000
+/** Projects counted one by one; a policy knows its projects, so this is far beyond them. */
+const MOST_PROJECTS = 10_000
+
+export class RuleTally {
+  readonly rule: string
+  readonly kind: string
+  readonly mode: Mode
+  src: string | null = null
+  seen = 0
+  refused = 0
+  wouldRefuse = 0
+  passedUncounted = 0
+  refusedUncounted = 0
+  from = Number.POSITIVE_INFINITY
+  to = Number.NEGATIVE_INFINITY
+  readonly keys = new Distinct()
+  readonly projects = new Distinct()
+  readonly byProject = new Map<string, number>()
+  readonly hours = new Map<number, Hour>()
+  readonly peaks = new Map<string, Peak>()
+  readonly #days = new Set<number>()
+
+  constructor(rule: string, kind: string, mode: Mode) {
+    this.rule = rule
+    this.kind = kind
+    this.mode = mode
+  }
+
+  /** The rule was asked about a request that stands for `weight` requests. */
+  asked(at: number, weight: number): void {
+    this.#observed(at)
+    this.seen += weight
+    this.#count(at, 'seen', weight)
+  }
+
+  /** A record of its own decision that let nobody pass, or nobody count. */
+  decided(decision: Decision, at: number, key: string | null, project: string | null): void {
+    this.#observed(at)
+    if (decision === 'error_open') this.passedUncounted += 1
+    if (decision === 'error_closed') this.refusedUncounted += 1
+    if (decision !== 'deny' && decision !== 'would_deny') return
+    const field = decision === 'deny' ? 'refused' : 'wouldRefuse'
+    this[field] += 1
+    this.#count(at, field, 1)
+    if (key !== null) this.keys.add(key)
+    if (project === null) return
+    this.projects.add(project)
+    const present = this.byProject.get(project)
+    if (present !== undefined || this.byProject.size < MOST_PROJECTS) {
+      this.byProject.set(project, (present ?? 0) + 1)
+    }
+  }
+
+  peak(policy: string, quota: number, used: number, windowMs: number | null): void {
+    const present = this.peaks.get(policy)
+    if (present === undefined) {
+      this.peaks.set(policy, { policy, quota, used, windowMs, formerQuotas: new Set() })
+      return
+    }
+    if (present.quota !== quota) present.formerQuotas.add(present.quota)
+    present.formerQuotas.delete(quota)
+    present.quota = quota
+    present.used = Math.max(present.used, used)
+  }
+
+  /** How long it was watched: the time between, but no more than the days on which there was anything. */
+  get days(): number {
+    return Math.min(Math.max(0, this.to - this.from) / DAY_MS, this.#days.size)
+  }
+
+  #observed(at: number): void {
+    this.from = Math.min(this.from, at)
+    this.to = Math.max(this.to, at)
+    this.#days.add(Math.floor(at / DAY_MS))
+  }
+
+  #count(at: number, field: keyof Hour, weight: number): void {
+    const start = Math.floor(at / HOUR_MS) * HOUR_MS
+    let hour = this.hours.get(start)
+    if (hour === undefined) {
+      if (this.hours.size >= MOST_HOURS) return
+      hour = { seen: 0, refused: 0, wouldRefuse: 0 }
+      this.hours.set(start, hour)
+    }
+    hour[field] += weight
+  }
+}

@@ -1,0 +1,113 @@
+/** The report for people at a terminal. */
+import type { Io } from '../io.js'
+import type { Intake } from '../log/intake.js'
+import { intakeText } from '../log/intake-text.js'
+import { table } from '../table.js'
+import { grouped, percent, printable, wrap } from '../text.js'
+import type { ReportDocument, RuleReport } from './document.js'
+import type { Promotion } from './promotion.js'
+import { loggedSentences, minuteWords, suggestionSentence, windowWords } from './words.js'
+
+/** Hours with the most refusals that are listed. */
+const WORST_HOURS = 5
+
+export function reportText(report: ReportDocument, intake: Intake, io: Io): string {
+  const { rules, promotions, percentile } = report
+  const sections = [`${intakeText(intake, io)}${wrap(printable(loggedSentences(report)), io.columns)}\n`]
+  sections.push(heading('Rules', io) + table(RULE_COLUMNS, rules.map(ruleRow), io.columns) + exactness(rules))
+  const peaks = rules.flatMap(({ peaks }) => peaks)
+  if (peaks.length > 0) {
+    sections.push(heading('Peak use', io) + table(PEAK_COLUMNS, peaks.map(peakRow), io.columns))
+  }
+  const hours = worstHours(rules)
+  if (hours.length > 0) {
+    sections.push(heading('Hours with the most refusals (UTC)', io) + table(HOUR_COLUMNS, hours, io.columns))
+  }
+  if (promotions.length > 0) {
+    sections.push(
+      heading('Report-only rules: safe to enforce?', io) +
+        promotions.map(promotion => promotionText(promotion, percentile, io)).join('\n'),
+    )
+  }
+  return sections.join('\n')
+}
+
+function heading(text: string, io: Io): string {
+  return `${io.style('bold', text)}\n`
+}
+
+const RULE_COLUMNS = [
+  { title: 'rule' },
+  { title: 'mode' },
+  { title: 'requests', align: 'right' },
+  { title: 'refused', align: 'right' },
+  { title: 'would refuse', align: 'right' },
+  { title: 'keys', align: 'right' },
+  { title: 'projects', align: 'right' },
+] as const
+
+function ruleRow({ rule, mode, seen, refused, wouldRefuse, keys, projects }: RuleReport): string[] {
+  return [
+    rule,
+    mode,
+    seen === null ? '?' : grouped(seen),
+    grouped(refused),
+    grouped(wouldRefuse),
+    approximately(keys),
+    approximately(projects),
+  ]
+}
+
+function approximately({ count: number, exact }: RuleReport['keys']): string {
+  return exact ? grouped(number) : `~${grouped(number)}`
+}
+
+function exactness(rules: readonly RuleReport[]): string {
+  const isExact = rules.every(({ keys, projects }) => keys.exact && projects.exact)
+  return isExact ? '' : 'Numbers with ~ are estimates, usually within 2 %.\n'
+}
+
+const PEAK_COLUMNS = [
+  { title: 'policy' },
+  { title: 'window' },
+  { title: 'quota', align: 'right' },
+  { title: 'most used', align: 'right' },
+  { title: 'of it', align: 'right' },
+] as const
+
+function peakRow({ policy, windowMs, quota, used }: RuleReport['peaks'][number]): string[] {
+  return [policy, windowWords(windowMs), grouped(quota), grouped(used), percent(used / quota)]
+}
+
+const HOUR_COLUMNS = [
+  { title: 'hour' },
+  { title: 'rule' },
+  { title: 'refused', align: 'right' },
+  { title: 'would refuse', align: 'right' },
+] as const
+
+function worstHours(rules: readonly RuleReport[]): string[][] {
+  return rules
+    .flatMap(({ rule, hours }) => hours.map(hour => ({ rule, ...hour })))
+    .filter(({ refused, wouldRefuse }) => refused + wouldRefuse > 0)
+    .sort((a, b) => b.refused + b.wouldRefuse - (a.refused + a.wouldRefuse) || (a.hour < b.hour ? -1 : 1))
+    .slice(0, WORST_HOURS)
+    .map(({ hour, rule, refused, wouldRefuse }) => [
+      minuteWords(hour),
+      rule,
+      grouped(refused),
+      grouped(wouldRefuse),
+    ])
+}
+
+function promotionText(promotion: Promotion, percentile: number, io: Io): string {
+  const { rule, safe, verdict, suggested, unknown } = promotion
+  const lines = [
+    `${rule}: ${verdict}`,
+    ...(suggested ?? []).map(one => suggestionSentence(one, percentile)),
+    ...unknown,
+  ]
+  const [first = '', ...rest] = lines.map(line => `${wrap(printable(line), io.columns)}\n`)
+  const name = printable(rule)
+  return [io.style(safe ? 'green' : 'yellow', name) + first.slice(name.length), ...rest].join('')
+}

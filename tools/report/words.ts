@@ -1,0 +1,41 @@
+/** Sentences that text and page share. */
+import { count, grouped, percent } from '../text.js'
+import type { ReportDocument } from './document.js'
+import type { Suggestion } from './promotion.js'
+
+/** What the log holds, and what it left out. */
+export function loggedSentences({ decisions: { logged, dropped, beyond } }: ReportDocument): string {
+  const sentences = [
+    logged === 'refused'
+      ? 'The log holds refusals only.'
+      : logged === 'all'
+        ? 'The log holds all decisions.'
+        : `The log holds every refusal and ${percent(logged)} of what was admitted: numbers of requests are estimates.`,
+  ]
+  for (const [rule, lines] of Object.entries(dropped)) {
+    sentences.push(`In floods it left out ${count(lines, 'record')} of ${rule}.`)
+  }
+  if (beyond > 0) sentences.push(`${count(beyond, 'record')} name more rules than are told apart.`)
+  return sentences.join(' ')
+}
+
+export function suggestionSentence(
+  { policy, windowMs, quota, suggested }: Suggestion,
+  percentile: number,
+): string {
+  const window = windowMs === null ? 'at once' : `in ${windowWords(windowMs)}`
+  return (
+    `A quota of ${grouped(suggested)} ${window} would have had room for ${percentile} % of the requests ` +
+    `(${policy} is ${grouped(quota)}).`
+  )
+}
+
+/** `60 s`, or for slots `at once`. */
+export function windowWords(windowMs: number | null): string {
+  return windowMs === null ? 'at once' : `${windowMs / 1000} s`
+}
+
+/** `2026-01-02 03:04`. */
+export function minuteWords(iso: string): string {
+  return iso.slice(0, 16).replace('T', ' ')
+}
