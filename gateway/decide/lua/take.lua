@@ -27,8 +27,8 @@ local function room(ask)
   if ask.windows then
     ask.states = read(ask.key, ask.windows, now)
     local most = times
-    for j, window in ipairs(ask.windows) do
-      most = min(most, left(ask.states[j], window))
+    for j = 1, #ask.windows do
+      most = min(most, left(ask.states[j], ask.windows[j]))
     end
     return most
   end
@@ -77,8 +77,8 @@ for _, ask in ipairs(asks) do
       say(0, false, 0)
     end
   elseif ask.windows then
-    for j, window in ipairs(ask.windows) do
-      local state = ask.states[j]
+    for j = 1, #ask.windows do
+      local window, state = ask.windows[j], ask.states[j]
       if count > 0 then
         spend(state, window, now, count)
       end

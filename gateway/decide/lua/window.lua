@@ -1,8 +1,8 @@
 -- The state of a windows key: what was spent, what is lent out, and when it stops counting. A library: the scripts that
 -- count are put behind it. The algorithms are those of store/{sliding-window,fixed-window,token-bucket}.ts, in microseconds.
 --
--- A key holds, in MessagePack: a base time, the leases (instance, tokens, end, …), then per window time, count, time, count, …
--- Ends are kept as distances from the base, times as distances from the time before; they rise.
+-- A key holds, in MessagePack: when it was written, the leases (instance, tokens, end, …), then per window time, count, …
+-- Ends are kept as distances from the first of these, times as distances from the time before; they rise.
 -- Every algorithm reads the list of every other, so an edit of the algorithm forgets nothing.
 
 local PARTS = 50
@@ -198,7 +198,7 @@ local function windows_of(first, n)
 end
 
 -- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
--- `ahead`: all of it was written later than now, so the clock was set back, and what was read must be kept to grow old.
+-- `ahead`: it was written later than now, so the clock was set back, and what was read must be kept to grow old.
 -- A lease that has ended unsettled was spent, as far as anybody knows, at its end.
 local function read(key, windows, now)
   local leases = {}
@@ -213,7 +213,8 @@ local function read(key, windows, now)
   local lists = { cmsgpack.unpack(packed) }
   local base, lent = lists[1], lists[2]
   state.ahead = base > now
-  for i, window in ipairs(windows) do
+  for i = 1, #windows do
+    local window = windows[i]
     local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
     state[i] = { spent = spent, used = used }
   end
@@ -270,34 +271,30 @@ end
 
 -- Keeps the state as long as any of it counts, `ttl` milliseconds where a test says so.
 local function write(key, windows, states, now, ttl)
-  local base, ends, longest = now, now, 0
-  for i, window in ipairs(windows) do
-    local spent = states[i].spent
-    if #spent > 0 then
-      base = min(base, spent[1])
-      ends = max(ends, window.algorithm.ends(spent, window))
-    end
-    longest = max(longest, window.length)
-  end
-  local lent = {}
-  for j = 1, #states.leases, 3 do
-    lent[j], lent[j + 1], lent[j + 2] = states.leases[j], states.leases[j + 1], states.leases[j + 2] - base
-    ends = max(ends, states.leases[j + 2] + longest)
-  end
-  if ends <= now then
-    redis.call('DEL', key)
-    return
-  end
-  local lists = {}
+  local ends, lists = now, {}
   for i = 1, #windows do
-    local list, before, spent = {}, base, states[i].spent
+    local list, before, spent = {}, now, states[i].spent
     for j = 1, #spent, 2 do
       list[j], list[j + 1] = spent[j] - before, spent[j + 1]
       before = spent[j]
     end
     lists[i] = list
+    if #spent > 0 then
+      ends = max(ends, windows[i].algorithm.ends(spent, windows[i]))
+    end
   end
-  redis.call('SET', key, cmsgpack.pack(base, lent, unpack(lists)), 'PX', ttl or ceil((ends - now) / 1000))
+  local lent, leases = {}, states.leases
+  for j = 1, #leases, 3 do
+    lent[j], lent[j + 1], lent[j + 2] = leases[j], leases[j + 1], leases[j + 2] - now
+    for i = 1, #windows do
+      ends = max(ends, leases[j + 2] + windows[i].length)
+    end
+  end
+  if ends <= now then
+    redis.call('DEL', key)
+    return
+  end
+  redis.call('SET', key, cmsgpack.pack(now, lent, unpack(lists)), 'PX', ttl or ceil((ends - now) / 1000))
 end
 
 -- Redis's clock in microseconds, unless a test gives one.
