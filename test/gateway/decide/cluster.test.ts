@@ -21,17 +21,17 @@ async function storeOn(t: Test, redis: string, deadline = 250) {
   const log = { debug() {}, info: write, warn: write, error: write }
   const changes: boolean[] = []
   const hooks = { failed() {}, awayChanged: (away: boolean) => void changes.push(away) }
-  const { store } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
+  const { store, counter } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
   t.teardown(() => store.close())
   const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, `holder ${Math.random()}`)
-  return { ask, store, lines, changes }
+  return { ask, store, counter, lines, changes }
 }
 
 t.test('a cluster of three nodes', { buffered: true }, async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startCluster()
   t.teardown(() => redis.stop())
-  const { ask, store, lines, changes } = await storeOn(t, redis.url)
+  const { ask, store, counter, lines, changes } = await storeOn(t, redis.url)
   const client = new Cluster([{ host: '127.0.0.1', port: redis.masters[0]?.port }])
   t.teardown(() => client.disconnect())
   /** Keys of the first, second and third master. */
@@ -58,6 +58,19 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
       const [spent] = await ask(minute(`${tag}:d`, 1))
       store.giveBack([minute(`${tag}:d`, 1)], [spent as Answer])
       t.match(await ask(minute(`${tag}:d`, 1)), [{ granted: true, counts: [{ used: 1 }] }])
+    }
+  })
+
+  t.test('so are leased tokens, and keys that are counted by themselves', async t => {
+    for (const key of keys) {
+      const { demand, ...rest } = minute(`${key}:leased`, 1000)
+      const leased = { ...rest, demand: { ...demand, lease: true } } as Ask
+      const stores = []
+      for (let i = 0; i < 50; i += 1) stores.push((await ask(leased))[0]?.store)
+      t.ok(stores.includes('lease') && !stores.includes('local'), [...new Set(stores)].join(' and '))
+      const limit = { quota: 1, windowMs: 60_000, blockMs: 0 }
+      t.match(await counter.spend(`${key}:volume`, limit, 'closed'), { granted: true, store: 'redis' })
+      t.match(await counter.spend(`${key}:volume`, limit, 'closed'), { granted: false, store: 'redis' })
     }
   })
 
