@@ -70,7 +70,8 @@ export function createPull(parts: PullParts): Pull {
     const problem = summary(
       isWhole ? problems : [...problems, 'Nothing was deleted, as not all could be read'],
     )
-    return { outcome: refused ? 'refused' : 'incomplete', problem }
+    const isEmpty = !isWhole && snapshot.users.size === 0
+    return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem }
   }
 
   return async (directoryId, wish) => {
