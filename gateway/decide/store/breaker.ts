@@ -15,6 +15,11 @@ export interface BreakerOptions {
   onChange(away: boolean): void
 }
 
+/** A call that throws fails like one that rejects. It is made at once: calls that are made together travel together. */
+async function start<T>(call: () => Promise<T>): Promise<T> {
+  return call()
+}
+
 export class Breaker {
   readonly #options: BreakerOptions
   #failures = 0
@@ -42,7 +47,7 @@ export class Breaker {
         resolve(undefined)
       }
       const arrived = this.#options.deadlines.start(giveUp)
-      call().then(result => {
+      start(call).then(result => {
         if (!waiting) {
           late?.(result)
           return
