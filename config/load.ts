@@ -27,6 +27,8 @@ const MAX_FILE_BYTES = 1024 * 1024
 export interface LoadOptions {
   readonly env: NodeJS.ProcessEnv
   readonly plugins: PluginSchemas
+  /** A folder of policies to read instead of the one that gateway.yaml names. */
+  readonly policies?: string | undefined
 }
 
 export type LoadedConfig = ({ readonly config: Config } | { readonly problems: Problem[] }) & {
@@ -74,6 +76,7 @@ function validatorsOf(plugins: PluginSchemas): Validators {
 class Loader {
   readonly sources = new Map<string, string>()
   readonly #env: NodeJS.ProcessEnv
+  readonly #policiesInstead: string | undefined
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
   readonly #problems: Problem[] = []
@@ -82,6 +85,7 @@ class Loader {
 
   constructor(options: LoadOptions) {
     this.#env = options.env
+    this.#policiesInstead = options.policies
     this.#validators = validatorsOf(options.plugins)
   }
 
@@ -104,7 +108,7 @@ class Loader {
       list,
       this.#validators.projects,
     )?.projects
-    const folder = besideOf(gatewayFile, named.data, 'policies', 'policies')
+    const folder = this.#policiesInstead ?? besideOf(gatewayFile, named.data, 'policies', 'policies')
     const policies = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)

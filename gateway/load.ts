@@ -21,9 +21,12 @@ export interface Unloadable {
 /** Something the person at the terminal can mend; printed without a stack. */
 export class Failure extends Error {}
 
-/** Loads, validates and compiles the configuration at `path`: gateway.yaml or its folder. Changes nothing. */
-export function load(path: string, env: NodeJS.ProcessEnv, log: Log): Loaded | Unloadable {
-  const loaded = loadConfig(path, { env, plugins: pluginSchemas })
+/**
+ * Loads, validates and compiles the configuration at `path`: gateway.yaml or its folder. Changes nothing.
+ * @param policies a folder of policies to read instead of the one that gateway.yaml names
+ */
+export function load(path: string, env: NodeJS.ProcessEnv, log: Log, policies?: string): Loaded | Unloadable {
+  const loaded = loadConfig(path, { env, plugins: pluginSchemas, policies })
   if ('problems' in loaded) return loaded
   const compiled = compile(loaded.config, log)
   return { ...loaded, ...compiled }
@@ -36,7 +39,8 @@ export function loadOrFail(path: string, env: NodeJS.ProcessEnv, log: Log): Load
   return loaded
 }
 
-function listProblems(problems: readonly Problem[]): string {
+/** The problems as `file:line:col path: sentence`, one a line, and their number. */
+export function listProblems(problems: readonly Problem[]): string {
   return [...problems.map(formatProblem), `${countProblems(problems.length)} in the configuration.`].join(
     '\n',
   )
