@@ -1,5 +1,5 @@
 /**
- * What the ways of counting a window have in common; `lua/window.lua` says the same in Redis, and both run the same tests.
+ * What the ways of counting a window have in common; `lua/algorithms.lua` says the same in Redis, and both run the same tests.
  * All keep one kind of list, so an edit of the algorithm forgets nothing that was spent.
  */
 import type { Window } from '../../types.js'

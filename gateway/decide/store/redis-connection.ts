@@ -88,7 +88,13 @@ export function inOneWrite(client: RedisClient, calls: () => void): void {
   for (const stream of streams) stream.uncork()
 }
 
+/** What a library of `lua/` stands on. */
+const NEEDED: Readonly<Record<string, readonly string[]>> = { window: ['algorithms'] }
+
 /** A script of `lua/`, put behind the libraries it needs. */
 export function script(...names: string[]): string {
-  return names.map(name => readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')).join('\n')
+  return names
+    .flatMap(name => [...(NEEDED[name] ?? []), name])
+    .map(name => readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8'))
+    .join('\n')
 }

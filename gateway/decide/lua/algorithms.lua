@@ -1,0 +1,183 @@
+-- The ways of counting a window: those of store/{sliding-window,fixed-window,token-bucket}.ts, in microseconds.
+-- A library, put before window.lua. Each algorithm offers, over lists of time, count, time, count, …:
+--   read      the list as of now, from one whose times are distances, and the tokens in it
+--   add       the list with tokens spent now; add_late: with tokens spent a while ago, and how many of them count still
+--   returns   when so many tokens come back; ends: when all have
+-- Every algorithm reads the list of every other, so an edit of the algorithm forgets nothing.
+
+local PARTS = 50
+local MOST_TIMES = 64
+-- What is left of a token by floating point.
+local CRUMB = 1e-6
+
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+
+-- Joins the tokens of each part at the part's end.
+local function round_up(spent, window)
+  local part = ceil(window.length / PARTS)
+  local rounded = {}
+  local last = -1
+  for j = 1, #spent, 2 do
+    local at = ceil(spent[j] / part) * part
+    if last > 0 and rounded[last] == at then
+      rounded[last + 1] = rounded[last + 1] + spent[j + 1]
+    else
+      last = last + 2
+      rounded[last] = at
+      rounded[last + 1] = spent[j + 1]
+    end
+  end
+  return rounded
+end
+
+-- No interval of the window's length admits more than the quota.
+local sliding_window = {}
+
+function sliding_window.read(list, base, window, now)
+  local spent, used, last = {}, 0, 0
+  local at, oldest, latest = base, now - window.length, now + window.length / PARTS + 1
+  for j = 1, #list, 2 do
+    at = at + list[j]
+    local count = list[j + 1]
+    if at > oldest and count > 0 then
+      last = last + 2
+      -- Only a clock that was set back makes a time later than one part: it must not lock anybody out.
+      spent[last - 1] = at < latest and at or latest
+      spent[last] = count
+      used = used + count
+    end
+  end
+  return spent, used
+end
+
+function sliding_window.add(spent, window, at, count)
+  local last = #spent - 1
+  -- A later time is the careful side, so tokens may always join the last ones.
+  if last > 0 and spent[last] >= at then
+    spent[last + 1] = spent[last + 1] + count
+    return spent
+  end
+  spent[last + 2] = at
+  spent[last + 3] = count
+  return last + 3 > 2 * MOST_TIMES and round_up(spent, window) or spent
+end
+
+-- Puts tokens that were spent a while ago where they belong; how many of them count still.
+function sliding_window.add_late(spent, window, at, count)
+  local j = #spent - 1
+  while j > 0 and spent[j] > at do
+    j = j - 2
+  end
+  if j > 0 and spent[j] == at then
+    spent[j + 1] = spent[j + 1] + count
+  else
+    table.insert(spent, j + 2, at)
+    table.insert(spent, j + 3, count)
+  end
+  return #spent > 2 * MOST_TIMES and round_up(spent, window) or spent, count
+end
+
+function sliding_window.returns(spent, window, excess)
+  excess = max(excess, 1)
+  for j = 1, #spent, 2 do
+    excess = excess - spent[j + 1]
+    if excess <= 0 then
+      return spent[j] + window.length
+    end
+  end
+  return spent[#spent - 1] + window.length
+end
+
+function sliding_window.ends(spent, window)
+  return spent[#spent - 1] + window.length
+end
+
+-- The tokens of a list that may be another algorithm's, and the time of the last.
+local function total(list, base, now)
+  local at, sum = base, 0
+  for j = 1, #list, 2 do
+    at = at + list[j]
+    sum = sum + list[j + 1]
+  end
+  return sum, min(at, now)
+end
+
+-- Begins with the first request and ends whole. The list: the begin (with no tokens), then the last time with all of them.
+-- This algorithm and the next are made when they are asked for: few are, and making them takes a tenth of a call.
+local function make_fixed_window()
+  local fixed_window = {}
+
+  function fixed_window.read(list, base, window, now)
+    local sum, last = total(list, base, now)
+    -- Tokens at the first time, and more behind: the list of another algorithm.
+    local begin = (#list > 2 and list[2] > 0) and last or min(base + (list[1] or 0), last)
+    if sum == 0 or begin + window.length <= now then
+      return {}, 0
+    end
+    return begin < last and { begin, 0, last, sum } or { last, sum }, sum
+  end
+
+  function fixed_window.add(spent, _, at, count)
+    if #spent == 0 then
+      return { at, count }
+    end
+    local begin, last = spent[1], max(at, spent[#spent - 1])
+    count = count + spent[#spent]
+    return begin < last and { begin, 0, last, count } or { last, count }
+  end
+
+  function fixed_window.add_late(spent, window, at, count)
+    return fixed_window.add(spent, window, at, count), count
+  end
+
+  function fixed_window.ends(spent, window)
+    return spent[1] + window.length
+  end
+
+  fixed_window.returns = fixed_window.ends
+  return fixed_window
+end
+
+-- Holds the quota when full and refills evenly. The list: when it was last looked at, and the tokens missing then.
+local function make_token_bucket()
+  local token_bucket = {}
+
+  function token_bucket.read(list, base, window, now)
+    local sum, last = total(list, base, now)
+    -- No more can be missing than the bucket holds, also after the quota was lowered.
+    local level = min(sum, window.quota) - (now - last) * window.quota / window.length
+    if level < CRUMB then
+      return {}, 0
+    end
+    return { now, level }, level
+  end
+
+  function token_bucket.add(spent, _, at, count)
+    return { spent[1] or at, (spent[2] or 0) + count }
+  end
+
+  function token_bucket.add_late(spent, window, at, count, now)
+    local level = max(0, count - (now - at) * window.quota / window.length)
+    return token_bucket.add(spent, window, now, level), level
+  end
+
+  -- With less than `excess` asked for, until the next whole token.
+  function token_bucket.returns(spent, window, excess)
+    local level = spent[2]
+    local back = max(excess, level - ceil(level - CRUMB) + 1)
+    return spent[1] + back * window.length / window.quota
+  end
+
+  function token_bucket.ends(spent, window)
+    return token_bucket.returns(spent, window, spent[2])
+  end
+
+  return token_bucket
+end
+
+local algorithms = { s = sliding_window }
+
+local function make_algorithm(letter)
+  algorithms[letter] = (letter == 'f' and make_fixed_window or make_token_bucket)()
+  return algorithms[letter]
+end
