@@ -12,6 +12,7 @@ import { createGroup } from '../../../services/directory/store/sqlite-group.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { directoryContract } from './directory-contract.js'
 import { claimed, eventContract, forAMoment, sequences } from './event-contract.js'
+import { pullContract } from './pull-contract.js'
 
 let clock = Date.parse('2026-01-01T00:00:00Z')
 const tick = (): string => new Date(clock++).toISOString()
@@ -194,6 +195,7 @@ function contract(t: Test, store: Store): void {
 
   directoryContract(t, store, { fresh, newResource, save, write })
   eventContract(t, store, fresh)
+  pullContract(t, store, fresh)
 
   t.test('a change with thousands of members and megabytes of events is one change', async t => {
     const directory = await fresh()
