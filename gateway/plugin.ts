@@ -13,8 +13,21 @@ import type {
   StoreName,
 } from './types.js'
 
+export { type Static, Type } from 'typebox'
 export { Duration } from '../config/duration.js'
-export type { Check, Demand, Facts, Finished, Log, Project, Reading, Rule, Window } from './types.js'
+export type {
+  Check,
+  Demand,
+  Facts,
+  Finished,
+  Log,
+  Outcome,
+  Project,
+  Reading,
+  Rule,
+  Verdict,
+  Window,
+} from './types.js'
 
 /** What the gateway lends a plugin. */
 export interface Tools {
@@ -35,6 +48,8 @@ export interface KeyCounter {
    * `'unavailable'` when that says `closed`. Never rejects.
    */
   spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent>
+  /** What `spend` would answer now; nothing is counted. */
+  peek(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent>
   /** A refusal that is known to stand, without asking anybody. */
   recall(key: string, limit: KeyLimit): KeyCount | undefined
 }
@@ -96,6 +111,8 @@ export interface SelfCountingLimiter<Config> extends LimiterBase<Config> {
    * requests costs nothing.
    */
   recall?(check: Check<Config>): Ruling | undefined
+  /** What `spend` would answer now, with nothing counted: for `sluice explain`, which knows no numbers without it. */
+  peek?(check: Check<Config>): Ruling | 'unavailable' | Promise<Ruling | 'unavailable'>
 }
 
 export type Limiter<Config> = CountedLimiter<Config> | SelfCountingLimiter<Config>
@@ -119,7 +136,7 @@ export interface Ruling {
   release?(): void
 }
 
-/** Watches finished requests; it cannot change them. */
+/** Watches finished requests; it cannot change them. What it throws is logged, and nobody waits for it. */
 export interface Observer {
   finished(event: Finished): void
   close?(): Promise<void>
@@ -137,13 +154,21 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */
 export type LimitPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'limit'
+  /** True when its rules look at GET, HEAD and OPTIONS too, from which endpoint-based limits are exempt (spec, 'Limits'). */
+  readonly limitsReads?: boolean
   create(tools: LimitTools): Limiter<Static<S>>
 }
-export type Plugin = IdentifyPlugin | LimitPlugin
+/** Made anew for each configuration; its settings stand in `gateway.yaml` under `observe`. */
+export type ObservePlugin<S extends TSchema = TSchema> = Base<S> & {
+  readonly kind: 'observe'
+  create(config: Static<S>, tools: Tools): Observer
+}
+export type Plugin = IdentifyPlugin | LimitPlugin | ObservePlugin
 
 /** Returns its argument; exists so that TypeScript infers `config` from `schema`. `create` must do no traffic. */
 export function definePlugin<S extends TSchema>(plugin: IdentifyPlugin<S>): IdentifyPlugin<S>
 export function definePlugin<S extends TSchema>(plugin: LimitPlugin<S>): LimitPlugin<S>
+export function definePlugin<S extends TSchema>(plugin: ObservePlugin<S>): ObservePlugin<S>
 export function definePlugin(plugin: Plugin): Plugin {
   return plugin
 }

@@ -21,7 +21,7 @@ import { GatheredVerdict } from './verdict.js'
 export interface DeciderParts {
   readonly questions: Questions
   readonly store: CounterStore
-  readonly selfCounting: SelfCounting
+  readonly selfCounting: Pick<SelfCounting, 'spend' | 'recall'>
   /** Milliseconds, from any origin. */
   now(): number
   readonly onSlots: OnSlots

@@ -65,10 +65,10 @@ export class CountedParty implements Party {
 /** One limiter that counts by itself. */
 export class OwnParty implements Party {
   readonly #question: OwnQuestion
-  readonly #selfCounting: SelfCounting
+  readonly #selfCounting: Pick<SelfCounting, 'spend'>
   #ruling: Contained = 'unavailable'
 
-  constructor(question: OwnQuestion, selfCounting: SelfCounting) {
+  constructor(question: OwnQuestion, selfCounting: Pick<SelfCounting, 'spend'>) {
     this.#question = question
     this.#selfCounting = selfCounting
   }
@@ -112,7 +112,7 @@ export function partiesOf(
   questions: readonly Question[],
   store: CounterStore,
   denials: Denials,
-  selfCounting: SelfCounting,
+  selfCounting: Pick<SelfCounting, 'spend'>,
 ): Party[] {
   const parties: Party[] = []
   let own: CountedQuestion[] | undefined

@@ -25,12 +25,12 @@ export class SelfCounting {
 
   /** Never throws and never rejects. */
   spend(limiter: SelfCountingLimiter<unknown>, check: Check): Contained | Promise<Contained> {
-    try {
-      const ruling = limiter.spend(check)
-      return ruling instanceof Promise ? this.#withinDeadline(ruling, check.rule) : ruling
-    } catch (error) {
-      return this.#failed(check.rule, error)
-    }
+    return this.#contained(check.rule, () => limiter.spend(check))
+  }
+
+  /** What `spend` would say, without counting; of a limiter that cannot tell, that the request passes uncounted. */
+  peek(limiter: SelfCountingLimiter<unknown>, check: Check): Contained | Promise<Contained> {
+    return this.#contained(check.rule, () => limiter.peek?.(check) ?? PASSED)
   }
 
   /** The refusal that the limiter knows to stand, if so. Never throws. */
@@ -40,6 +40,15 @@ export class SelfCounting {
     } catch (error) {
       this.#failed(check.rule, error)
       return undefined
+    }
+  }
+
+  #contained(rule: Rule, ask: () => Contained | Promise<Contained>): Contained | Promise<Contained> {
+    try {
+      const ruling = ask()
+      return ruling instanceof Promise ? this.#withinDeadline(ruling, rule) : ruling
+    } catch (error) {
+      return this.#failed(rule, error)
     }
   }
 

@@ -42,9 +42,12 @@ export const volumetric = definePlugin({
 
     spend({ rule: { id, config, onStoreError }, key }) {
       const limit = limitOf(config)
-      const rulingOn = (spent: Spent) => (spent === 'unavailable' ? spent : rulingOf(id, limit, spent))
-      const spent = counter.spend(key, limit, onStoreError)
-      return spent instanceof Promise ? spent.then(rulingOn) : rulingOn(spent)
+      return ruled(id, limit, counter.spend(key, limit, onStoreError))
+    },
+
+    peek({ rule: { id, config, onStoreError }, key }) {
+      const limit = limitOf(config)
+      return ruled(id, limit, counter.peek(key, limit, onStoreError))
     },
 
     recall({ rule: { id, config }, key }) {
@@ -54,6 +57,13 @@ export const volumetric = definePlugin({
     },
   }),
 })
+
+type Ruled = Ruling | 'unavailable'
+
+function ruled(policy: string, limit: KeyLimit, spent: Spent | Promise<Spent>): Ruled | Promise<Ruled> {
+  const rulingOn = (spent: Spent) => (spent === 'unavailable' ? spent : rulingOf(policy, limit, spent))
+  return spent instanceof Promise ? spent.then(rulingOn) : rulingOn(spent)
+}
 
 function rulingOf(policy: string, { quota, windowMs }: KeyLimit, count: KeyCount): Ruling {
   const { granted, store, used, left, resetMs, giveBack } = count

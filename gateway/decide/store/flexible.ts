@@ -27,6 +27,8 @@ export interface Windows {
   readonly store: StoreName
   /** Counts one request of `key`; a new window lasts `windowMs`, in whole seconds. */
   count(key: string, windowMs: number): Promise<WindowCount>
+  /** The key's window as it is; undefined when it has none. Counts nothing. */
+  look(key: string): Promise<WindowCount | undefined>
   /** Lets the window that holds `used` requests end `ms` from now. */
   endIn(key: string, used: number, ms: number): Promise<void>
   /** Takes one request back, unless its window has ended: the key's present window has at most `mostLeftMs` to go then. */
@@ -55,6 +57,10 @@ export class MemoryWindows implements Windows {
       if (forgotten !== undefined) await this.#limiter.delete(forgotten)
     }
     return counted
+  }
+
+  look(key: string): Promise<WindowCount | undefined> {
+    return lookAt(this.#limiter, key)
   }
 
   async endIn(key: string, used: number, ms: number): Promise<void> {
@@ -86,6 +92,10 @@ export class RedisWindows implements Windows {
     return countOne(this.#limiter, key, windowMs)
   }
 
+  look(key: string): Promise<WindowCount | undefined> {
+    return lookAt(this.#limiter, key)
+  }
+
   async endIn(key: string, _used: number, ms: number): Promise<void> {
     await this.#redis.pexpire(key, ms)
   }
@@ -99,4 +109,10 @@ export class RedisWindows implements Windows {
 async function countOne(limiter: RateLimiterAbstract, key: string, windowMs: number): Promise<WindowCount> {
   const { consumedPoints, msBeforeNext } = await limiter.penalty(key, 1, { customDuration: windowMs / 1000 })
   return { used: consumedPoints, leftMs: msBeforeNext }
+}
+
+async function lookAt(limiter: RateLimiterAbstract, key: string): Promise<WindowCount | undefined> {
+  const present = await limiter.get(key)
+  if (present === null || present.msBeforeNext <= 0) return undefined
+  return { used: present.consumedPoints, leftMs: present.msBeforeNext }
 }

@@ -3,9 +3,9 @@
  * away (design section 5). A limit that changes applies at once, to windows and blocks that have begun too.
  */
 import type { KeyCount, KeyCounter, KeyLimit, Spent } from '../../plugin.js'
-import type { OnStoreError } from '../../types.js'
+import type { OnStoreError, StoreName } from '../../types.js'
 import { BoundedMap } from './bounded-map.js'
-import type { Windows } from './flexible.js'
+import type { WindowCount, Windows } from './flexible.js'
 import { partOf } from './resilient.js'
 
 export interface WindowCounterOptions {
@@ -48,6 +48,15 @@ export class WindowCounter implements KeyCounter {
     return this.recall(key, limit) ?? this.#ask(remote, key, limit, onStoreError)
   }
 
+  async peek(key: string, limit: KeyLimit, onStoreError: OnStoreError): Promise<Spent> {
+    const { local, remote } = this.#options
+    if (remote === undefined) return look(local, key, limit)
+    const known = this.recall(key, limit)
+    if (known !== undefined) return known
+    const found = await remote.guard.within(key, () => look(remote.windows, key, limit))
+    return found ?? this.#standIn(limit, onStoreError, share => look(local, key, share))
+  }
+
   /** The refusal by Redis that still stands; one that was made under another limit does not. */
   recall(key: string, limit: KeyLimit): KeyCount | undefined {
     const refusal = this.#refusals.get(key)
@@ -67,7 +76,9 @@ export class WindowCounter implements KeyCounter {
     onStoreError: OnStoreError,
   ): Promise<Spent> {
     const counted = await guard.within(key, () => this.#count(windows, key, limit))
-    if (counted === undefined) return this.#standIn(key, limit, onStoreError)
+    if (counted === undefined) {
+      return this.#standIn(limit, onStoreError, share => this.#count(this.#options.local, key, share))
+    }
     if (!counted.granted) {
       const until = this.#options.now() + counted.resetMs
       this.#refusals.set(key, { limit, used: counted.used as number, until })
@@ -76,14 +87,10 @@ export class WindowCounter implements KeyCounter {
   }
 
   async #count(windows: Windows, key: string, limit: KeyLimit): Promise<KeyCount> {
-    const { quota, windowMs, blockMs } = limit
-    const { used, leftMs } = await windows.count(key, windowMs)
-    const granted = used <= quota
-    const isFirstRefused = used === quota + 1
-    const longest = granted ? windowMs : Math.max(windowMs, blockMs)
-    const resetMs = isFirstRefused && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
-    if (resetMs !== leftMs) await windows.endIn(key, used, resetMs)
-    const count = { granted, store: windows.store, used, left: Math.max(0, quota - used), resetMs }
+    const found = await windows.count(key, limit.windowMs)
+    const count = judge(found, limit, windows.store)
+    const { resetMs, granted } = count
+    if (resetMs !== found.leftMs) await windows.endIn(key, found.used, resetMs)
     if (!granted) return count
     const at = this.#options.now()
     const giveBack = () => {
@@ -94,14 +101,34 @@ export class WindowCounter implements KeyCounter {
     return { ...count, giveBack }
   }
 
-  #standIn(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent> {
+  /** @param here asks this process's own counters */
+  #standIn(
+    limit: KeyLimit,
+    onStoreError: OnStoreError,
+    here: (share: KeyLimit) => Promise<KeyCount>,
+  ): Spent | Promise<Spent> {
     if (onStoreError === 'closed') return 'unavailable'
     if (onStoreError === 'open') {
       return { granted: true, store: 'none', used: undefined, left: undefined, resetMs: 0 }
     }
-    const { local, instances } = this.#options
-    return this.#count(local, key, { ...limit, quota: partOf(limit.quota, instances) })
+    return here({ ...limit, quota: partOf(limit.quota, this.#options.instances) })
   }
+}
+
+/** What a window that holds this request, too, means under `limit`. */
+function judge({ used, leftMs }: WindowCount, limit: KeyLimit, store: StoreName): KeyCount {
+  const { quota, windowMs, blockMs } = limit
+  const granted = used <= quota
+  const isFirstRefused = used === quota + 1
+  const longest = granted ? windowMs : Math.max(windowMs, blockMs)
+  const resetMs = isFirstRefused && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
+  return { granted, store, used, left: Math.max(0, quota - used), resetMs }
+}
+
+/** What counting one more request would find. */
+async function look(windows: Windows, key: string, limit: KeyLimit): Promise<KeyCount> {
+  const { used, leftMs } = (await windows.look(key)) ?? { used: 0, leftMs: limit.windowMs }
+  return judge({ used: used + 1, leftMs }, limit, windows.store)
 }
 
 function isSame(a: KeyLimit, b: KeyLimit): boolean {

@@ -54,6 +54,18 @@ export class LeasedStore implements CounterStore {
     return this.#takeRest(asks, obtained as Answer[], holder)
   }
 
+  peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]> {
+    const now = this.#now()
+    const lent = asks.map(ask => {
+      return isLeased(ask) ? this.#accounts.get(ask.key)?.purse.peek(ask.demand, now) : undefined
+    })
+    const rest = asks.filter((_, i) => lent[i] === undefined)
+    const given = rest.length === 0 ? [] : this.#inner.peek(rest)
+    return given instanceof Promise
+      ? given.then(given => together(asks, lent, rest, given))
+      : together(asks, lent, rest, given)
+  }
+
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
     const others = asks
       .map((_, i) => i)
@@ -156,25 +168,10 @@ export class LeasedStore implements CounterStore {
     const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
     const rest = asks.filter((ask, i) => answers[i] === undefined && !refused.has(ask.group))
     const given = rest.length === 0 ? [] : this.#inner.take(rest, holder)
+    const undo = (ask: Ask, answer: Answer) => this.giveBack([ask], [answer])
     return given instanceof Promise
-      ? given.then(given => this.#merge(asks, answers, rest, given))
-      : this.#merge(asks, answers, rest, given)
-  }
-
-  #merge(
-    asks: readonly Ask[],
-    leased: readonly (Answer | undefined)[],
-    rest: readonly Ask[],
-    given: readonly Answer[],
-  ): Answer[] {
-    const answers = asks.map((ask, i) => leased[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
-    const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
-    return answers.map((answer, i) => {
-      const ask = asks[i] as Ask
-      if (!answer.granted || !refused.has(ask.group)) return answer
-      this.giveBack([ask], [answer])
-      return { ...answer, granted: false, release: undefined }
-    })
+      ? given.then(given => together(asks, answers, rest, given, undo))
+      : together(asks, answers, rest, given, undo)
   }
 
   #giveBackLeased({ key }: Ask, { granted, store, at }: Answer): boolean {
@@ -182,6 +179,27 @@ export class LeasedStore implements CounterStore {
     if (granted && at !== undefined) this.#accounts.get(key)?.purse.giveBack(at)
     return true
   }
+}
+
+/**
+ * The answers in the order of the asks. Where one of a group was refused, the others are too: `undo` hears of those that
+ * were granted.
+ */
+function together(
+  asks: readonly Ask[],
+  leased: readonly (Answer | undefined)[],
+  rest: readonly Ask[],
+  given: readonly Answer[],
+  undo?: (ask: Ask, answer: Answer) => void,
+): Answer[] {
+  const answers = asks.map((ask, i) => leased[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
+  const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
+  return answers.map((answer, i) => {
+    const ask = asks[i] as Ask
+    if (!answer.granted || !refused.has(ask.group)) return answer
+    undo?.(ask, answer)
+    return { ...answer, granted: false, release: undefined }
+  })
 }
 
 function isLeased({ demand }: Ask): boolean {

@@ -20,16 +20,25 @@ export class MemoryStore implements CounterStore {
   }
 
   take(asks: readonly Ask[]): Answer[] {
+    return this.#ask(asks, true)
+  }
+
+  peek(asks: readonly Ask[]): Answer[] {
+    return this.#ask(asks, false)
+  }
+
+  /** Charges what is granted, or works on copies. */
+  #ask(asks: readonly Ask[], charges: boolean): Answer[] {
     const now = this.#now()
     const refused = new Set<number>()
     const states = asks.map(({ key, demand, group }) => {
-      const state = demand.kind === 'windows' ? this.#states.read(key, demand.windows, now) : undefined
+      const state = demand.kind === 'windows' ? this.#stateOf(key, demand, now, charges) : undefined
       const violated =
         demand.kind === 'windows' ? overspent(state as Spent[], demand) : this.#full(key, demand)
       if (violated) refused.add(group)
       return state
     })
-    return asks.map((ask, i) => this.#answer(ask, states[i], !refused.has(ask.group), now))
+    return asks.map((ask, i) => this.#answer(ask, states[i], !refused.has(ask.group), now, charges))
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
@@ -51,6 +60,10 @@ export class MemoryStore implements CounterStore {
     this.#slots.clear()
   }
 
+  #stateOf(key: string, { windows }: Windows, now: number, charges: boolean): Spent[] {
+    return charges ? this.#states.read(key, windows, now) : this.#states.copy(key, windows, now)
+  }
+
   #held(key: string): number {
     return this.#slots.get(key) ?? 0
   }
@@ -59,13 +72,14 @@ export class MemoryStore implements CounterStore {
     return this.#held(key) >= demand.max
   }
 
-  #answer(ask: Ask, state: Spent[] | undefined, granted: boolean, now: number): Answer {
+  #answer(ask: Ask, state: Spent[] | undefined, granted: boolean, now: number, charges: boolean): Answer {
     const { demand, key } = ask
     const base = { granted, unavailable: false, store: this.#name }
     if (demand.kind === 'slots') {
       const violated = !granted && this.#full(key, demand)
-      const release = granted ? this.#hold(key) : undefined
-      return { ...base, counts: [counted(demand.max, this.#held(key), violated, SLOT_RETRY_MS)], release }
+      const release = granted && charges ? this.#hold(key) : undefined
+      const held = this.#held(key) + (granted && !charges ? 1 : 0)
+      return { ...base, counts: [counted(demand.max, held, violated, SLOT_RETRY_MS)], release }
     }
     const counts = demand.windows.map((window, i): Count => {
       const spent = (state as Spent[])[i] as Spent
@@ -74,7 +88,7 @@ export class MemoryStore implements CounterStore {
       if (granted) algorithm.spend(spent, window, now)
       return counted(window.quota, used(spent), violated, algorithm.resetMs(spent, window, now))
     })
-    if (granted) this.#states.write(key, state as Spent[])
+    if (granted && charges) this.#states.write(key, state as Spent[])
     return { ...base, counts, at: now }
   }
 

@@ -54,6 +54,12 @@ export class Purse {
     return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, 0), at: now }
   }
 
+  /** What `spend` would answer; nothing is spent. */
+  peek(demand: Demand, now: number): Answer | undefined {
+    if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
+    return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, -1) }
+  }
+
   /** Undoes a spending at `at`; one that was reported already stays spent. */
   giveBack(at: number): void {
     for (let i = 0; i < this.#spent.length; i += 2) {
@@ -138,7 +144,7 @@ export class Purse {
     return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: answer.askAgainMs }
   }
 
-  /** @param before how many of those counted were admitted after the one this is for */
+  /** @param before how many of those counted were admitted after the one this is for; -1 when it is not counted yet */
   #countsAt(now: number, before: number): Count[] {
     const spentSince = total(this.#spent)
     const elapsed = now - this.#heardAt

@@ -19,11 +19,14 @@ import { windowArguments } from './window-arguments.js'
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
+    peek(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     renew(key: string, holder: string, ttlUs: number): Result<number, Context>
   }
 }
 
+/** Holds no slot. */
+const NOBODY = ''
 const PING_PATIENCE_MS = 1000
 const CONNECT_TICK_MS = 10
 
@@ -49,6 +52,7 @@ export class RedisStore implements RemoteStore {
     this.#clock = clock
     this.connection = connectRedis(url, log)
     this.connection.defineCommand('take', { lua: script('window', 'take') })
+    this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'take') })
     this.connection.defineCommand('refund', { lua: script('window', 'refund') })
     this.connection.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
     this.#slots = new RedisSlots(this.connection, log, key => reconnect(this.connection, key))
@@ -64,10 +68,7 @@ export class RedisStore implements RemoteStore {
   }
 
   takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]> {
-    const args: (string | number)[] = asks.map(ask => ask.key)
-    args.push(this.#clock?.() ?? '', times, holder)
-    for (const ask of asks) pushArguments(args, ask)
-    return this.connection.take(asks.length, ...args).then(result => {
+    return this.connection.take(asks.length, ...this.#arguments(asks, holder, times)).then(result => {
       const tallies = talliesOf(asks, result)
       const requests: Answer[][] = []
       for (let i = 0; i < times; i += 1) {
@@ -79,6 +80,11 @@ export class RedisStore implements RemoteStore {
     })
   }
 
+  async peek(asks: readonly Ask[]): Promise<Answer[]> {
+    const result = await this.connection.peek(asks.length, ...this.#arguments(asks, NOBODY, 1))
+    return talliesOf(asks, result).map((tally, i) => this.#answer(asks[i] as Ask, tally, 0, 0, NOBODY))
+  }
+
   /**
    * Counts once for nobody, on the node of `key`: a Redis that is loading, read-only or out of memory answers PING, but
    * does not count. Rejects when it fails; a connection that swallows bytes is given up for a new one.
@@ -87,7 +93,7 @@ export class RedisStore implements RemoteStore {
     const probe = probeBeside(key)
     const timer = setTimeout(() => reconnect(this.connection, probe.key), PING_PATIENCE_MS)
     try {
-      await this.take([probe], '')
+      await this.take([probe], NOBODY)
     } finally {
       clearTimeout(timer)
     }
@@ -131,6 +137,13 @@ export class RedisStore implements RemoteStore {
     this.connection.disconnect()
   }
 
+  #arguments(asks: readonly Ask[], holder: string, times: number): (string | number)[] {
+    const args: (string | number)[] = asks.map(ask => ask.key)
+    args.push(this.#clock?.() ?? '', times, holder)
+    for (const ask of asks) pushArguments(args, ask)
+    return args
+  }
+
   /** The answer for the `i`-th of the requests that asked together. */
   #answer(ask: Ask, { admitted, counts }: Tally, i: number, at: number, holder: string): Answer {
     if (admitted === BROKEN)
@@ -145,7 +158,9 @@ export class RedisStore implements RemoteStore {
     )
     const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
     if (!slots) return { ...answer, at }
-    return granted ? { ...answer, ...this.#slots.hold(ask.key, holder, demand.ttlMs) } : answer
+    return granted && holder !== NOBODY
+      ? { ...answer, ...this.#slots.hold(ask.key, holder, demand.ttlMs) }
+      : answer
   }
 }
 

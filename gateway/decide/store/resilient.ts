@@ -35,6 +35,12 @@ export class ResilientStore implements CounterStore {
     return this.#turns.take(asks, holder).then(answers => answers ?? this.standIn(asks, holder))
   }
 
+  async peek(asks: readonly Ask[]): Promise<Answer[]> {
+    const { guard, remote, local } = this.#options
+    const answers = await guard.within(keyOf(asks), async () => remote.peek(asks))
+    return answers ?? this.#without(asks, shares => local.peek(shares))
+  }
+
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
     const { remote, local, instances } = this.#options
     const shares = asks.map(ask => shareOf(ask, instances))
@@ -49,6 +55,14 @@ export class ResilientStore implements CounterStore {
 
   /** What is said without Redis: each rule's `onStoreError`. */
   standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    return this.#without(asks, shares => this.#options.local.take(shares, holder))
+  }
+
+  /** @param here asks this process's own counters */
+  #without(
+    asks: readonly Ask[],
+    here: (shares: readonly Ask[]) => Answer[] | Promise<Answer[]>,
+  ): Answer[] | Promise<Answer[]> {
     const closed = new Set(asks.filter(ask => ask.onStoreError === 'closed').map(ask => ask.group))
     const counted = asks.filter(ask => ask.onStoreError === 'local' && !closed.has(ask.group))
     const shares = counted.map(ask => shareOf(ask, this.#options.instances))
@@ -62,7 +76,7 @@ export class ResilientStore implements CounterStore {
         return { granted, unavailable, store: 'none', counts: uncounted(ask) }
       })
     }
-    const answers = this.#options.local.take(shares, holder)
+    const answers = here(shares)
     return answers instanceof Promise ? answers.then(merge) : merge(answers)
   }
 }

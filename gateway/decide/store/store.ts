@@ -46,6 +46,8 @@ export interface CounterStore {
    * Answers stand in the order of the asks. A promise only when the store is remote.
    */
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
+  /** What `take` would answer now. Nothing is charged, and no slot is taken: the counters stay as they are. */
+  peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]>
   /**
    * Takes back what was granted, as if it had never been asked for: another store refused the request. `answers` are
    * those of `asks`. Best effort: a charge that is not given back ends with its window.

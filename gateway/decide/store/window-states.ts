@@ -35,6 +35,16 @@ export class WindowStates {
     })
   }
 
+  /** As `read`, for those who will write nothing. */
+  copy(key: string, windows: readonly Window[], now: number): Spent[] {
+    const kept = this.#young.get(key) ?? this.#old.get(key)
+    return windows.map((window, i) => {
+      const spent: Spent = typeof kept === 'number' ? [kept, 1] : [...(kept?.[i] ?? [])]
+      algorithmOf(window).settle(spent, window, now)
+      return spent
+    })
+  }
+
   write(key: string, state: Spent[]): void {
     this.#young.set(key, onlyToken(state) ?? state.map(trimmed))
     if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY

@@ -92,6 +92,7 @@ function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore 
       calls.push(asks)
       return store.take(asks, holder)
     },
+    peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
     close: () => store.close(),
   }

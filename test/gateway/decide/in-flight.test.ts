@@ -94,6 +94,7 @@ class Model {
         }
       })
     },
+    peek: asks => this.#memory.peek(asks),
     giveBack: (asks, answers) => this.#memory.giveBack(asks, answers),
     close: async () => {},
   }
@@ -124,7 +125,7 @@ class Model {
           inFlight.create({
             log: this.#log,
             projects: [],
-            counter: { spend: () => 'unavailable', recall: () => undefined },
+            counter: { spend: () => 'unavailable', recall: () => undefined, peek: () => 'unavailable' },
           }),
         ],
       ]),

@@ -64,6 +64,7 @@ function inProcess(now: () => number): Behind {
   return {
     take: (asks, _holder) => store.take(asks),
     standIn: (asks, _holder) => store.take(asks),
+    peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
     close: () => store.close(),
   }

@@ -1,0 +1,198 @@
+/** Looking at counters: what `peek` says is what `take` would say, and nothing is any different for it. */
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { MemoryWindows, RedisWindows } from '../../../gateway/decide/store/flexible.js'
+import { WindowCounter } from '../../../gateway/decide/store/key-counter.js'
+import { LeasedStore } from '../../../gateway/decide/store/leases.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
+import type { KeyLimit, Spent } from '../../../gateway/plugin.js'
+import type { Algorithm } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const START = 1_700_000_000_000
+
+interface Bench {
+  readonly store: CounterStore
+  at: number
+  /** All that is kept, in a form that can be compared. */
+  state(): Promise<unknown>
+}
+
+async function inProcess(t: Test): Promise<Bench> {
+  const clock = { at: START }
+  // A twin that is never peeked at: what it says is what should have been said.
+  const twin = new MemoryStore(() => clock.at)
+  const own = new MemoryStore(() => clock.at)
+  const store: CounterStore = {
+    take(asks) {
+      const [answers, expected] = [own.take(asks), twin.take(asks)]
+      t.same(answers.map(told), expected.map(told))
+      return answers.map((answer, i) => ({
+        ...answer,
+        release() {
+          answer.release?.()
+          expected[i]?.release?.()
+        },
+      }))
+    },
+    peek: asks => own.peek(asks),
+    giveBack: (asks, answers) => own.giveBack(asks, answers),
+    close: () => own.close(),
+  }
+  return Object.assign(clock, { store, state: async () => 'told by the twin' })
+}
+
+async function onRedis(t: Test): Promise<Bench | undefined> {
+  const url = await redisUrl(t)
+  if (url === undefined) return undefined
+  const clock = { at: START }
+  const store = new RedisStore({ url, log: quiet, clock: () => Math.round(clock.at * 1000) })
+  const redis = new Redis(url)
+  t.teardown(async () => {
+    redis.disconnect()
+    await store.close()
+  })
+  await store.answers(5000)
+  return Object.assign(clock, { store, state: () => stateOf(redis) })
+}
+
+/** Every key with its bytes. */
+async function stateOf(redis: Redis): Promise<Record<string, string>> {
+  const keys = (await redis.keys('*')).sort()
+  const dumps = await Promise.all(keys.map(key => redis.dumpBuffer(key)))
+  return Object.fromEntries(keys.map((key, i) => [key, dumps[i]?.toString('hex') ?? 'gone']))
+}
+
+/** An answer without what only a real one has. */
+function told({ granted, unavailable, store, counts }: Answer): object {
+  return { granted, unavailable, store, counts }
+}
+
+let rounds = 0
+function asksOf(algorithm: Algorithm): Record<string, Ask> {
+  rounds += 1
+  const ask = (name: string, group: number, demand: Ask['demand']): Ask => {
+    return { key: `test:{peek${rounds}}:${name}`, demand, group, onStoreError: 'local' }
+  }
+  const window = (quota: number, ms: number) => ({ name: 'w', quota, ms, algorithm })
+  return {
+    bucket: ask('bucket', 0, {
+      kind: 'windows',
+      windows: [window(3, 1000), window(7, 60_000)],
+      lease: false,
+    }),
+    slot: ask('slot', 0, { kind: 'slots', max: 2, ttlMs: 3000 }),
+    observed: ask('observed', 1, { kind: 'windows', windows: [window(2, 10_000)], lease: false }),
+    observedSlot: ask('observed-slot', 2, { kind: 'slots', max: 1, ttlMs: 3000 }),
+  }
+}
+
+for (const [name, open] of [
+  ['in process', inProcess],
+  ['on Redis', onRedis],
+] as const) {
+  t.test(`${name}, a look tells what taking would tell, and leaves every byte as it is`, async t => {
+    const bench = await open(t)
+    if (bench === undefined) return
+    const step = fc.record({
+      ms: fc.integer({ min: 0, max: 1500 }),
+      asked: fc.subarray(['bucket', 'slot', 'observed', 'observedSlot'], { minLength: 1 }),
+      release: fc.boolean(),
+    })
+    const algorithms = fc.constantFrom<Algorithm>('sliding-window', 'fixed-window', 'token-bucket')
+    const steps = fc.array(step, { minLength: 3, maxLength: 12 })
+    await fc.assert(
+      fc.asyncProperty(algorithms, steps, async (algorithm, steps) => {
+        const all = asksOf(algorithm)
+        for (const [i, { ms, asked, release }] of steps.entries()) {
+          bench.at += ms
+          const asks = asked.map(one => all[one] as Ask)
+          const before = await bench.state()
+          const seen = await bench.store.peek(asks)
+          t.same(await bench.state(), before)
+          t.notOk(seen.some(answer => answer.release !== undefined))
+          const taken = await bench.store.take(asks, `holder-${rounds}-${i}`)
+          t.same(seen.map(told), taken.map(told))
+          if (release) for (const answer of taken) answer.release?.()
+        }
+      }),
+      { numRuns: 12, seed: 7 },
+    )
+  })
+}
+
+t.test('tokens in hand are told of, and neither they nor Redis are touched', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const clock = { at: START }
+  const redis = new Redis(url)
+  const us = () => Math.round(clock.at * 1000)
+  const remote = new RedisStore({ url, log: quiet, clock: us })
+  const lender = new RedisLender(remote.connection, us)
+  const behind = Object.assign(remote, { standIn: () => [] })
+  const store = new LeasedStore(behind, lender, () => clock.at)
+  t.teardown(async () => {
+    await store.close()
+    redis.disconnect()
+  })
+  await remote.answers(5000)
+  const windows = [{ name: 'w', quota: 100, ms: 60_000, algorithm: 'sliding-window' }] as const
+  const ask: Ask = {
+    key: 'test:{lent}',
+    demand: { kind: 'windows', windows, lease: true },
+    group: 0,
+    onStoreError: 'local',
+  }
+  for (let i = 0; i < 5; i += 1) await store.take([ask], 'holder')
+  const before = await stateOf(redis)
+  const [seen] = await store.peek([ask])
+  const [again] = await store.peek([ask])
+  t.same(seen, again)
+  t.match(seen, { granted: true, store: 'lease', counts: [{ used: 6 }] })
+  t.same(await stateOf(redis), before)
+  const [taken] = await store.take([ask], 'holder')
+  t.match(taken, { granted: true, store: 'lease', counts: [{ used: 6 }] })
+})
+
+t.test('windows of sources: a look counts nothing, blocks nobody, and knows who is blocked', async t => {
+  const url = await redisUrl(t)
+  const redis = url === undefined ? undefined : new Redis(url)
+  t.teardown(() => redis?.disconnect())
+  const now = () => performance.now()
+  const within = <T>(_key: string, call: () => Promise<T>): Promise<T | undefined> => call()
+  const counters = [
+    new WindowCounter({ local: new MemoryWindows('memory'), instances: 1, now }),
+    ...(redis === undefined
+      ? []
+      : [
+          new WindowCounter({
+            local: new MemoryWindows('local'),
+            remote: { windows: new RedisWindows(redis), guard: { within } },
+            instances: 1,
+            now,
+          }),
+        ]),
+  ]
+  const limit: KeyLimit = { quota: 2, windowMs: 60_000, blockMs: 300_000 }
+  const known = (spent: Spent) => {
+    if (spent === 'unavailable') throw new Error('nobody counted')
+    const { granted, used, left } = spent
+    return { granted, used, left, waits: spent.resetMs > 60_000 ? 'blocked' : 'window' }
+  }
+  for (const counter of counters) {
+    const ask = async (how: 'peek' | 'spend') => known(await counter[how]('test:source', limit, 'local'))
+    for (let i = 0; i < 5; i += 1) {
+      t.same(await ask('peek'), { granted: true, used: 1, left: 1, waits: 'window' }, 'nobody was there')
+    }
+    await ask('spend')
+    await ask('spend')
+    const refused = { granted: false, used: 3, left: 0, waits: 'blocked' }
+    for (let i = 0; i < 5; i += 1) t.same(await ask('peek'), refused, 'the next would be blocked')
+    t.same(await ask('spend'), refused)
+  }
+})
