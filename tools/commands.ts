@@ -11,6 +11,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('check', async () => (await import('./check.js')).check),
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
+  entry('replay', async () => (await import('./replay/command.js')).replay),
   entry('health', async () => (await import('./health.js')).health),
 ]
 

@@ -89,7 +89,7 @@ class RequestFacts implements Facts {
 }
 
 /** Lower case, no port, no final dot: `Acme.localhost.:8080` and `acme.localhost` are one host. */
-function hostOf(authority: string): string {
+export function hostOf(authority: string): string {
   const host = authority.replace(PORT, '').toLowerCase()
   return host.endsWith('.') ? host.slice(0, -1) : host
 }

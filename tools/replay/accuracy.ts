@@ -1,0 +1,185 @@
+/** What a replay cannot know, because the log does not tell: said with every result. */
+import { isProjectLimits } from '../../config/load.js'
+import type { Loaded } from '../../gateway/load.js'
+import type { KeyPart } from '../../gateway/types.js'
+import type { Intake } from '../log/intake.js'
+import { count, grouped, percent } from '../text.js'
+import type { Sampling } from './records.js'
+import type { Format, Told, Traffic } from './traffic.js'
+
+const HASHED = /^~[\w-]{16}$/
+const MOST_WORDS = 10_000
+const SHOWN_WORDS = 5
+
+/** What was seen of the traffic as it went by. */
+export class Seen {
+  #requests = 0
+  #timed = 0
+  #refusedThen = 0
+  #wholeSeconds = 0
+  readonly #headers = new Set<string>()
+  readonly #words = new Set<string>()
+  #hashedPaths = 0
+  #emailOrFlow = 0
+
+  add({ at, facts, durationMs, wasRefused }: Traffic, parts: readonly KeyPart[]): void {
+    this.#requests += 1
+    if (durationMs !== undefined) this.#timed += 1
+    if (wasRefused) this.#refusedThen += 1
+    if (at % 1000 === 0) this.#wholeSeconds += 1
+    if (facts === undefined) return
+    if (facts.query.includes('flow=')) this.#emailOrFlow += 1
+    for (const part of parts) {
+      const name = part.startsWith('header:') ? part.slice('header:'.length) : undefined
+      if (name !== undefined && facts.header(name) !== undefined) this.#headers.add(part)
+    }
+    if (this.#words.size >= MOST_WORDS && this.#hashedPaths > 0) return
+    for (const segment of facts.path.split('/')) {
+      if (HASHED.test(segment)) this.#hashedPaths += 1
+      else if (this.#words.size < MOST_WORDS) this.#words.add(segment)
+    }
+  }
+
+  /** Sentences, the gravest first. */
+  describe(
+    policies: readonly Loaded[],
+    formats: ReadonlySet<Format>,
+    sampling: Sampling,
+    intake: Intake,
+  ): string[] {
+    return [
+      ...this.#completeness(formats, sampling, intake),
+      ...this.#durations(policies),
+      ...this.#keys(policies, formats),
+      ...this.#unseenWords(policies),
+      ...this.#times(),
+      ...leases(policies),
+    ]
+  }
+
+  #completeness(
+    formats: ReadonlySet<Format>,
+    { dropped, admitted, sample }: Sampling,
+    intake: Intake,
+  ): string[] {
+    const sentences: string[] = []
+    const isRecords = [...formats].some(({ name }) => name === 'records')
+    if (isRecords && admitted === 0) {
+      sentences.push(
+        'The log holds refusals only, so counters fill up slower than they did: a replay needs log.decisions: all.',
+      )
+    } else if (isRecords && sample < 1) {
+      sentences.push(
+        `The log holds ${percent(sample)} of the admitted requests, so counters fill up slower than they did: a replay needs log.decisions: all.`,
+      )
+    }
+    const left = [...dropped.values()].reduce((sum, lines) => sum + lines, 0)
+    if (left > 0) sentences.push(`The log left out ${count(left, 'record')} in floods.`)
+    const { broken, version, clock } = intake.troubles
+    const skipped = broken + version + clock
+    if (skipped > 0) sentences.push(`${count(skipped, 'line')} could not be read and are missing here.`)
+    if (intake.late > 0) sentences.push(`${count(intake.late, 'request')} came too late to be put in order.`)
+    return sentences
+  }
+
+  #durations(policies: readonly Loaded[]): string[] {
+    const slots = rulesOf(policies).filter(({ kind }) => kind === 'in-flight')
+    if (slots.length === 0) return []
+    if (this.#timed === 0) {
+      return [`The log tells no durations, so these in-flight rules refuse nothing here: ${names(slots)}.`]
+    }
+    const sentences: string[] = []
+    if (this.#timed < this.#requests) {
+      sentences.push(
+        `${count(this.#requests - this.#timed, 'request')} without a duration hold no slots of in-flight rules.`,
+      )
+    }
+    if (this.#refusedThen > 0) {
+      sentences.push(
+        `${count(this.#refusedThen, 'request')} were refused then: how long they would have held a slot is unknown.`,
+      )
+    }
+    return sentences
+  }
+
+  #keys(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+    const told = (part: KeyPart): boolean => {
+      if (part.startsWith('header:')) return this.#headers.has(part)
+      if (part === 'email-or-flow') return this.#emailOrFlow > 0
+      const needed: Told | undefined =
+        part === 'client-ip'
+          ? 'client'
+          : part === 'ja3' || part === 'ja4' || part === 'auth'
+            ? part
+            : undefined
+      return needed === undefined || [...formats].every(({ tells }) => tells.has(needed))
+    }
+    const untold = new Map<KeyPart, { id: string }[]>()
+    for (const rule of rulesOf(policies)) {
+      for (const part of rule.key) if (!told(part)) untold.set(part, [...(untold.get(part) ?? []), rule])
+    }
+    const sentences = [...untold].map(
+      ([part, rules]) =>
+        `The log does not tell ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
+    )
+    const knowsCallers = [...formats].every(({ tells }) => tells.has('project') || tells.has('host'))
+    if (!knowsCallers) {
+      sentences.push(
+        'The log does not tell the host, so all requests may count as one unknown project: name it with --host.',
+      )
+    }
+    return sentences
+  }
+
+  /** Words of a path that the recording policy did not spell out are hashed: nothing can match them by name. */
+  #unseenWords(policies: readonly Loaded[]): string[] {
+    if (this.#hashedPaths === 0) return []
+    const words = new Set(policies.flatMap(({ compiled }) => [...compiled.words]))
+    const unseen = [...words].filter(word => !this.#words.has(word)).sort()
+    if (unseen.length === 0) return []
+    const shown = unseen.slice(0, SHOWN_WORDS).join(', ')
+    const more = unseen.length > SHOWN_WORDS ? ` and ${grouped(unseen.length - SHOWN_WORDS)} more` : ''
+    return [
+      `Paths in the log show only words of the policy that was then in force. These words of the patterns never occur, because nobody asked or because they are hashed: ${shown}${more}.`,
+    ]
+  }
+
+  #times(): string[] {
+    if (this.#wholeSeconds < this.#requests) return []
+    return ['Times in the log are whole seconds, so burst limits are judged by whole seconds.']
+  }
+}
+
+interface NamedRule {
+  readonly id: string
+  readonly kind: string
+  readonly key: readonly KeyPart[]
+}
+
+/** Rules of the policies that count by something else than the project alone. */
+export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
+  const rules = new Map<string, NamedRule>()
+  for (const { config } of policies) {
+    for (const policy of config.policies) {
+      if (isProjectLimits(policy)) continue
+      for (const { id, key } of policy.document.rules)
+        rules.set(`${id} ${key}`, { id, kind: policy.kind, key })
+    }
+  }
+  return [...rules.values()]
+}
+
+function leases(policies: readonly Loaded[]): string[] {
+  const leased = policies.some(({ config }) =>
+    config.policies.some(
+      policy =>
+        isProjectLimits(policy) &&
+        policy.document.limits.some(({ quotas }) => Object.values(quotas).some(({ lease }) => lease)),
+    ),
+  )
+  return leased ? ['Leases are left out: several gateways that lease may refuse up to 10 % earlier.'] : []
+}
+
+function names(rules: readonly { readonly id: string }[]): string {
+  return [...new Set(rules.map(({ id }) => id))].join(', ')
+}

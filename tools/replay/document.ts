@@ -1,0 +1,23 @@
+/** The replay as plain data: what `--json` prints. Additions keep `version`. */
+import type { IntakeDocument } from '../log/intake.js'
+import type { Difference } from './difference.js'
+import type { RecordedDocument } from './recorded.js'
+import type { ReplayTally } from './tally.js'
+
+export interface ReplayDocument {
+  readonly version: 1
+  readonly input: IntakeDocument & { readonly formats: readonly string[] }
+  readonly candidate: PolicyDocument
+  readonly against: PolicyDocument | null
+  /** The candidate compared with `against`; null without it. */
+  readonly difference: Difference | null
+  /** The candidate compared with what the log says was done then. */
+  readonly recorded: RecordedDocument | null
+  /** What the log cannot tell, as sentences. */
+  readonly accuracy: readonly string[]
+}
+
+export interface PolicyDocument extends ReplayTally {
+  readonly policies: string
+  readonly revision: string
+}

@@ -1,0 +1,64 @@
+/** Which kind of log is this? */
+import { didYouMean } from '../arguments.js'
+import { Unusable } from '../command.js'
+import type { LineReader } from '../log/read.js'
+import { combined } from './combined.js'
+import { envoy, mapped, readMapping } from './json-log.js'
+import { decisionRecords, type Sampling } from './records.js'
+import type { Format, Traffic } from './traffic.js'
+
+export interface FormatOptions {
+  readonly format: string
+  readonly map: readonly string[]
+  readonly host: string | undefined
+}
+
+const NAMES = ['auto', 'records', 'combined', 'envoy', 'json']
+
+/** Reads the lines of one file; of which kind they are is told by the first that can be read, unless it is named. */
+export class FormatReader {
+  readonly #formats: readonly Format[]
+  /** Those that were found. */
+  readonly found = new Set<Format>()
+
+  /** @throws {Unusable} when the options do not fit together */
+  constructor({ format, map, host }: FormatOptions, sampling: Sampling) {
+    if (!NAMES.includes(format)) {
+      const help = didYouMean(format, NAMES) || ` It may be ${NAMES.join(', ')}.`
+      throw new Unusable(`There is no format "${format}".${help}`)
+    }
+    if (map.length > 0 && format !== 'auto' && format !== 'json') {
+      throw new Unusable(`--map is for logs in JSON, not for the format ${format}.`)
+    }
+    if (format === 'json' && map.length === 0) {
+      throw new Unusable(
+        '--format json needs --map for its fields, such as --map time=ts --map method=verb --map path=url.',
+      )
+    }
+    const all =
+      map.length > 0
+        ? [mapped(readMapping(map), host)]
+        : [decisionRecords(sampling), combined(host), envoy(host)]
+    this.#formats = all.filter(({ name }) => format === 'auto' || name === format)
+  }
+
+  /** A reader for one file. */
+  reader(): LineReader<Traffic> {
+    let format: Format | undefined = this.#formats.length === 1 ? this.#formats[0] : undefined
+    return line => {
+      if (format !== undefined) {
+        const read = format.read(line)
+        if (read !== undefined && !('trouble' in read)) this.found.add(format)
+        return read
+      }
+      for (const candidate of this.#formats) {
+        const read = candidate.read(line)
+        if (read === undefined || 'trouble' in read) continue
+        format = candidate
+        this.found.add(candidate)
+        return read
+      }
+      return line.startsWith('{') ? this.#formats[0]?.read(line) : undefined
+    }
+  }
+}

@@ -1,0 +1,22 @@
+/** A policy to replay under: a whole configuration, or a folder of policies beside one. */
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Loaded, listProblems, load } from '../../gateway/load.js'
+import { Unusable } from '../command.js'
+import { quiet } from '../config.js'
+
+/**
+ * @param place a folder with gateway.yaml, that file itself, or a folder of policy files
+ * @param configPath the configuration beside which a folder of policy files is read
+ * @throws {Unusable} with all that is wrong with it
+ */
+export function loadPolicy(place: string, configPath: string, env: NodeJS.ProcessEnv): Loaded {
+  const loaded = isConfiguration(place) ? load(place, env, quiet) : load(configPath, env, quiet, place)
+  if ('problems' in loaded) throw new Unusable(listProblems(loaded.problems))
+  return loaded
+}
+
+function isConfiguration(place: string): boolean {
+  if (!existsSync(place)) throw new Unusable(`There is no folder ${place}.`)
+  return statSync(place).isFile() || existsSync(join(place, 'gateway.yaml'))
+}

@@ -1,0 +1,28 @@
+/** How often the log says of a request what the candidate says: shows how far a replay can be believed. */
+import type { Judged } from './simulation.js'
+import type { Traffic } from './traffic.js'
+
+export interface RecordedDocument {
+  /** Requests of which the log says whether they were refused. */
+  readonly requests: number
+  readonly bothAdmit: number
+  readonly bothRefuse: number
+  readonly onlyThen: number
+  readonly onlyNow: number
+}
+
+export class Recorded {
+  readonly #counts = { requests: 0, bothAdmit: 0, bothRefuse: 0, onlyThen: 0, onlyNow: 0 }
+
+  add({ wasRefused }: Traffic, { result }: Judged): void {
+    if (wasRefused === undefined) return
+    const now = result === 'refused'
+    this.#counts.requests += 1
+    this.#counts[wasRefused ? (now ? 'bothRefuse' : 'onlyThen') : now ? 'onlyNow' : 'bothAdmit'] += 1
+  }
+
+  /** Null when the log says of no request whether it was refused. */
+  describe(): RecordedDocument | null {
+    return this.#counts.requests === 0 ? null : { ...this.#counts }
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * A gateway without network: the compiled policy, the decider and the counters that `serve` uses, on a clock that the log
+ * sets.
+ */
+import { Decider } from '../../gateway/decide/decide.js'
+import { Questions } from '../../gateway/decide/question.js'
+import { SelfCounting } from '../../gateway/decide/self-counting.js'
+import { WindowCounter } from '../../gateway/decide/store/key-counter.js'
+import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
+import type { Loaded } from '../../gateway/load.js'
+import type { Snapshot, Upstream } from '../../gateway/pipeline.js'
+import { limitPlugins } from '../../gateway/plugins.js'
+import type { Facts, Project, Verdict } from '../../gateway/types.js'
+import { quiet } from '../config.js'
+import type { LoggedProject, Traffic } from './traffic.js'
+import { VirtualStore } from './virtual-store.js'
+import { VirtualWindows } from './virtual-windows.js'
+
+/** What became of one request. */
+export type Judged =
+  | { readonly result: 'admitted' | 'refused'; readonly project: Project; readonly verdict: Verdict }
+  /** Answered with an error before any rule was asked. */
+  | { readonly result: 'unserved'; readonly code: ErrorCode }
+
+/** Longer than any limiter of ours takes; the deadline runs on the real clock. */
+const DEADLINE_MS = 60_000
+
+export class Simulation {
+  readonly #decider: Decider
+  readonly #store: VirtualStore
+  readonly #snapshot: Snapshot
+  readonly #projects: ReadonlyMap<string, Project>
+  readonly #unknownProject: Loaded['config']['gateway']['unknownProject']
+  #now = 0
+
+  constructor({ config, compiled }: Loaded) {
+    const now = () => this.#now
+    this.#store = new VirtualStore(now)
+    const counter = new WindowCounter({ local: new VirtualWindows(now), instances: 1, now })
+    const tools = { log: quiet, projects: config.projects, counter }
+    const limiters = new Map(
+      limitPlugins.map(plugin => [plugin.name, this.#store.untimed(plugin.create(tools))]),
+    )
+    this.#decider = new Decider({
+      // E-mails and flows come as hashes already, so any key will do.
+      questions: new Questions(limiters, Buffer.alloc(0)),
+      store: this.#store,
+      selfCounting: new SelfCounting(DEADLINE_MS, quiet),
+      now,
+      onSlots: () => {},
+      onLost(error) {
+        throw error
+      },
+    })
+    this.#snapshot = compiled.snapshot(upstreamsOf(config.gateway.upstreams))
+    this.#projects = new Map(config.projects.map(project => [project.id, project]))
+    this.#unknownProject = config.gateway.unknownProject
+  }
+
+  /** Judges requests in order of time: one that is late comes as of now. */
+  async judge({ at, facts, project: logged, durationMs = 0 }: Traffic): Promise<Judged> {
+    this.#now = Math.max(this.#now, at)
+    this.#store.begin(durationMs)
+    if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
+    let project: Project
+    try {
+      project = logged === undefined ? this.#snapshot.identify(facts) : this.#projectOf(logged)
+    } catch (error) {
+      if (error instanceof GatewayError) return { result: 'unserved', code: error.code }
+      throw error
+    }
+    if (this.#snapshot.route(facts) === undefined) return { result: 'unserved', code: 'no-route' }
+    return this.#decide(facts, project)
+  }
+
+  async #decide(facts: Facts, project: Project): Promise<Judged> {
+    const matched = this.#snapshot.match(facts, project)
+    const deciding = this.#decider.decide({ facts, project, matched })
+    const verdict = deciding instanceof Promise ? await deciding : deciding
+    if (verdict.settled !== undefined) await verdict.settled
+    if (facts.upgrade) verdict.upgraded()
+    if (verdict.allowed) this.#store.atEnd(() => verdict.release())
+    else verdict.release()
+    return { result: verdict.allowed ? 'admitted' : 'refused', project, verdict }
+  }
+
+  /** As the policy knows the project by now; else as the log does. */
+  #projectOf({ id, plan, environment }: LoggedProject): Project {
+    const known = this.#projects.get(id)
+    if (known !== undefined) return known
+    if (this.#unknownProject === 'reject') throw new GatewayError('unknown-project')
+    const isByHost = id.startsWith('host:')
+    return {
+      id,
+      plan: isByHost ? this.#unknownProject : (plan ?? this.#unknownProject),
+      environment: isByHost ? 'production' : (environment ?? 'production'),
+    }
+  }
+}
+
+/** Requests go nowhere; only whether there is an upstream for them is asked. */
+function upstreamsOf(configured: Readonly<Record<string, unknown>>): Map<string, Upstream> {
+  const nowhere = () => {
+    throw new Error('a replay forwards nothing')
+  }
+  return new Map(Object.keys(configured).map(name => [name, { name, forward: nowhere, upgrade: nowhere }]))
+}

@@ -1,0 +1,166 @@
+/** What became of the traffic under one policy. */
+import type { Facts, Mode, Outcome } from '../../gateway/types.js'
+import { isoTime } from '../log/intake.js'
+import type { Judged } from './simulation.js'
+import type { Traffic } from './traffic.js'
+
+/** A request that was refused, as far as a log may show it. */
+export interface Offender {
+  readonly at: string
+  readonly project: string
+  readonly method: string
+  readonly path: string
+  /** The enforced rules that refused it; of a report-only rule, that rule. */
+  readonly rules: readonly string[]
+}
+
+interface Counts {
+  requests: number
+  refused: number
+}
+
+interface RuleCounts extends Counts {
+  readonly rule: string
+  readonly kind: string
+  readonly mode: Mode
+  readonly projects: Set<string>
+  first: Offender | undefined
+}
+
+export interface ReplayTally {
+  readonly requests: number
+  readonly admitted: number
+  readonly refused: number
+  /** Requests that at least one report-only rule would have refused. */
+  readonly wouldRefuse: number
+  /** Answered with an error before any rule was asked, by its code. */
+  readonly unserved: Readonly<Record<string, number>>
+  readonly rules: readonly {
+    readonly rule: string
+    readonly kind: string
+    readonly mode: Mode
+    readonly requests: number
+    /** For a report-only rule: would have been. */
+    readonly refused: number
+    readonly projects: number
+    readonly first: Offender | null
+  }[]
+  /** Those with the most refusals. */
+  readonly projects: readonly {
+    readonly project: string
+    readonly requests: number
+    readonly refused: number
+  }[]
+  readonly hours: readonly { readonly hour: string; readonly requests: number; readonly refused: number }[]
+  readonly firstOffenders: readonly Offender[]
+}
+
+const HOUR_MS = 3_600_000
+const FIRST_OFFENDERS = 5
+const TOP_PROJECTS = 20
+/** Bounds memory when a log is hostile or clocks are wrong. */
+const MOST_COUNTED = 20_000
+
+export class Tally {
+  #requests = 0
+  #admitted = 0
+  #refused = 0
+  #wouldRefuse = 0
+  readonly #unserved = new Map<string, number>()
+  readonly #rules = new Map<string, RuleCounts>()
+  readonly #projects = new Map<string, Counts>()
+  readonly #hours = new Map<number, Counts>()
+  readonly #offenders: Offender[] = []
+
+  add({ at, facts }: Traffic, judged: Judged): void {
+    this.#requests += 1
+    if (judged.result === 'unserved' || facts === undefined) {
+      const code = judged.result === 'unserved' ? judged.code : 'bad-target'
+      this.#unserved.set(code, (this.#unserved.get(code) ?? 0) + 1)
+      return
+    }
+    const { project, verdict } = judged
+    const refused = judged.result === 'refused'
+    if (refused) this.#refused += 1
+    else this.#admitted += 1
+    countIn(this.#projects, project.id, refused)
+    countIn(this.#hours, Math.floor(at / HOUR_MS) * HOUR_MS, refused)
+    const offend = (rules: readonly string[]) => offenderOf(at, project.id, facts, rules)
+    for (const outcome of verdict.outcomes) this.#countRule(outcome, project.id, offend)
+    let would = false
+    for (const outcome of verdict.reportOnly) would = this.#countRule(outcome, project.id, offend) || would
+    if (would) this.#wouldRefuse += 1
+    if (refused && this.#offenders.length < FIRST_OFFENDERS) this.#offenders.push(offend(refusersOf(judged)))
+  }
+
+  /** True when the rule refused. */
+  #countRule(
+    { rule: { id, kind, mode }, result }: Outcome,
+    project: string,
+    offend: (rules: readonly string[]) => Offender,
+  ): boolean {
+    const name = `${mode} ${id}`
+    let counts = this.#rules.get(name)
+    if (counts === undefined) {
+      counts = { rule: id, kind, mode, requests: 0, refused: 0, projects: new Set(), first: undefined }
+      this.#rules.set(name, counts)
+    }
+    counts.requests += 1
+    if (result === 'allowed') return false
+    counts.refused += 1
+    if (counts.projects.size < MOST_COUNTED) counts.projects.add(project)
+    counts.first ??= offend([id])
+    return true
+  }
+
+  describe(): ReplayTally {
+    return {
+      requests: this.#requests,
+      admitted: this.#admitted,
+      refused: this.#refused,
+      wouldRefuse: this.#wouldRefuse,
+      unserved: Object.fromEntries([...this.#unserved].sort()),
+      rules: [...this.#rules.values()]
+        .map(({ projects, first, ...counts }) => ({
+          ...counts,
+          projects: projects.size,
+          first: first ?? null,
+        }))
+        .sort((a, b) => b.refused - a.refused || (a.rule < b.rule ? -1 : 1)),
+      projects: [...this.#projects]
+        .map(([project, counts]) => ({ project, ...counts }))
+        .sort((a, b) => b.refused - a.refused || b.requests - a.requests || (a.project < b.project ? -1 : 1))
+        .slice(0, TOP_PROJECTS),
+      hours: [...this.#hours]
+        .sort(([a], [b]) => a - b)
+        .map(([start, counts]) => ({ hour: isoTime(start) as string, ...counts })),
+      firstOffenders: this.#offenders,
+    }
+  }
+}
+
+/** The enforced rules that refused a request. */
+export function refusersOf(judged: Judged): string[] {
+  if (judged.result === 'unserved') return []
+  return judged.verdict.outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
+}
+
+export function offenderOf(
+  at: number,
+  project: string,
+  { method, path }: Pick<Facts, 'method' | 'path'>,
+  rules: readonly string[],
+): Offender {
+  return { at: isoTime(at) as string, project, method, path, rules }
+}
+
+function countIn<Key>(map: Map<Key, Counts>, key: Key, refused: boolean): void {
+  let counts = map.get(key)
+  if (counts === undefined) {
+    if (map.size >= MOST_COUNTED) return
+    counts = { requests: 0, refused: 0 }
+    map.set(key, counts)
+  }
+  counts.requests += 1
+  if (refused) counts.refused += 1
+}

@@ -1,0 +1,143 @@
+/** The replay for people at a terminal. */
+import type { Io } from '../io.js'
+import type { Intake } from '../log/intake.js'
+import { intakeText } from '../log/intake-text.js'
+import { table } from '../table.js'
+import { count, grouped, percent, printable, wrap } from '../text.js'
+import type { Difference } from './difference.js'
+import type { PolicyDocument, ReplayDocument } from './document.js'
+import type { RecordedDocument } from './recorded.js'
+import type { Offender } from './tally.js'
+
+/** Hours and projects with the most refusals that are listed. */
+const SHOWN = 10
+
+export function replayText(replay: ReplayDocument, intake: Intake, io: Io): string {
+  const { candidate, against, difference, recorded, accuracy } = replay
+  const sections = [intakeText(intake, io), policyText(candidate, io)]
+  if (against !== null) sections.push(policyText(against, io))
+  if (difference !== null) sections.push(differenceText(difference, io))
+  if (recorded !== null) sections.push(recordedText(recorded, io))
+  sections.push(accuracyText(accuracy, io))
+  return sections.join('\n')
+}
+
+function heading(text: string, io: Io): string {
+  return `${io.style('bold', wrap(printable(text), io.columns))}\n`
+}
+
+function sentences(texts: readonly string[], io: Io): string {
+  return texts.map(text => `${wrap(printable(text), io.columns)}\n`).join('')
+}
+
+function policyText(policy: PolicyDocument, io: Io): string {
+  const { policies, requests, admitted, refused, wouldRefuse, unserved } = policy
+  const told = [
+    `${count(requests, 'request')}: ${grouped(admitted)} admitted, ${grouped(refused)} refused (${percent(share(refused, requests))}).`,
+  ]
+  if (wouldRefuse > 0) told.push(`Report-only rules would have refused ${grouped(wouldRefuse)}.`)
+  for (const [code, times] of Object.entries(unserved)) {
+    told.push(`${count(times, 'request')} would not be served: ${code}.`)
+  }
+  const parts = [heading(`Under ${policies}`, io) + sentences([told.join(' ')], io)]
+  if (policy.rules.length > 0) parts.push(table(RULES, policy.rules.map(ruleRow), io.columns))
+  const projects = policy.projects.filter(one => one.refused > 0).slice(0, SHOWN)
+  if (projects.length > 0) {
+    const rows = projects.map(one => [one.project, grouped(one.requests), grouped(one.refused)])
+    parts.push(table(counts('project'), rows, io.columns))
+    const hours = [...policy.hours].sort((a, b) => b.refused - a.refused).filter(hour => hour.refused > 0)
+    const hourRows = hours
+      .slice(0, SHOWN)
+      .map(one => [minute(one.hour), grouped(one.requests), grouped(one.refused)])
+    parts.push(table(counts('hour (UTC)'), hourRows, io.columns))
+  }
+  if (policy.firstOffenders.length > 0) {
+    parts.push(`First refused:\n${offenders(policy.firstOffenders, io)}`)
+  }
+  return parts.join('\n')
+}
+
+const RULES = [
+  { title: 'rule' },
+  { title: 'mode' },
+  { title: 'requests', align: 'right' },
+  { title: 'refused', align: 'right' },
+  { title: 'projects', align: 'right' },
+] as const
+
+function ruleRow({ rule, mode, requests, refused, projects }: PolicyDocument['rules'][number]): string[] {
+  const hit = mode === 'enforce' ? grouped(refused) : `(${grouped(refused)})`
+  return [rule, mode, grouped(requests), hit, grouped(projects)]
+}
+
+function counts(title: string) {
+  return [{ title }, { title: 'requests', align: 'right' }, { title: 'refused', align: 'right' }] as const
+}
+
+function offenders(list: readonly Offender[], io: Io): string {
+  return sentences(
+    list.map(
+      ({ at, project, method, path, rules }) => `  ${at} ${project} ${method} ${path} (${rules.join(', ')})`,
+    ),
+    io,
+  )
+}
+
+function differenceText({ bothAdmit, bothRefuse, newlyRefused, newlyAdmitted }: Difference, io: Io): string {
+  const parts = [
+    heading('Difference', io),
+    sentences(
+      [
+        `${count(newlyRefused.requests, 'request')} newly refused, ${grouped(newlyAdmitted.requests)} newly admitted; ` +
+          `both admit ${grouped(bothAdmit)} and refuse ${grouped(bothRefuse)}.`,
+      ],
+      io,
+    ),
+  ]
+  for (const [title, change] of [
+    ['newly refused', newlyRefused],
+    ['newly admitted', newlyAdmitted],
+  ] as const) {
+    if (change.requests === 0) continue
+    const columns = (what: string) => [{ title: what }, { title, align: 'right' }] as const
+    const rows = (of: Readonly<Record<string, number>>) =>
+      Object.entries(of)
+        .slice(0, SHOWN)
+        .map(([name, times]) => [name, grouped(times)])
+    parts.push(
+      `\n${table(columns('rule'), rows(change.rules), io.columns)}`,
+      `\n${table(columns('project'), rows(change.projects), io.columns)}`,
+      `\nFirst ${title}:\n${offenders(change.first, io)}`,
+    )
+  }
+  return parts.join('')
+}
+
+function recordedText(
+  { requests, bothAdmit, bothRefuse, onlyThen, onlyNow }: RecordedDocument,
+  io: Io,
+): string {
+  return (
+    heading('Compared with the log', io) +
+    sentences(
+      [
+        `${percent(share(bothAdmit + bothRefuse, requests))} of ${count(requests, 'request')} have the same answer as then. ` +
+          `Refused then and now: ${grouped(bothRefuse)}, only then: ${grouped(onlyThen)}, only now: ${grouped(onlyNow)}.`,
+      ],
+      io,
+    )
+  )
+}
+
+function accuracyText(accuracy: readonly string[], io: Io): string {
+  const told = accuracy.length > 0 ? accuracy : ['The log tells everything that the rules ask for.']
+  return heading('Accuracy', io) + sentences(told, io)
+}
+
+function share(part: number, of: number): number {
+  return of === 0 ? 0 : part / of
+}
+
+function minute(iso: string): string {
+  return iso.slice(0, 16).replace('T', ' ')
+}

@@ -1,0 +1,113 @@
+/** A request as a log tells of it, ready to be judged by another policy. */
+
+import type { Environment, Facts, Plan } from '../../gateway/types.js'
+import type { LoggedDecision } from '../log/decision-record.js'
+import type { Entry, Unread } from '../log/read.js'
+
+/** What a log may tell, beside method, path and time; keys need it. */
+export type Told =
+  | 'project'
+  | 'host'
+  | 'client'
+  | 'ja3'
+  | 'ja4'
+  | 'auth'
+  | 'duration'
+  | `header:${string}`
+  | 'email-or-flow'
+
+export interface Traffic extends Entry {
+  /** Undefined when the gateway would refuse the request unread, such as for a malformed path. */
+  readonly facts: Facts | undefined
+  /** The project the log names; else the policy's identifiers say. */
+  readonly project: LoggedProject | undefined
+  /** Undefined when the log does not tell. */
+  readonly durationMs: number | undefined
+  /** Whether it was refused for a limit then; undefined when the log does not tell. */
+  readonly wasRefused: boolean | undefined
+}
+
+export interface LoggedProject {
+  readonly id: string
+  readonly plan: Plan | undefined
+  readonly environment: Environment | undefined
+}
+
+/** A kind of log. */
+export interface Format {
+  readonly name: string
+  readonly title: string
+  /** What each of its lines tells; headers and body only as far as `seen` says. */
+  readonly tells: ReadonlySet<Told>
+  read(line: string): Traffic | Unread | undefined
+}
+
+/** The facts of a request, of which a log tells little. */
+export function factsOf(
+  known: Pick<Facts, 'id' | 'method' | 'path'> & Partial<Facts>,
+  headers: ReadonlyMap<string, string> | undefined = undefined,
+): Facts {
+  const { client = '' } = known
+  return {
+    query: '',
+    host: '',
+    client,
+    network: client,
+    trusted: false,
+    authenticated: false,
+    ...known,
+    header: name => headers?.get(name),
+  }
+}
+
+/** The request of a decision record. What a client is counted by stands there as a hash. */
+export function trafficOf(record: LoggedDecision): Traffic {
+  const {
+    id,
+    method,
+    path,
+    project,
+    parts = {},
+    ja3,
+    ja4,
+    upgrade,
+    preflight,
+    auth,
+    ip,
+    client = ip,
+  } = record
+  const flow = parts['email-or-flow']
+  const headers = new Map(
+    Object.entries(parts).flatMap(([part, value]) =>
+      part.startsWith('header:') ? [[part.slice('header:'.length), value] as const] : [],
+    ),
+  )
+  return {
+    at: record.at,
+    facts: factsOf(
+      {
+        id,
+        method,
+        path,
+        query: flow === undefined ? '' : `?flow=${flow}`,
+        client,
+        authenticated: auth === 'authenticated',
+        upgrade: upgrade ?? false,
+        preflight: preflight ?? false,
+        ja3: ja3 ?? undefined,
+        ja4: ja4 ?? undefined,
+      },
+      headers,
+    ),
+    project:
+      project === null
+        ? undefined
+        : {
+            id: project,
+            plan: (record.plan ?? undefined) as Plan | undefined,
+            environment: (record.environment ?? undefined) as Environment | undefined,
+          },
+    durationMs: record.duration_ms,
+    wasRefused: record.decision === 'deny' || record.decision === 'error_closed',
+  }
+}
