@@ -12,6 +12,8 @@ const membersAtOnce = 500
 export interface ApplyParts {
   readonly directory: Directory
   readonly writers: Writers
+  /** Users or groups written side by side: they are made one after the other all the same, but kept together. */
+  readonly atOnce: number
   /** Called after each change; throws when the pull must not go on. */
   readonly written: () => Promise<void>
 }
@@ -21,7 +23,7 @@ export interface ApplyParts {
  * for whoever takes it over; without `deletions` nothing is removed. Returns what could not be done, in sentences.
  */
 export async function apply(
-  { directory, writers, written }: ApplyParts,
+  { directory, writers, atOnce, written }: ApplyParts,
   work: Work,
   snapshot: Snapshot,
   deletions: boolean,
@@ -62,12 +64,13 @@ export async function apply(
     let left = [...difference.changed, ...difference.created]
     for (;;) {
       const again: string[] = []
-      for (const external of left) {
+      const one = async (external: string): Promise<void> => {
         const body = bodyOf(items, external)
         const result = await attempt(() => save(type, difference, external, body))
         if (result === 'conflict') again.push(external)
         if (result === 'refused') refused++
       }
+      for (const some of chunks(left, atOnce)) await Promise.all(some.map(one))
       if (again.length === 0 || again.length === left.length) return again
       left = again
     }

@@ -47,7 +47,7 @@ export function createPull(parts: PullParts): Pull {
 
   async function work(
     directory: Directory,
-    { allowDeletions = false }: PullWish,
+    { allowDeletions = false, callback }: PullWish,
     listen: Listener,
     requireLease: () => void,
   ): Promise<Pick<PullState, 'outcome' | 'problem'>> {
@@ -63,7 +63,9 @@ export function createPull(parts: PullParts): Pull {
       await listen.told()
       requireLease()
     }
-    const target = { directory, writers: writers(listen.hear), written }
+    // A callback that throws shall have missed nothing that is stored.
+    const atOnce = callback ? 1 : writtenAtOnce
+    const target = { directory, writers: writers(listen.hear), atOnce, written }
     const undone = await apply(target, difference, snapshot, isWhole && refused === undefined)
     const problems = [...snapshot.problems, ...(refused ? [refused] : []), ...undone]
     if (problems.length === 0) return { outcome: 'complete', problem: null }
@@ -112,6 +114,7 @@ export function createPull(parts: PullParts): Pull {
   }
 }
 
+const writtenAtOnce = 20
 const longestSummary = 5
 
 function summary(problems: readonly string[]): string {
