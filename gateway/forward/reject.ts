@@ -75,7 +75,8 @@ export function sendRejection(req: IncomingMessage, res: ServerResponse, rejecti
   head.push('Cache-Control', 'no-store', ...fields)
   if (retryAfter !== undefined) head.push('Retry-After', String(retryAfter))
   if (code === 'method-not-allowed') head.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
-  if (!drains(req)) head.push('Connection', 'close')
+  // Where such a message ends, nobody can know (RFC 9112 section 6.3).
+  if (code === 'bad-framing' || !drains(req)) head.push('Connection', 'close')
   res.writeHead(entry.status, head)
   res.end(req.method === 'HEAD' ? undefined : body)
 }

@@ -49,6 +49,8 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
   const idle = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   const broken = new WeakSet<Duplex>()
+  /** Connections whose last answer has begun. */
+  const closing = new WeakSet<Duplex>()
 
   class Response extends TurnResponse {
     override assignSocket(socket: Socket): void {
@@ -63,8 +65,13 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
     }
 
     override writeHead(status: number, reason?: string | Fields, fields?: Fields): this {
-      if (draining) this.shouldKeepAlive = false
-      return super.writeHead(status, reason as string, fields)
+      const flat = Array.isArray(reason) ? reason : fields
+      // Of ours, and `close`: an upstream's own says nothing about this connection and does not pass.
+      const isLast = Array.isArray(flat) && flat.includes('Connection')
+      if (draining || isLast) this.shouldKeepAlive = false
+      super.writeHead(status, reason as string, fields)
+      if (!this.shouldKeepAlive) closing.add(this.req.socket)
+      return this
     }
   }
 
@@ -129,6 +136,12 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
   })
 
   function serve(req: IncomingMessage, res: Response): void {
+    // What follows the request that an announced close answers is not to be acted on (RFC 9112 section 9.6): behind
+    // ambiguous framing it need not be a request at all.
+    if (closing.has(req.socket)) {
+      req.resume()
+      return
+    }
     if (res.socket === null) awaitTurn(req.socket, res)
     if (hasBody(req)) lastAnswerMayComeEarly(req, res)
     try {

@@ -1,0 +1,111 @@
+/**
+ * Hostile bytes at a real gateway in front of an upstream that reads to the letter: both, and every client, must
+ * count the same requests. `MESSAGES=20000 SEED=7 node dist/test/gateway/listen/smuggling.test.js` for a long run.
+ */
+import t, { type Test } from 'tap'
+import { testGateway } from '../../helpers/gateway.js'
+import { send } from '../../helpers/http.js'
+import { type Played, play, type SeenAnswer } from './smuggling/connection.js'
+import { type Attack, attacks } from './smuggling/hostile.js'
+import { type StrictUpstream, strictUpstream } from './smuggling/strict-upstream.js'
+
+const MESSAGES = Number(process.env.MESSAGES ?? 1500)
+const SEED = Number(process.env.SEED ?? 1)
+const AT_ONCE = 48
+
+/** What the gateway may answer by itself to bytes it will not take; 204 is its own answer to `OPTIONS *`. */
+const REFUSALS = [400, 405, 408, 413, 414, 417, 421, 431]
+const TELLS = /127\.0\.0\.1|localhost|node:|\bat |Error:|ECONN|HPE_|UND_ERR|redis/i
+
+interface Result extends Played {
+  readonly number: number
+  readonly attack: Attack
+}
+
+/** Plays the attacks of a seed, some at a time, each on a connection of its own. */
+async function playAll(port: number, count: number): Promise<Result[]> {
+  const results: Result[] = []
+  const source = attacks(SEED)
+  let next = 0
+  const worker = async (): Promise<void> => {
+    while (next < count) {
+      const number = next++
+      const attack = source.next().value
+      results.push({ number, attack, ...(await play(port, attack)) })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return results
+}
+
+/** What is wrong with one answer, or undefined. */
+function faultOf(answer: SeenAnswer, { number }: Result, upstream: StrictUpstream): string | undefined {
+  const { status, saw, requestId, contentType, body, whole } = answer
+  if (!whole) return 'an answer cut short'
+  if (saw === undefined) {
+    if (status === 204) return undefined
+    if (!REFUSALS.includes(status)) return `answered ${status} ${body}`
+    if (contentType !== 'application/problem+json') return `${status} is no problem+json`
+    return TELLS.test(body) ? `the refusal tells ${body}` : undefined
+  }
+  const seen = upstream.seen.get(requestId ?? '')
+  if (seen?.id !== saw || !seen.whole) return `an answer to ${saw} that the upstream did not give`
+  const owner = /^(\d+)-[ahpz]/.exec(saw)?.[1]
+  return owner !== undefined && Number(owner) !== number ? `the answer of connection ${owner}` : undefined
+}
+
+function report(t: Test, what: string, found: readonly (readonly [Result, string])[]): void {
+  t.equal(found.length, 0, what)
+  for (const [{ number, attack }, fault] of found.slice(0, 5)) {
+    t.comment(`${number} (${attack.kind}): ${fault}\n${JSON.stringify(attack.bytes.slice(0, 600))}`)
+  }
+}
+
+t.test(`${MESSAGES} hostile connections, seed ${SEED}: nobody loses count`, async t => {
+  const upstream = await strictUpstream()
+  t.teardown(() => upstream.stop())
+  const gateway = await testGateway(t, {
+    upstream: upstream.url,
+    timeouts: '{ connect: 5s, head: 20s, idle: 20s }',
+  })
+  const results = await playAll(Number(new URL(gateway.url).port), MESSAGES)
+
+  t.same(upstream.faults.slice(0, 5), [], 'the upstream sees one valid request after the other')
+  report(t, 'every connection ends', results.flatMap(one => (one.hung ? [[one, 'hung']] : [])) as never)
+  report(
+    t,
+    'clients read nothing but answers',
+    results.flatMap(one =>
+      one.garbage === '' ? [] : [[one, JSON.stringify(one.garbage.slice(0, 300))] as const],
+    ),
+  )
+  report(
+    t,
+    'every answer is the client’s own, or a refusal that tells nothing',
+    results.flatMap(one =>
+      one.answers.flatMap(answer => {
+        const fault = faultOf(answer, one, upstream)
+        return fault === undefined ? [] : [[one, fault] as const]
+      }),
+    ),
+  )
+
+  const delivered = results.flatMap(({ answers }) => answers.flatMap(({ requestId }) => requestId ?? []))
+  t.equal(new Set(delivered).size, delivered.length, 'no answer comes twice')
+  // An upgrade behind a request still unanswered cuts its connection, and that request's answer with it.
+  const cut = results.filter(({ attack, answers }) => /Upgrade:/.test(attack.bytes) && answers.length === 0)
+  const numbers = new Set(cut.map(({ number }) => `${number}-a`))
+  const answered = [...upstream.seen.values()].filter(({ whole, id }) => whole && !numbers.has(id)).length
+  t.equal(delivered.length, answered, 'clients got as many answers as the upstream gave')
+  const { body } = await send(`${gateway.adminUrl}/metrics`)
+  const counts = [...body.matchAll(/^sluice_requests_total\{upstream="app",.*code="200".*\} (\d+)$/gm)]
+  const read = counts.reduce((sum, [, count]) => sum + Number(count), 0)
+  t.equal(read, answered, 'the gateway read as many requests as the upstream')
+
+  const refused = results.flatMap(({ answers }) => answers.filter(({ saw }) => saw === undefined)).length
+  const waiting = results.filter(({ gaveUp }) => gaveUp).length
+  t.ok(refused > MESSAGES / 4 && answered > MESSAGES / 4, 'the attacks are neither tame nor mere noise')
+  t.comment(
+    `${upstream.seen.size} requests begun upstream, ${answered} answered, ${refused} refused, ${waiting} cut short`,
+  )
+})

@@ -1,0 +1,23 @@
+/** Chance that repeats itself: the same seed throws the same dice (mulberry32). */
+export interface Dice {
+  /** A whole number from 0 to below `bound`. */
+  below(bound: number): number
+  pick<T>(from: readonly T[]): T
+  /** True in one of `n` throws. */
+  oneIn(n: number): boolean
+}
+
+export function diceOf(seed: number): Dice {
+  let state = seed >>> 0
+  const below = (bound: number): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound
+  }
+  return {
+    below,
+    pick: from => from[below(from.length)] as (typeof from)[number],
+    oneIn: n => below(n) === 0,
+  }
+}
