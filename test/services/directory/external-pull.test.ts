@@ -377,6 +377,15 @@ t.test('an access token that ends is renewed, kept, and used from then on', asyn
   await pull(directory)
   await pull(directory)
   t.equal(standIn.grants.length, 4, 'one that is about to end is renewed before it is used')
+
+  standIn.rotates = true
+  await pull(directory)
+  t.match(
+    await pull(directory),
+    { outcome: 'complete' },
+    'a new refresh token takes the place of the old one',
+  )
+  t.equal(standIn.grants.length, 6)
 })
 
 t.test('a directory that fails says why and stops no other', async t => {
@@ -446,6 +455,15 @@ t.test('users that SCIM brought first are taken over; others are left alone', as
     counts: { users: { created: 1, updated: 1, deleted: 0 } },
   })
   t.same((await held(directory)).users, ['by-hand', 'person1', 'person2'])
+
+  standIn.groups = [{ ...teams()[0], members: ['p1'] } as never]
+  await pull(directory)
+  const [team] = await store.resources({ directoryId: directory.id }, 'group', { offset: 0, limit: 1 })
+  const next = await store.head(directory.id)
+  const joins = [{ kind: 'join' as const, groupId: team?.id ?? '', userIds: ['u1'] }]
+  if (next) await store.commit(directory.id, next, { writes: joins, events: [], queued: false })
+  t.match(await pull(directory), { outcome: 'complete', counts: { memberships: { removed: 0 } } })
+  t.same((await held(directory)).groups, { Sales: ['by-hand', 'person1'] })
 })
 
 t.test('one process at a time pulls a directory; what a dead one left is taken over', async t => {

@@ -7,7 +7,7 @@ import { createStateSigner } from '../../../services/directory/external/state.js
 import { start } from '../../../services/directory/index.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
-import { type Service, startReceiver, startService } from './harness.js'
+import { apiKey, type Service, startReceiver, startService } from './harness.js'
 import { json, people, type StandIn, startProvider } from './provider.js'
 
 const minute = 60_000
@@ -70,7 +70,9 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
 
   standIn.users = people(3)
   standIn.groups = [{ id: 'g1', name: 'Sales', email: 'sales@acme.example', members: ['p1', 'p2'] }]
-  const triggered = await service.manage('POST', '/cron/sync-external')
+  const authorization = `Api-Key ${apiKey}`
+  const endpoint9 = '/api/v1/dsync/cron/sync-external'
+  const triggered = await service.call('POST', endpoint9, undefined, { authorization })
   t.match([triggered.status, triggered.body], [200, { data: { message: 'Sync started' }, error: null }])
   const sync = await syncOf(service, id)
   t.match(sync, {

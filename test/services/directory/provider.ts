@@ -44,6 +44,8 @@ export interface StandIn {
   readonly grants: URLSearchParams[]
   /** Seconds that new access tokens live. */
   lifeSeconds: number
+  /** Whether a refresh token is good only once. */
+  rotates: boolean
 }
 
 export const person = (number: number, more: object = {}): ProviderUser => ({
@@ -85,6 +87,7 @@ export async function startProvider(t: Test): Promise<StandIn> {
     asks: [],
     grants: [],
     lifeSeconds: 3600,
+    rotates: false,
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -122,7 +125,9 @@ export async function startProvider(t: Test): Promise<StandIn> {
     }
     const access_token = `access-canary-${++made}`
     standIn.tokens.add(access_token)
-    const fresh = grant_type === 'authorization_code' ? { refresh_token: `refresh-canary-${made}` } : {}
+    const isNew = grant_type === 'authorization_code' || standIn.rotates
+    const fresh = isNew ? { refresh_token: `refresh-canary-${made}` } : {}
+    if (standIn.rotates) standIn.refreshTokens.delete(refresh_token ?? '')
     if (fresh.refresh_token) standIn.refreshTokens.add(fresh.refresh_token)
     const rest = { expires_in: standIn.lifeSeconds, scope: 'a b', token_type: 'Bearer' }
     json(response, 200, { access_token, ...fresh, ...rest })
