@@ -40,7 +40,9 @@ export function addConsent(server: Server, { external, baseUrl, log }: ExternalR
   })
   server.setErrorHandler((error, request, reply) => {
     const { status, message } = explain(worded(error))
-    if (status >= 500) logFault(log, request, error)
+    // The provider's or a setting's fault: the sentence says it all, and anybody may call this.
+    if (error instanceof ConnectionError) log.warn({ status, err: message }, 'directory not connected')
+    else if (status >= 500) logFault(log, request, error)
     if (status === 503) reply.header('retry-after', retryAfter)
     const body = { data: null, error: { message, code: status } }
     return tell(request, reply.code(status), body, message)
