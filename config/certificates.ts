@@ -2,6 +2,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Fault } from './problem.js'
 import type { Gateway } from './schema.js'
+import { urlsOf } from './upstream-schema.js'
 
 /** Reads a text file; a fault is a sentence that says why not. */
 export type ReadText = (file: string) => { readonly text: string } | { readonly fault: string }
@@ -36,7 +37,7 @@ export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText
     const path = ['upstreams', name, 'ca']
     const ca = certificatesIn(upstream.ca, read)
     if ('fault' in ca) faults.push({ path, message: ca.fault })
-    if (!/^https:/i.test(upstream.url)) {
+    if (!urlsOf(upstream).some(url => /^https:/i.test(url))) {
       faults.push({ path, atKey: true, message: 'Only an https:// upstream has a certificate to verify.' })
     }
   }

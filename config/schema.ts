@@ -14,6 +14,8 @@ import {
   Word,
   when,
 } from './fields.js'
+import { AdminListener, DataListener } from './listen-schema.js'
+import { Upstream } from './upstream-schema.js'
 
 /** Config schemas of the plugins, by plugin name; handed in because this folder imports nothing of the gateway. */
 export interface PluginSchemas {
@@ -36,81 +38,6 @@ const HeaderName = (name: string) =>
     description: 'Header in which a trusted proxy sends this fingerprint.',
   })
 
-const CertificateFile = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 1024, description: `${description}, relative to this file.` })
-
-const ListenerTls = Strict(
-  {
-    cert: CertificateFile('PEM file with the certificate, followed by those that lead to its authority'),
-    key: CertificateFile('PEM file with the private key, without a passphrase'),
-  },
-  { description: 'Serve HTTPS (HTTP/2 and HTTP/1.1). The files are read again when they change.' },
-)
-
-const address = (port: number) => ({
-  host: Type.String({
-    default: '127.0.0.1',
-    minLength: 1,
-    maxLength: 253,
-    description: 'Address to listen on.',
-  }),
-  port: Type.Integer({
-    default: port,
-    minimum: 0,
-    maximum: 65535,
-    description: 'TCP port; 0 takes any free one.',
-  }),
-})
-
-const Listener = (port: number, description: string) => Strict(address(port), { default: {}, description })
-
-const Timeouts = Strict(
-  {
-    connect: Duration({ default: '2s', description: 'Longest wait for a connection to the upstream.' }),
-    head: Duration({ default: '30s', description: 'Longest wait for the head of the answer; then 504.' }),
-    idle: Duration({
-      default: '60s',
-      description:
-        'Longest pause inside a body, sent or received: also how long a client may stop reading its answer before it is cut.',
-    }),
-    upgradeIdle: Duration({
-      default: '1h',
-      description: 'Longest time without a byte either way on an open WebSocket before both sides are cut.',
-    }),
-  },
-  { default: {}, description: 'Limits on waiting for this upstream.' },
-)
-
-const EmbeddedUpstream = Strict({
-  embedded: Type.String({
-    maxLength: 64,
-    description: 'Name of a service that runs inside this process: directory or identity.',
-  }),
-})
-const UrlUpstream = Strict(
-  {
-    url: Type.String({
-      format: 'http-origin',
-      maxLength: 2048,
-      secret: true,
-      expected: 'an http:// or https:// address without path, query or credentials',
-      description: 'Address of the upstream, such as http://127.0.0.1:4433.',
-    }),
-    ca: Type.Optional(
-      CertificateFile('PEM file with the authority of an https:// upstream, instead of the public ones'),
-    ),
-    timeouts: Timeouts,
-  },
-  { whyRequired: 'An upstream needs either "url" or "embedded".' },
-)
-export type Upstream = Static<typeof EmbeddedUpstream> | Static<typeof UrlUpstream>
-
-const UpstreamEntry = Type.Unsafe<Upstream>({
-  type: 'object',
-  expected: 'a map with either "embedded" or "url"',
-  ...when({ type: 'object', required: ['embedded'] }, EmbeddedUpstream, UrlUpstream),
-})
-
 const Route = Strict({
   path: Type.String({
     pattern: '^/',
@@ -126,11 +53,8 @@ const Route = Strict({
 export function gatewaySchema(plugins: PluginSchemas) {
   return Strict({
     version: Version(),
-    listen: Strict(
-      { ...address(8080), tls: Type.Optional(ListenerTls) },
-      { default: {}, description: 'Where requests are taken.' },
-    ),
-    admin: Listener(8081, 'Where health, metrics and state are served; keep it on loopback.'),
+    listen: DataListener,
+    admin: AdminListener,
     redis: Type.String({
       default: '',
       format: 'redis-url',
@@ -140,7 +64,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
       description:
         'Redis that counts for all instances: redis://host:6379/0, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/master; rediss for TLS. Empty: each process counts for itself.',
     }),
-    upstreams: NamedMap(UpstreamEntry, { description: 'Services behind the gateway, by name.' }),
+    upstreams: NamedMap(Upstream, { description: 'Services behind the gateway, by name.' }),
     routes: Type.Array(Route, { minItems: 1, description: 'Which path goes to which upstream.' }),
     identify: Type.Array(identifierEntry(plugins.identify), {
       default: ['host'],

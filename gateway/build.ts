@@ -8,6 +8,7 @@ import { openStore } from './decide/store/open.js'
 import { CATALOGUE } from './errors.js'
 import { Generation, type Lasting } from './generation.js'
 import { UnknownHosts } from './identify/identify.js'
+import { LoopDelay } from './listen/loop-delay.js'
 import { createListener } from './listen/server.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Health } from './observe/health.js'
@@ -53,6 +54,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limiters = createLimiters(options, counter)
   const selfCounting = new SelfCounting(storeSettings.deadline, log)
   const upstreams = new Upstreams(log)
+  const loopDelay = new LoopDelay({
+    limitMs: listen.maxEventLoopDelay,
+    changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
+  }).start()
   const lasting: Lasting = {
     decider: new Decider({
       questions: new Questions(limiters, options.secret),
@@ -65,6 +70,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     upstreams,
     unknownHosts: new UnknownHosts(),
     observer: metrics.observer(),
+    overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
   }
@@ -94,8 +100,18 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       refused: code => metrics.refusedUnread(CATALOGUE[code].status),
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },
+    {
+      ...listen,
+      trustedProxies: () => inForce.trustedProxies,
+      turnedAway: cap => metrics.turnedAway(cap),
+    },
     listen.tls && { ...listen.tls, log },
   )
+  metrics.watch({
+    connections: () => listener.connections,
+    loopDelay,
+    backends: () => upstreams.ejectable(),
+  })
   const admin = await startAdmin({
     ...adminSettings,
     health,
@@ -119,8 +135,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
       await admin.close()
+      loopDelay.stop()
     },
   }
+}
+
+function tellOverload(log: Log, overloaded: boolean, delayMs: number): void {
+  if (overloaded) log.warn({ delayMs: Math.round(delayMs) }, 'Overloaded: new requests get 503')
+  else log.info({}, 'No longer overloaded')
 }
 
 /** Limiters outlive reloads, because some of them hold counts. */

@@ -96,6 +96,12 @@ export const CATALOGUE = {
     detail: 'The service behind this route has no connection to spare. Try again shortly.',
     retryAfter: 1,
   },
+  'gateway-overloaded': {
+    status: 503,
+    title: 'Gateway overloaded',
+    detail: 'As much is under way here as can be. Try again shortly.',
+    retryAfter: 1,
+  },
   'upstream-timeout': {
     status: 504,
     title: 'Upstream timed out',

@@ -13,7 +13,7 @@ import { Redactor } from './observe/redact.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from './pipeline.js'
 import type { Observer } from './plugin.js'
 import type { Log } from './types.js'
-import { type Held, type Upstreams, upstreamSettings } from './upstreams.js'
+import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
 /** What outlives every configuration, so that a reload forgets nothing that was counted. */
 export interface Lasting {
@@ -22,6 +22,8 @@ export interface Lasting {
   readonly unknownHosts: UnknownHosts
   /** Hears of every request, whatever its configuration. */
   readonly observer: Observer
+  /** True while this process can take nothing more on. */
+  overloaded(): boolean
   /** Keys the hashes that stand for personal data. */
   readonly secret: Buffer
   readonly log: Log
@@ -34,6 +36,7 @@ export class Generation {
   readonly loaded: Loaded
   readonly loadedAt = new Date()
   readonly pipeline: Pipeline
+  readonly trustedProxies: TrustedProxies
   readonly #lasting: Lasting
   readonly #held: Held
   readonly #decisions: Observer
@@ -44,6 +47,7 @@ export class Generation {
   constructor(loaded: Loaded, lasting: Lasting, addressOf: (service: string) => string) {
     const { gateway } = loaded.config
     this.loaded = loaded
+    this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
     this.#lasting = lasting
     this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.words)
@@ -59,6 +63,10 @@ export class Generation {
         upgrade(req, res, socket, head)
       },
     }
+  }
+
+  get backends(): BackendState[] {
+    return this.#held.state()
   }
 
   /** No request enters any more: when the last one has ended, what only this configuration used is given back. */
@@ -84,12 +92,13 @@ export class Generation {
     const settings = config.gateway
     const snapshot = compiled.snapshot(upstreams, unknownHosts)
     const facts: FactsSettings = {
-      trusted: new TrustedProxies(settings.trustedProxies),
+      trusted: this.trustedProxies,
       fingerprintHeaders: settings.fingerprintHeaders,
     }
     return {
       log,
       snapshot: () => snapshot,
+      overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
       peekBody: req => peekBody(req, PEEK_BYTES, PEEK_MS),

@@ -28,6 +28,8 @@ export interface Snapshot {
 export interface Rooms {
   readonly log: Log
   snapshot(): Snapshot
+  /** True while this process can take nothing more on. */
+  overloaded(): boolean
   readFacts(req: IncomingMessage): Facts
   /** True when a rule's key may stand in the request's body. */
   needsBody(matched: Matched, facts: Facts): boolean
@@ -85,6 +87,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
   function enter(req: IncomingMessage, res: ServerResponse, go: (passage: Passage) => void): void {
     const passage = new Passage(rooms, req, res)
     passage.attempt(() => {
+      if (rooms.overloaded()) throw new GatewayError('gateway-overloaded')
       const snapshot = rooms.snapshot()
       const facts = rooms.readFacts(req)
       passage.facts = facts

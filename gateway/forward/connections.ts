@@ -1,9 +1,6 @@
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { hideContinue, type ReadingState } from './interim.js'
-import { type OnUnreachable, type UpstreamSettings, verificationOf } from './transport.js'
-
-/** More than the requests in parallel: queueing for a connection costs more than opening one. */
-const CONNECTIONS = 1024
+import { type UpstreamSettings, verificationOf } from './transport.js'
 
 /** What undici does not tell its handlers of the connection they are on. */
 export interface ConnectionState extends ReadingState {
@@ -13,25 +10,25 @@ export interface ConnectionState extends ReadingState {
 
 /** A request's handler, which learns what connection it is on. */
 export abstract class Rider {
-  /** Undefined while all connections are taken. */
   connection: ConnectionState | undefined
-  /** True when it no longer wants a connection: undici's queue cannot be left, only passed through. */
-  withdrawn = false
 }
 
-/** The connections to one upstream. */
+/** A request as undici takes it. */
+export type Outgoing = Dispatcher.DispatchOptions & { servername?: string }
+
+/** The connections to one address of an upstream, at most one for each request under way. */
 export interface Connections {
-  dispatch(options: Dispatcher.DispatchOptions, rider: Rider & Dispatcher.DispatchHandler): void
+  dispatch(request: Outgoing, rider: Rider & Dispatcher.DispatchHandler): void
   /** For second attempts: on a connection of its own, which cannot be stale. */
-  dispatchFresh(options: Dispatcher.DispatchOptions, rider: Rider & Dispatcher.DispatchHandler): void
+  dispatchFresh(request: Outgoing, rider: Rider & Dispatcher.DispatchHandler): void
   close(): Promise<void>
 }
 
 /** Opens connections to `origin` as they are needed. */
 export function openConnections(
   origin: URL,
-  { connections, timeouts, ca }: Pick<UpstreamSettings, 'connections' | 'timeouts' | 'ca'>,
-  onUnreachable: OnUnreachable,
+  { connections, timeouts, ca }: Pick<UpstreamSettings, 'timeouts' | 'ca'> & { connections: number },
+  onUnreachable: (error: Error) => void,
 ): Connections {
   const { servername, ...verification } = verificationOf(origin, ca)
   const open = buildConnector({ timeout: timeouts.connectMs, ...verification })
@@ -41,20 +38,24 @@ export function openConnections(
       done(...outcome)
     })
   const options = {
-    connections: connections ?? CONNECTIONS,
+    connections,
     headersTimeout: timeouts.headMs,
     bodyTimeout: timeouts.idleMs,
     factory: (target: URL, given: object) => new Connection(target, given as Client.Options, connector),
   }
   const pool = new Pool(origin.origin, options)
   const fresh = new Pool(origin.origin, { ...options, pipelining: 0 })
+  // One name for all requests: undici would take the client's Host for it, and open a new connection for each.
+  const named = (options: Outgoing): Outgoing => {
+    options.servername = origin.hostname
+    return options
+  }
   return {
     dispatch(options, rider) {
-      pool.dispatch(options, rider)
+      pool.dispatch(named(options), rider)
     },
     dispatchFresh(options, rider) {
-      rider.connection = undefined
-      fresh.dispatch(options, rider)
+      fresh.dispatch(named(options), rider)
     },
     async close() {
       await Promise.all([pool.destroy(), fresh.destroy()])
@@ -81,10 +82,7 @@ class Connection extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Rider) {
-      if (handler.withdrawn) return true
-      handler.connection = this.state
-    }
+    if (handler instanceof Rider) handler.connection = this.state
     return super.dispatch(options, handler)
   }
 }

@@ -1,44 +1,23 @@
 import type { Dispatcher } from 'undici'
 import type { ErrorCode } from '../errors.js'
-import { type Connections, openConnections, Rider } from './connections.js'
+import { Attempts } from './attempts.js'
+import type { Backends } from './backends.js'
+import { type Outgoing, Rider } from './connections.js'
 import { codeOf, isSocketGone } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
-import {
-  type Exchange,
-  type OnUnreachable,
-  originOf,
-  type Transport,
-  type UpstreamSettings,
-} from './transport.js'
+import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { hasBody, Upload } from './upload.js'
 
 /** Forwards plain HTTP by undici's raw dispatch: flat header arrays, one handler object per request. */
-export function createHttpTransport(
-  settings: UpstreamSettings,
-  onUnreachable: OnUnreachable = () => {},
-): Transport {
-  const origin = originOf(settings)
-  const { timeouts } = settings
-  const connections = openConnections(origin, settings, onUnreachable)
-  // One name for all requests: undici would take the client's Host for it, and open a new connection for each.
-  const servername = origin.hostname
-  const way: Way = { connections, servername, ...timeouts }
-
+export function createHttpTransport(settings: UpstreamSettings, backends: Backends): Transport {
+  const { timeouts, fingerprintHeaders } = settings
   return {
     forward(exchange) {
       const { req, facts, project } = exchange
-      const fields = upstreamRequestFields(req, facts, project, settings.fingerprintHeaders)
-      new Forwarding(exchange, fields, way).start()
+      const fields = upstreamRequestFields(req, facts, project, fingerprintHeaders)
+      new Forwarding(exchange, fields, timeouts, backends).start()
     },
-    close: () => connections.close(),
   }
-}
-
-interface Way {
-  readonly connections: Connections
-  readonly servername: string
-  readonly connectMs: number
-  readonly idleMs: number
 }
 
 type Abort = (error?: Error) => void
@@ -49,14 +28,15 @@ const REASON = /^[\t\x20-\x7e]*$/
 /** One request under way. Implements undici's raw handler, which alone gives fields as they came. */
 class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private readonly exchange: Exchange
-  private readonly options: Dispatcher.DispatchOptions
-  private readonly way: Way
+  private readonly timeouts: Timeouts
+  private readonly options: Outgoing
   private readonly upload: Upload | undefined
+  private readonly attempts: Attempts
   private abort: Abort | undefined
   private resume: (() => void) | undefined
   private queueing: NodeJS.Timeout | undefined
   private reused = false
-  private retried = false
+  private resent = false
   /** A byte of an answer has arrived from the upstream. */
   private heard = false
   private answered = false
@@ -65,22 +45,21 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private clientLeft = false
   private ended = false
 
-  constructor(exchange: Exchange, headers: string[], way: Way) {
+  constructor(exchange: Exchange, headers: string[], timeouts: Timeouts, backends: Backends) {
     super()
     const { facts, req } = exchange
     this.exchange = exchange
-    this.way = way
+    this.timeouts = timeouts
     this.upload = hasBody(req)
-      ? new Upload(exchange.body ?? req, way.idleMs, () => this.giveUp('request-timeout'))
+      ? new Upload(exchange.body ?? req, timeouts.idleMs, () => this.giveUp('request-timeout'))
       : undefined
-    const options = {
+    this.options = {
       path: facts.path + facts.query,
       method: facts.method,
       headers,
       body: this.upload ?? null,
-      servername: way.servername,
     }
-    this.options = options
+    this.attempts = new Attempts(backends, timeouts.headMs, this)
   }
 
   start(): void {
@@ -90,15 +69,30 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
       return
     }
     res.on('close', () => this.onClientClose())
-    this.way.connections.dispatch(this.options, this)
-    if (this.connection === undefined && !this.ended) {
-      this.queueing = setTimeout(() => this.giveUp('overloaded'), this.way.connectMs)
+    this.attempt()
+  }
+
+  private attempt(): void {
+    this.abort = undefined
+    const entry = this.attempts.enter()
+    if (entry === 'admitted') this.go()
+    else if (entry === 'waiting') {
+      this.queueing = setTimeout(() => this.giveUp('overloaded'), this.timeouts.connectMs)
+    } else {
+      this.giveUp('overloaded')
+      this.end()
     }
+  }
+
+  /** A place is taken for it. */
+  go(): void {
+    clearTimeout(this.queueing)
+    if (this.clientLeft) this.end()
+    else this.attempts.backend.connections.dispatch(this.options, this)
   }
 
   onConnect(abort: Abort): void {
     this.abort = abort
-    clearTimeout(this.queueing)
     if (this.clientLeft) abort()
     const { connection } = this
     if (connection === undefined) return
@@ -114,6 +108,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     if (status < 200) return true
     if (this.connection !== undefined) this.connection.answering = true
     this.resume = resume
+    this.attempts.backend.answered()
     const upstream: string[] = []
     for (const part of raw) upstream.push(part.toString('latin1'))
     if (!framedAsChunkedAtMost(upstream)) throw new Error('unknown transfer coding')
@@ -157,13 +152,41 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     if (this.ended) return
     // Undici counts the bytes of a 304 against its Content-Length, which describes the cached body.
     if (this.bodyless) this.onComplete()
-    else if (this.canRetry(error)) this.retry()
-    else this.onFailure(error)
+    else {
+      this.judgeBackend(error)
+      if (!this.triesAgain(error)) this.onFailure(error)
+    }
   }
 
-  private retry(): void {
-    this.retried = true
-    this.way.connections.dispatchFresh(this.options, this)
+  /** Where no connection could be opened, that was told already. */
+  private judgeBackend(error: Error): void {
+    if (this.heard || this.abort === undefined) return
+    const stale = this.reused && isSocketGone(error)
+    // Silence is the client's own doing while it has yet to send.
+    const silent = codeOf(error, false) === 'upstream-timeout' && this.upload?.complete !== false
+    if (silent || (isSocketGone(error) && !stale)) this.attempts.backend.failed(error)
+  }
+
+  /** What was never sent may go to another backend; what was sent is sent again once, if that is safe. */
+  private triesAgain(error: Error): boolean {
+    if (this.heard || this.clientLeft) return false
+    if (this.abort === undefined) {
+      return codeOf(error, false) === 'upstream-unreachable' && this.movesOn()
+    }
+    if (this.resent || this.upload !== undefined || !isSafe(this.options.method)) return false
+    if (!isSocketGone(error)) return false
+    this.resent = true
+    if (!this.reused) return this.movesOn()
+    // The upstream had closed the idle connection: nothing is wrong with the backend.
+    this.abort = undefined
+    this.attempts.backend.connections.dispatchFresh(this.options, this)
+    return true
+  }
+
+  private movesOn(): boolean {
+    if (!this.attempts.moveOn()) return false
+    this.attempt()
+    return true
   }
 
   private onFailure(error: Error): void {
@@ -204,27 +227,16 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   /** Leaves the upstream, or the queue for it; while a connection is being opened, onConnect sees to it. */
   private withdraw(): void {
     if (this.abort !== undefined) this.abort()
-    else if (this.connection === undefined) {
-      this.withdrawn = true
-      this.upload?.destroy()
-      this.finish()
-    }
-  }
-
-  /** Safe to send again (RFC 9110 section 9.2.2), and nothing heard: the upstream had closed the idle socket. */
-  private canRetry(error: Error): boolean {
-    if (this.retried || this.heard || !this.reused || this.clientLeft || this.upload !== undefined)
-      return false
-    return isSafe(this.options.method) && isSocketGone(error)
+    else if (this.attempts.stopWaiting()) this.end()
   }
 
   /** Cuts a client that stops reading; Node's own socket timer knows it from one that reads slowly. */
   private awaitReader(event: 'drain' | 'finish', then?: () => void): void {
     const { req, res } = this.exchange
-    res.setTimeout(this.way.idleMs, this.cut)
+    res.setTimeout(this.timeouts.idleMs, this.cut)
     // An answer that waits behind an earlier one of its connection has no socket whose timer could run.
     const queued = res.socket === null && event === 'drain'
-    const turn = queued ? setTimeout(() => req.socket.destroy(), this.way.idleMs) : undefined
+    const turn = queued ? setTimeout(() => req.socket.destroy(), this.timeouts.idleMs) : undefined
     if (queued) res.once('socket', () => clearTimeout(turn)).once('close', () => clearTimeout(turn))
     // Before Node's own listener, which sets the limit for the next request.
     res.prependOnceListener(event, () => {
@@ -240,10 +252,17 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     else res.destroy()
   }
 
+  /** Ends what never came to a backend. */
+  private end(): void {
+    this.upload?.destroy()
+    this.finish()
+  }
+
   private finish(): void {
     if (this.ended) return
     this.ended = true
     clearTimeout(this.queueing)
+    this.attempts.leave()
     this.exchange.onUpstreamEnd()
   }
 }

@@ -43,12 +43,12 @@ export interface UpgradeExchange {
   fail(code: ErrorCode): void
 }
 
-/** A way to one upstream. `close` cuts what is still under way. */
+/** A way to one upstream. */
 export interface Transport {
   forward(exchange: Exchange): void
-  close(): Promise<void>
 }
 
+/** `close` cuts every WebSocket. */
 export interface UpgradeTransport {
   upgrade(exchange: UpgradeExchange): void
   close(): void
@@ -66,19 +66,16 @@ export interface Timeouts {
 
 export interface UpstreamSettings {
   readonly name: string
-  /** Scheme, host and port; requests bring their own path. */
-  readonly url: string
+  /** Its addresses, one at least: scheme, host and port; requests bring their own path. */
+  readonly urls: readonly string[]
   /** PEM text of the authorities that may have signed the certificate of an https upstream; absent: the public ones. */
   readonly ca?: string | undefined
-  /** Most connections at a time; a request that finds all taken waits as long as for one to open. Default 1024. */
+  /** Most requests at a time on one address; a further one waits as long as for a connection. Default 1024. */
   readonly connections?: number
   readonly timeouts: Timeouts
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }
-
-/** Hears why no connection to an upstream could be opened; the reason may name its address. */
-export type OnUnreachable = (error: Error) => void
 
 /** How the certificate of an https upstream is verified: against the host of its URL, never the client's Host. */
 export function verificationOf(
@@ -90,8 +87,14 @@ export function verificationOf(
   return { servername: isIP(host) === 0 ? host : '', ca }
 }
 
-/** The origin of an upstream's URL; throws a sentence when the URL says more than an origin can. */
-export function originOf({ name, url }: UpstreamSettings): URL {
+/** The origins of an upstream's addresses; throws a sentence when one says more than an origin can. */
+export function originsOf({ name, urls }: Pick<UpstreamSettings, 'name' | 'urls'>): [URL, ...URL[]] {
+  const [first, ...rest] = urls.map(url => originOf(name, url))
+  if (first === undefined) throw new Error(`upstream '${name}' has no address.`)
+  return [first, ...rest]
+}
+
+function originOf(name: string, url: string): URL {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const plain = parsed?.pathname === '/' && parsed.search === '' && parsed.username === ''
   if (parsed === undefined || !plain || !/^https?:$/.test(parsed.protocol)) {

@@ -2,11 +2,11 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import httpProxy from 'http-proxy'
 import type { ErrorCode } from '../errors.js'
+import type { Backend } from './backend.js'
+import type { Backends } from './backends.js'
 import { codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import {
-  type OnUnreachable,
-  originOf,
   type UpgradeExchange,
   type UpgradeTransport,
   type UpstreamSettings,
@@ -14,22 +14,19 @@ import {
 } from './transport.js'
 
 const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Forwards WebSocket upgrades by http-proxy. The package joins the sockets; fields, time limits, refusals and
  * endings are ours, because it sends on what it should not and leaves half-closed pairs behind.
  */
-export function createUpgradeTransport(
-  settings: UpstreamSettings,
-  onUnreachable: OnUnreachable = () => {},
-): UpgradeTransport {
-  const origin = originOf(settings)
+export function createUpgradeTransport(settings: UpstreamSettings, backends: Backends): UpgradeTransport {
   const tunnels = new Set<Tunnel>()
   return {
     upgrade(exchange) {
-      const tunnel = new Tunnel(exchange, settings, onUnreachable, () => tunnels.delete(tunnel))
+      const tunnel = new Tunnel(exchange, settings, backends, () => tunnels.delete(tunnel))
       tunnels.add(tunnel)
-      tunnel.open(origin)
+      tunnel.start()
     },
     close() {
       for (const tunnel of tunnels) tunnel.cut()
@@ -40,32 +37,30 @@ export function createUpgradeTransport(
 class Tunnel {
   private readonly exchange: UpgradeExchange
   private readonly settings: UpstreamSettings
-  private readonly onUnreachable: OnUnreachable
+  private readonly backends: Backends
   private readonly onEnd: () => void
   private readonly client: Socket
+  /** Those that could not be reached, and at last the one that was. */
+  private readonly tried = new Set<Backend>()
+  private backend: Backend | undefined
   private request: ClientRequest | undefined
   private upstream: Socket | undefined
   private timer: NodeJS.Timeout | undefined
+  private connected = false
   private answered = false
   private joined = false
   private ended = false
 
-  constructor(
-    exchange: UpgradeExchange,
-    settings: UpstreamSettings,
-    onUnreachable: OnUnreachable,
-    onEnd: () => void,
-  ) {
+  constructor(exchange: UpgradeExchange, settings: UpstreamSettings, backends: Backends, onEnd: () => void) {
     this.exchange = exchange
     this.settings = settings
-    this.onUnreachable = onUnreachable
+    this.backends = backends
     this.onEnd = onEnd
     this.client = exchange.socket as Socket
   }
 
-  open(origin: URL): void {
-    const { exchange, client } = this
-    const { req, facts, head } = exchange
+  start(): void {
+    const { client } = this
     if (client.destroyed) {
       this.finish()
       return
@@ -73,9 +68,16 @@ class Tunnel {
     client.on('close', () => this.cut())
     // Fields are bytes: the package writes the head of the answer as a string.
     client.setDefaultEncoding('latin1')
+    this.open(this.backends.choose(), this.exchange.head)
+  }
 
-    const { servername, ca } = verificationOf(origin, this.settings.ca)
-    const target = Object.assign(new URL(origin), { ca })
+  /** `head` is what the client sent early; the package puts it back before what is still to come. */
+  private open(backend: Backend, head: Buffer): void {
+    const { client } = this
+    const { req, facts } = this.exchange
+    this.occupy(backend)
+    const { servername, ca } = verificationOf(backend.origin, this.settings.ca)
+    const target = Object.assign(new URL(backend.origin), { ca })
     const proxy = httpProxy.createProxyServer({ target, toProxy: true, prependPath: false })
     proxy.on('proxyReqWs', request => this.onRequest(request))
     // A stand-in, so that the package sees the fields and the path we decided on and can change neither.
@@ -84,8 +86,10 @@ class Tunnel {
       headers: { value: this.requestHeaders() },
     })
     proxy.ws(outgoing, client, head, { ssl: { servername } }, error => this.onError(error))
-    // The package's own listener would send a refusal with fields that no longer fit its body.
+    // The package's own listeners would send a refusal with fields that no longer fit its body, and end the client's
+    // side at an error.
     this.request?.removeAllListeners('response').on('response', answer => this.onRefusal(answer))
+    this.request?.removeAllListeners('error').on('error', error => this.onError(error))
   }
 
   cut(): void {
@@ -106,17 +110,28 @@ class Tunnel {
     const { facts } = this.exchange
     const { connectMs, headMs } = this.settings.timeouts
     this.request = request
+    this.connected = false
     // The package repairs slashes in it.
     request.path = facts.path + facts.query
-    this.limit(connectMs, 'upstream-unreachable')
-    request.on('socket', socket => socket.once('connect', () => this.limit(headMs, 'upstream-timeout')))
+    this.limit(connectMs, () => request.destroy(new Error(`no connection within ${connectMs} ms`)))
+    request.on('socket', socket =>
+      socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+        this.connected = true
+        this.limit(headMs, () => this.onSilence())
+      }),
+    )
     request.on('upgrade', (answer, upstream) => this.onOpen(answer, upstream as Socket))
   }
 
-  private limit(ms: number, code: ErrorCode): void {
+  private limit(ms: number, onTimeout: () => void): void {
     clearTimeout(this.timer)
     if (this.answered) return
-    this.timer = setTimeout(() => this.fail(code), ms)
+    this.timer = setTimeout(onTimeout, ms)
+  }
+
+  private onSilence(): void {
+    this.backend?.failed(new Error('no answer to a WebSocket handshake'))
+    this.fail('upstream-timeout')
   }
 
   private onOpen(answer: IncomingMessage, upstream: Socket): void {
@@ -124,6 +139,7 @@ class Tunnel {
     this.answered = true
     this.joined = true
     this.upstream = upstream
+    this.backend?.answered()
     this.exchange.onAnswer(101)
     // Whatever passes either way is read from or written to the client's socket.
     this.client.setTimeout(this.settings.timeouts.upgradeIdleMs, () => this.cut())
@@ -139,6 +155,7 @@ class Tunnel {
   private onRefusal(answer: IncomingMessage): void {
     clearTimeout(this.timer)
     this.answered = true
+    this.backend?.answered()
     const { client, request, settings } = this
     // What follows the answer must not end the connection before the answer has passed, as the package would.
     request?.removeAllListeners('error').on('error', () => {})
@@ -158,11 +175,24 @@ class Tunnel {
   private onError(error: Error): void {
     clearTimeout(this.timer)
     if (this.joined) this.cut()
-    else {
-      const code = codeOf(error, false)
-      if (code === 'upstream-unreachable' && !this.client.destroyed) this.onUnreachable(error)
-      this.fail(code)
-    }
+    else if (!this.answered && !this.client.destroyed) this.failOver(error)
+  }
+
+  private failOver(error: Error): void {
+    const code = codeOf(error, false)
+    if (code === 'upstream-unreachable') this.backend?.unreachable(error)
+    // What a backend may have seen is not shown to the next: it could be what broke it.
+    const next = this.connected ? undefined : this.backends.chooseAfter(this.tried)
+    if (next === undefined) this.fail(code)
+    else this.open(next, NOTHING)
+  }
+
+  private occupy(backend: Backend | undefined): void {
+    if (this.backend !== undefined) this.backend.tunnels -= 1
+    this.backend = backend
+    if (backend === undefined) return
+    backend.tunnels += 1
+    this.tried.add(backend)
   }
 
   private fail(code: ErrorCode): void {
@@ -177,6 +207,7 @@ class Tunnel {
     if (this.ended) return
     this.ended = true
     clearTimeout(this.timer)
+    this.occupy(undefined)
     this.onEnd()
     this.exchange.onUpstreamEnd()
   }

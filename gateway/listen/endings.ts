@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type ErrorCode, problem } from '../errors.js'
+import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 
 /** How long a client may still send, or not read, after our last byte. */
 const GOODBYE_MS = 2_000
@@ -53,9 +53,11 @@ export function problemAnswer(code: ErrorCode): {
   body: string
 } {
   const { status, title, ...rest } = problem(code, randomUUID())
+  const { retryAfter }: { status: number; retryAfter?: number } = CATALOGUE[code]
   const body = JSON.stringify({ status, title, ...rest })
   const fields = ['Content-Type', 'application/problem+json', 'Content-Length', `${Buffer.byteLength(body)}`]
   if (status === 405) fields.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  if (retryAfter !== undefined) fields.push('Retry-After', `${retryAfter}`)
   fields.push('Cache-Control', 'no-store')
   return { status, title, fields, body }
 }

@@ -5,9 +5,10 @@ import {
   type OutgoingHttpHeaders,
   type ServerResponse,
 } from 'node:http'
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
+import { createDoor, type DoorSettings } from './door.js'
 import { codeOfParserError, hasBody, lastAnswerMayComeEarly, rawAnswer, sayGoodbye } from './endings.js'
 import { continueWhenWanted } from './expect.js'
 import { asksForWebSocket } from './framing.js'
@@ -38,13 +39,17 @@ export interface Listener {
   start(host: string, port: number): Promise<{ host: string; port: number }>
   /** Accepts nothing more, lets requests finish, and cuts what is left after `deadlineMs`. */
   drain(deadlineMs: number): Promise<void>
+  /** Clients' connections that are open. */
+  readonly connections: number
   /** Reads the certificate's files again: new connections get what they hold, the others live on. */
   reloadCertificate(): void
 }
 
 /** The data port: a strict HTTP server that refuses by itself what is not HTTP. With `tls` it takes nothing else. */
-export function createListener(handlers: Handlers, tls?: TlsSettings): Listener {
+export function createListener(handlers: Handlers, limits: DoorSettings, tls?: TlsSettings): Listener {
   let draining = false
+  /** Connections that have yet to send the head of a first request. */
+  const fresh = new Set<Socket>()
   /** Connections that wait for their next request. */
   const idle = new Set<Socket>()
   const upgraded = new Set<Duplex>()
@@ -54,6 +59,7 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
 
   class Response extends TurnResponse {
     override assignSocket(socket: Socket): void {
+      fresh.delete(socket)
       idle.delete(socket)
       super.assignSocket(socket)
     }
@@ -101,12 +107,20 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
       http2: socket => http2.accept(socket),
       refused: code => handlers.refused?.(code),
     })
-  const door = front?.server ?? server
+  const door = createDoor(limits, tls !== undefined, {
+    enter: socket => (front === undefined ? server.emit('connection', socket) : front.accept(socket)),
+    makeRoom,
+    refused: code => handlers.refused?.(code),
+  })
   // A server that does not listen itself begins its sweep for slow requests when it is told that it does.
-  front?.server.on('listening', () => server.emit('listening'))
+  door.server.on('listening', () => server.emit('listening'))
 
   server.on('connection', socket => {
-    socket.on('close', () => idle.delete(socket))
+    fresh.add(socket)
+    socket.on('close', () => {
+      fresh.delete(socket)
+      idle.delete(socket)
+    })
   })
   server.on('request', serve)
   server.on('checkExpectation', serve)
@@ -186,13 +200,25 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
     for (const socket of idle) socket.destroySoon()
   }
 
+  /** Of the connections without a request the one that has been so for the longest time is missed the least. */
+  function makeRoom(): boolean {
+    for (const waiting of [idle, fresh]) {
+      for (const longest of waiting) {
+        waiting.delete(longest)
+        longest.destroySoon()
+        return true
+      }
+    }
+    return false
+  }
+
   return {
     start(host, port) {
       return new Promise((resolve, reject) => {
-        door.once('error', reject)
-        door.listen(port, host, () => {
-          door.off('error', reject)
-          const address = door.address() as AddressInfo
+        door.server.once('error', reject)
+        door.server.listen(port, host, () => {
+          door.server.off('error', reject)
+          const address = door.server.address() as AddressInfo
           resolve({ host: address.address, port: address.port })
         })
       })
@@ -205,8 +231,7 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
           front?.closeAllConnections()
           for (const socket of upgraded) socket.destroy()
         }, deadlineMs)
-        // The HTTP server's own close would also cut answers that have ended but are still on their way.
-        NetServer.prototype.close.call(door, () => {
+        door.server.close(() => {
           clearTimeout(deadline)
           // Stops its sweep for slow requests, which was still needed.
           server.close()
@@ -215,6 +240,9 @@ export function createListener(handlers: Handlers, tls?: TlsSettings): Listener 
         closeIdle()
         http2.drain()
       })
+    },
+    get connections() {
+      return door.connections
     },
     reloadCertificate: () => front?.reloadCertificate(),
   }

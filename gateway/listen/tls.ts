@@ -1,6 +1,6 @@
 /** The way in when TLS is on: handshake, certificate, fingerprints, and the protocol the client chose. */
 import { constants } from 'node:crypto'
-import { createServer as createNetServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import type { ErrorCode } from '../errors.js'
 import type { Log } from '../types.js'
@@ -26,8 +26,8 @@ export interface Protocols {
 }
 
 export interface TlsFront {
-  /** Accepts the connections. */
-  readonly server: Server
+  /** Takes a new connection. */
+  accept(socket: Socket): void
   /** Reads certificate and key again, for new connections. */
   reloadCertificate(): void
   /** Cuts every connection. */
@@ -60,8 +60,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
   // Scanners and broken clients: the connection is closed by then, and there is nothing to do about it.
   secure.on('tlsClientError', (_error, socket) => socket.destroy())
 
-  const server = createNetServer({ noDelay: true })
-  server.on('connection', socket => {
+  function accept(socket: Socket): void {
     const endpoints = endpointsOf(socket)
     const connection: Connection = { socket, fingerprints: undefined }
     open.set(endpoints, connection)
@@ -70,7 +69,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
     })
     socket.on('error', () => socket.destroy())
     greet(connection)
-  })
+  }
 
   async function greet(connection: Connection): Promise<void> {
     const { socket } = connection
@@ -91,7 +90,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
   }
 
   return {
-    server,
+    accept,
     reloadCertificate: () => certificate.reload(),
     closeAllConnections() {
       for (const { socket } of open.values()) socket.destroy()

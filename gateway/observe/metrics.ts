@@ -14,6 +14,13 @@ const OVERHEADS = [
   0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 ]
 
+/** What the gauges of load show. */
+export interface Vitals {
+  connections(): number
+  readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
+  backends(): Iterable<{ readonly upstream: string; readonly backend: string; readonly ejected: boolean }>
+}
+
 /**
  * Labels come only from the policy and gateway files and from closed lists, never from a key, project or path.
  * The hot path adds to plain numbers; prom-client sees them when somebody scrapes.
@@ -30,6 +37,7 @@ export class Metrics {
   readonly #fallback: Gauge
   readonly #policy: Gauge<'rev'>
   readonly #reloads: Counter<'result'>
+  readonly #turnedAway: Counter<'cap'>
 
   constructor() {
     const registers = [this.#registry]
@@ -87,6 +95,12 @@ export class Metrics {
       labelNames: ['result'],
       registers,
     })
+    this.#turnedAway = new Counter({
+      name: 'sluice_connections_refused_total',
+      help: 'Connections refused, by the limit they were beyond: all (maxConnections) or client (maxConnectionsPerClient).',
+      labelNames: ['cap'],
+      registers,
+    })
   }
 
   /** Feeds the request and decision series. */
@@ -123,6 +137,49 @@ export class Metrics {
   /** `delta` slots of an in-flight rule were taken, or given back when negative. */
   inflight(rule: string, delta: number): void {
     this.#inflight.inc({ rule }, delta)
+  }
+
+  /** A connection was refused for the limit `cap`. */
+  turnedAway(cap: 'all' | 'client'): void {
+    this.#turnedAway.inc({ cap })
+  }
+
+  /** Adds the series of what is looked at only when somebody scrapes. */
+  watch({ connections, loopDelay, backends }: Vitals): void {
+    this.#gauge('sluice_connections', 'Connections of clients that are open.', connections)
+    this.#gauge(
+      'sluice_event_loop_delay_seconds',
+      'How late this process ran when it last looked, a tenth of a second ago at most.',
+      () => loopDelay.delayMs / 1000,
+    )
+    this.#gauge(
+      'sluice_overloaded',
+      '1 while new requests get 503 because this process runs too late.',
+      () => (loopDelay.overloaded ? 1 : 0),
+    )
+    new Gauge({
+      name: 'sluice_backend_ejected',
+      help: '1 while an address of an upstream with several is left out because it does not answer.',
+      labelNames: ['upstream', 'backend'],
+      registers: [this.#registry],
+      collect() {
+        this.reset()
+        for (const { upstream, backend, ejected } of backends()) {
+          this.set({ upstream, backend }, ejected ? 1 : 0)
+        }
+      },
+    })
+  }
+
+  #gauge(name: string, help: string, value: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        this.set(value())
+      },
+    })
   }
 
   /** The answer to a scrape. */

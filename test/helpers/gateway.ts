@@ -10,10 +10,14 @@ import type { Log } from '../../gateway/types.js'
 export interface TestGatewayOptions {
   /** Where requests go. */
   readonly upstream: string
+  /** Further addresses of it. */
+  readonly others?: readonly string[]
   /** PEM file of the authority that an https upstream is verified by. */
   readonly ca?: string
   /** Terminates TLS with these files. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  /** Keys of `listen` beside the address. */
+  readonly limits?: string
   /** Lines of gateway.yaml beside the address, upstream and route. */
   readonly settings?: string
   /** Of the upstream. */
@@ -68,11 +72,15 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
-function gatewayYaml({ upstream, ca, tls, settings = '', timeouts = TIMEOUTS }: TestGatewayOptions): string {
+function gatewayYaml(options: TestGatewayOptions): string {
+  const { upstream, others = [], ca, tls, limits, settings = '', timeouts = TIMEOUTS } = options
+  const address =
+    others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
+  const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
   return `version: 1
-listen: { host: 127.0.0.1, port: 0${tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''} }
+listen: { host: 127.0.0.1, port: 0${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0 }
-upstreams: { app: { url: "${upstream}"${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
+upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
 routes: [{ path: /**, upstream: app }]
 drain: 100ms
 ${settings}

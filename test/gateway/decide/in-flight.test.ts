@@ -147,6 +147,7 @@ class Model {
   }
   readonly #pipeline = createPipeline({
     log: this.#log,
+    overloaded: () => false,
     snapshot: () => ({
       revision: '',
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),

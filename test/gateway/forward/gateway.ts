@@ -1,6 +1,7 @@
 /** The listen and forward rooms joined without the rooms between them. */
 import type { Test } from 'tap'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
+import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/http.js'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
@@ -10,12 +11,15 @@ import { createListener } from '../../../gateway/listen/server.js'
 import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { Project } from '../../../gateway/types.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
+import { wideDoor } from '../listen/door.js'
 
 export const ACME: Project = { id: 'acme', plan: 'growth', environment: 'production' }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
 
 export interface Options {
   readonly url: string
+  /** Further addresses of the upstream. */
+  readonly others?: readonly string[]
   readonly trusted?: readonly string[]
   readonly answerFields?: readonly string[]
   readonly keepUpstream?: boolean
@@ -33,6 +37,9 @@ export interface Gateway {
   readonly port: number
   /** Codes of the requests that were refused or failed. */
   readonly failures: ErrorCode[]
+  readonly backends: Backends
+  /** `<port> ejected` and `<port> returned`, in their order. */
+  readonly changes: string[]
   /** How many exchanges ended upstream. */
   ended: number
   /** Requests that came as far as the forward room. */
@@ -42,7 +49,7 @@ export interface Gateway {
 
 /** Starts a gateway to `url`; it is torn down with the test. */
 export async function startGateway(t: Test, options: Options): Promise<Gateway> {
-  const { url, answerFields = [], keepUpstream = false } = options
+  const { url, others = [], answerFields = [], keepUpstream = false } = options
   const {
     connections = 64,
     connectMs = 1000,
@@ -51,9 +58,14 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     upgradeIdleMs = 30_000,
   } = options
   const timeouts = { connectMs, headMs, idleMs, upgradeIdleMs }
-  const upstream = { name: 'upstream', url, connections, timeouts, fingerprintHeaders }
-  const http = createHttpTransport(upstream)
-  const upgrades = createUpgradeTransport(upstream)
+  const upstream = { name: 'upstream', urls: [url, ...others], connections, timeouts, fingerprintHeaders }
+  const backends = new Backends(upstream, {
+    unreachable() {},
+    ejected: ({ origin }) => gateway.changes.push(`${origin.port} ejected`),
+    returned: ({ origin }) => gateway.changes.push(`${origin.port} returned`),
+  })
+  const http = createHttpTransport(upstream, backends)
+  const upgrades = createUpgradeTransport(upstream, backends)
   const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders }
 
   const refusal = (code: ErrorCode): { status: number; body: string } => {
@@ -107,6 +119,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         }
       },
     },
+    wideDoor(),
     options.tls,
   )
   const { port } = await listener.start('127.0.0.1', 0)
@@ -114,6 +127,8 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   const gateway: Gateway = {
     port,
     failures: [],
+    backends,
+    changes: [],
     ended: 0,
     forwarded: 0,
     async drain(deadlineMs) {
@@ -124,7 +139,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   t.teardown(async () => {
     if (!drained) await listener.drain(0)
     upgrades.close()
-    await http.close()
+    await backends.close()
   })
   return gateway
 }

@@ -11,6 +11,7 @@ import { createListener, type Handlers, type Listener } from '../../../gateway/l
 import type { Facts } from '../../../gateway/types.js'
 import { RawPeer, rawClient, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { wideDoor } from './door.js'
 
 type Answer = (req: IncomingMessage, res: ServerResponse) => void
 
@@ -19,7 +20,7 @@ async function listen(
   request: Answer,
   handlers: Partial<Handlers> = {},
 ): Promise<{ listener: Listener; port: number; client: RawPeer }> {
-  const listener = createListener({ request, upgrade: (_req, res) => res.end(), ...handlers })
+  const listener = createListener({ request, upgrade: (_req, res) => res.end(), ...handlers }, wideDoor())
   const { port } = await listener.start('127.0.0.1', 0)
   t.teardown(() => listener.drain(0))
   const client = await rawClient(port)
@@ -409,7 +410,7 @@ t.test('drain', async t => {
 
 t.test('an address in use is told', async t => {
   const { port } = await listen(t, () => {})
-  const second = createListener({ request() {}, upgrade() {} })
+  const second = createListener({ request() {}, upgrade() {} }, wideDoor())
   await t.rejects(second.start('127.0.0.1', port), { code: 'EADDRINUSE' })
 })
 

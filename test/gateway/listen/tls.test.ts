@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
+import type { DoorSettings } from '../../../gateway/listen/door.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { fingerprintsOf } from '../../../gateway/listen/fingerprint.js'
 import { createListener } from '../../../gateway/listen/server.js'
@@ -27,6 +28,7 @@ import {
   SIGNATURES,
   VERSIONS,
 } from './client-hello.js'
+import { wideDoor } from './door.js'
 
 const GREASE = 0x4a4a
 
@@ -115,7 +117,7 @@ if (canMakeCertificates(t)) {
   const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
 
   /** A listener alone, that answers each request with what it knows of it. */
-  async function listen(t: Test, trusted: string[] = []) {
+  async function listen(t: Test, trusted: string[] = [], limits: Partial<DoorSettings> = {}) {
     const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders }
     const refused: string[] = []
     const listener = createListener(
@@ -128,6 +130,7 @@ if (canMakeCertificates(t)) {
         upgrade: (_req, res) => res.end(),
         refused: code => refused.push(code),
       },
+      wideDoor(limits),
       { cert: one.certFile, key: one.keyFile, log },
     )
     const { port } = await listener.start('127.0.0.1', 0)

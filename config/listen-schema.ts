@@ -1,0 +1,65 @@
+/** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and what clients may cost. */
+import { Type } from 'typebox'
+import { Duration } from './duration.js'
+import { Strict } from './fields.js'
+
+export const CertificateFile = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 1024, description: `${description}, relative to this file.` })
+
+const ListenerTls = Strict(
+  {
+    cert: CertificateFile('PEM file with the certificate, followed by those that lead to its authority'),
+    key: CertificateFile('PEM file with the private key, without a passphrase'),
+  },
+  { description: 'Serve HTTPS (HTTP/2 and HTTP/1.1). The files are read again when they change.' },
+)
+
+const address = (port: number) => ({
+  host: Type.String({
+    default: '127.0.0.1',
+    minLength: 1,
+    maxLength: 253,
+    description: 'Address to listen on.',
+  }),
+  port: Type.Integer({
+    default: port,
+    minimum: 0,
+    maximum: 65535,
+    description: 'TCP port; 0 takes any free one.',
+  }),
+})
+
+const MOST_CONNECTIONS = 1_000_000
+
+export const DataListener = Strict(
+  {
+    ...address(8080),
+    tls: Type.Optional(ListenerTls),
+    maxConnections: Type.Integer({
+      default: 10_000,
+      minimum: 1,
+      maximum: MOST_CONNECTIONS,
+      description:
+        'Connections of all clients together. When they are taken, one that waits for its next request makes room, else the new one is refused.',
+    }),
+    maxConnectionsPerClient: Type.Integer({
+      default: 1_000,
+      minimum: 1,
+      maximum: MOST_CONNECTIONS,
+      description:
+        'Connections of one address (IPv6: of one /64); further ones are refused. Trusted proxies have no such limit.',
+    }),
+    maxEventLoopDelay: Duration({
+      default: '500ms',
+      minimum: '10ms',
+      description:
+        'How late this process may run: while it lasts, new requests get 503 and those under way go on.',
+    }),
+  },
+  { default: {}, description: 'Where requests are taken.' },
+)
+
+export const AdminListener = Strict(address(8081), {
+  default: {},
+  description: 'Where health, metrics and state are served; keep it on loopback.',
+})

@@ -1,0 +1,76 @@
+/** The shape of one of the `upstreams` in gateway.yaml. */
+import { type Static, Type } from 'typebox'
+import { Duration } from './duration.js'
+import { Strict, when } from './fields.js'
+import { CertificateFile } from './listen-schema.js'
+
+const Timeouts = Strict(
+  {
+    connect: Duration({ default: '2s', description: 'Longest wait for a connection to the upstream.' }),
+    head: Duration({ default: '30s', description: 'Longest wait for the head of the answer; then 504.' }),
+    idle: Duration({
+      default: '60s',
+      description:
+        'Longest pause inside a body, sent or received: also how long a client may stop reading its answer before it is cut.',
+    }),
+    upgradeIdle: Duration({
+      default: '1h',
+      description: 'Longest time without a byte either way on an open WebSocket before both sides are cut.',
+    }),
+  },
+  { default: {}, description: 'Limits on waiting for this upstream.' },
+)
+
+const EmbeddedUpstream = Strict({
+  embedded: Type.String({
+    maxLength: 64,
+    description: 'Name of a service that runs inside this process: directory or identity.',
+  }),
+})
+const Origin = (description: string) =>
+  Type.String({
+    format: 'http-origin',
+    maxLength: 2048,
+    secret: true,
+    expected: 'an http:// or https:// address without path, query or credentials',
+    description,
+  })
+const external = {
+  ca: Type.Optional(
+    CertificateFile('PEM file with the authority of an https:// upstream, instead of the public ones'),
+  ),
+  timeouts: Timeouts,
+}
+const UrlUpstream = Strict(
+  { url: Origin('Address of the upstream, such as http://127.0.0.1:4433.'), ...external },
+  { whyRequired: 'An upstream needs "url", "urls" or "embedded".' },
+)
+const UrlsUpstream = Strict({
+  urls: Type.Array(Origin('Address of one of them.'), {
+    minItems: 1,
+    maxItems: 64,
+    uniqueItems: true,
+    description:
+      'Addresses that serve the same: each request goes to the least busy one, and what fails is left out until it answers again.',
+  }),
+  ...external,
+})
+/** Where an upstream of its own address, or of several, is reached. */
+export function urlsOf(upstream: Exclude<UpstreamEntry, { embedded: string }>): readonly string[] {
+  return 'urls' in upstream ? upstream.urls : [upstream.url]
+}
+
+type UpstreamEntry =
+  | Static<typeof EmbeddedUpstream>
+  | Static<typeof UrlUpstream>
+  | Static<typeof UrlsUpstream>
+
+export const Upstream = Type.Unsafe<UpstreamEntry>({
+  type: 'object',
+  expected: 'a map with "url", "urls" or "embedded"',
+  ...when(
+    { type: 'object', required: ['embedded'] },
+    EmbeddedUpstream,
+    when({ type: 'object', required: ['urls'] }, UrlsUpstream, UrlUpstream),
+  ),
+})

@@ -1,0 +1,52 @@
+import { Backend, type BackendEvents } from './backend.js'
+import { originsOf, type UpstreamSettings } from './transport.js'
+
+/** The addresses of one upstream, for its requests and its WebSockets alike. */
+export class Backends implements Iterable<Backend> {
+  readonly #all: readonly [Backend, ...Backend[]]
+  /** Where the search begins: equals take turns. */
+  #turn = 0
+
+  constructor(settings: UpstreamSettings, events: BackendEvents) {
+    const origins = originsOf(settings)
+    const open = (origin: URL) => new Backend(origin, settings, events, origins.length === 1)
+    const [first, ...rest] = origins
+    this.#all = [open(first), ...rest.map(open)]
+  }
+
+  /** The backend for a new request: one that is due for a trial, else the least busy of those that answer, or of all. */
+  choose(): Backend {
+    const [first] = this.#all
+    if (this.#all.length === 1) return first
+    return this.#all.find(backend => backend.tries()) ?? this.#leastBusy(this.#all) ?? first
+  }
+
+  /** Where a request may go on that `tried` have failed; undefined when nowhere is left. */
+  chooseAfter(tried: ReadonlySet<Backend>): Backend | undefined {
+    return this.#leastBusy(this.#all.filter(backend => !tried.has(backend)))
+  }
+
+  [Symbol.iterator](): Iterator<Backend> {
+    return this.#all[Symbol.iterator]()
+  }
+
+  /** Cuts what is still under way, but for WebSockets. */
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map(({ connections }) => connections.close()))
+  }
+
+  #leastBusy(among: readonly Backend[]): Backend | undefined {
+    this.#turn += 1
+    let best: Backend | undefined
+    for (let i = 0; i < among.length; i++) {
+      const backend = among[(this.#turn + i) % among.length] as Backend
+      if (best === undefined || isBetter(backend, best)) best = backend
+    }
+    return best
+  }
+}
+
+function isBetter(one: Backend, other: Backend): boolean {
+  if (one.ejected !== other.ejected) return other.ejected
+  return one.load < other.load
+}

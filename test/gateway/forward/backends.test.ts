@@ -1,0 +1,311 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
+import { Ejection } from '../../../gateway/forward/ejection.js'
+import { type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { answering, clientOf, type Gateway, type Options, startGateway } from './gateway.js'
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody'
+
+interface Scene {
+  readonly gateway: Gateway
+  readonly upstreams: readonly RawUpstream[]
+  readonly client: RawPeer
+}
+
+/** A gateway in front of an upstream with one address for each script. */
+async function scene(
+  t: Test,
+  scripts: readonly ((peer: RawPeer) => unknown)[],
+  options: Partial<Options> = {},
+): Promise<Scene> {
+  const upstreams = await Promise.all(scripts.map(script => rawUpstream(script)))
+  t.teardown(() => Promise.all(upstreams.map(upstream => upstream.stop())))
+  const [url = '', ...others] = upstreams.map(upstream => upstream.url)
+  const gateway = await startGateway(t, { url, others, ...options })
+  return { gateway, upstreams, client: await clientOf(t, gateway) }
+}
+
+/** An address where nobody listens. */
+async function deadUrl(): Promise<{ url: string; port: number }> {
+  const upstream = await rawUpstream()
+  await upstream.stop()
+  return upstream
+}
+
+async function statuses(client: RawPeer, request: string, count: number): Promise<string[]> {
+  const seen: string[] = []
+  for (let i = 0; i < count; i++) seen.push((await client.send(request).message()).line.slice(9, 12))
+  return seen
+}
+
+const served = ({ upstreams }: Scene) => upstreams.map(({ connections }) => connections.length)
+
+t.test('requests are spread over the addresses of an upstream', async t => {
+  const { upstreams, client } = await scene(t, [answering(OK), answering(OK), answering(OK)])
+  t.same(await statuses(client, GET, 9), Array(9).fill('200'))
+  t.same(
+    upstreams.map(({ connections }) => connections.length),
+    [1, 1, 1],
+    'equals take turns',
+  )
+})
+
+t.test('a new request goes where the fewest are under way', async t => {
+  const stage = await scene(t, [() => {}, answering(OK)])
+  const busy = await clientOf(t, stage.gateway)
+  busy.send(GET)
+  await waitUntil('the first request', () => served(stage).includes(1))
+  const other = await clientOf(t, stage.gateway)
+  other.send(GET)
+  await waitUntil('the second request', () => served(stage).join() === '1,1')
+  t.same(await statuses(stage.client, GET, 5), Array(5).fill('200'), 'none of them meets the silent one')
+  t.match(
+    [...stage.gateway.backends].map(({ requests }) => requests),
+    [1, 0],
+  )
+})
+
+t.test('one dead address', async t => {
+  t.test('fails no request, and is left out after a few', async t => {
+    const dead = await deadUrl()
+    const alive = await rawUpstream(answering(OK))
+    t.teardown(() => alive.stop())
+    const gateway = await startGateway(t, { url: dead.url, others: [alive.url] })
+    const client = await clientOf(t, gateway)
+    t.same(await statuses(client, POST, 12), Array(12).fill('200'), 'a POST was never sent there')
+    t.same(gateway.changes, [`${dead.port} ejected`])
+    t.same(gateway.failures, [])
+  })
+
+  t.test('that takes no connection costs only the time for one, and the body arrives whole', async t => {
+    // It accepts and never shakes hands.
+    const silent = await rawUpstream(() => {})
+    t.teardown(() => silent.stop())
+    const alive = await rawUpstream(answering(OK))
+    t.teardown(() => alive.stop())
+    const gateway = await startGateway(t, {
+      url: silent.url.replace('http:', 'https:'),
+      others: [alive.url],
+      connectMs: 100,
+    })
+    const client = await clientOf(t, gateway)
+    t.same(await statuses(client, POST, 4), Array(4).fill('200'))
+    t.equal((await alive.connection(0)).unread, '')
+  })
+
+  t.test('comes back with the first answer to a trial', async t => {
+    const upstreams = [await rawUpstream(answering(OK)), await rawUpstream(answering(OK))] as const
+    t.teardown(() => Promise.all(upstreams.map(upstream => upstream.stop())))
+    const [one, other] = upstreams
+    const gateway = await startGateway(t, { url: one.url, others: [other.url] })
+    const client = await clientOf(t, gateway)
+    const [ill] = gateway.backends
+    for (let i = 0; i < 3; i++) ill?.failed(new Error('silence'))
+    t.same(gateway.changes, [`${one.port} ejected`])
+    t.same(await statuses(client, GET, 4), Array(4).fill('200'))
+    t.equal(one.connections.length, 0, 'nothing is sent there')
+    await waitUntil('the trial', async () => {
+      await client.send(GET).message()
+      return gateway.changes.length === 2
+    })
+    t.same(gateway.changes, [`${one.port} ejected`, `${one.port} returned`])
+    t.equal(one.connections.length, 1)
+  })
+})
+
+t.test('when every address is dead the answer is 502, and each is still tried', async t => {
+  const [one, other] = [await deadUrl(), await deadUrl()]
+  const gateway = await startGateway(t, { url: one.url, others: [other.url] })
+  const client = await clientOf(t, gateway)
+  t.same(await statuses(client, GET, 4), Array(4).fill('502'))
+  t.same(gateway.changes.toSorted(), [`${one.port} ejected`, `${other.port} ejected`].toSorted())
+  const revived = await rawUpstreamAt(t, one.port)
+  t.same(await statuses(client, GET, 3), Array(3).fill('200'), 'no trial has to be waited for')
+  t.ok(revived.connections > 0)
+})
+
+/** An upstream that comes up on a port known before. */
+async function rawUpstreamAt(t: Test, port: number): Promise<{ connections: number }> {
+  const state = { connections: 0 }
+  const server = createServer(socket => {
+    state.connections += 1
+    socket.on('data', () => socket.write(OK)).on('error', () => {})
+    t.teardown(() => socket.destroy())
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return state
+}
+
+t.test('an address that dies with requests on it', async t => {
+  const closing = async (peer: RawPeer) => {
+    await peer.message()
+    peer.reset()
+  }
+
+  t.test('a GET is sent once more, elsewhere', async t => {
+    const { gateway, client } = await scene(t, [closing, answering(OK)])
+    t.same(await statuses(client, GET, 6), Array(6).fill('200'))
+    t.same(gateway.failures, [])
+  })
+
+  t.test('a POST is never sent twice', async t => {
+    const { upstreams, client } = await scene(t, [closing, closing])
+    t.same(await statuses(client, POST, 1), ['502'])
+    t.equal(upstreams.flatMap(({ connections }) => connections).length, 1)
+  })
+
+  t.test('a GET that breaks whoever it meets meets two, not all', async t => {
+    const stage = await scene(t, [closing, closing, closing, closing])
+    t.same(await statuses(stage.client, GET, 1), ['502'])
+    t.equal(
+      served(stage).reduce((sum, count) => sum + count, 0),
+      2,
+    )
+  })
+
+  t.test(
+    'a GET whose idle connection was closed goes to the same address, which is not to blame',
+    async t => {
+      const once = async (peer: RawPeer) => {
+        await peer.message()
+        peer.send(OK)
+        await peer.message()
+        peer.reset()
+      }
+      const { gateway, client } = await scene(t, [once, once])
+      t.same(await statuses(client, GET, 12), Array(12).fill('200'))
+      t.same(gateway.changes, [])
+    },
+  )
+})
+
+t.test('silence ejects, but is not tried elsewhere', async t => {
+  const { gateway, upstreams, client } = await scene(t, [() => {}, () => {}], { headMs: 60 })
+  // The limit is kept with the precision of a second at most.
+  t.same(await statuses(client, GET, 1), ['504'])
+  t.equal(upstreams.flatMap(({ connections }) => connections).length, 1, 'it may still be at work on it')
+  const peers = await Promise.all(Array.from({ length: 6 }, () => clientOf(t, gateway)))
+  t.same(
+    (await Promise.all(peers.map(peer => statuses(peer, GET, 1)))).flat(),
+    Array(6).fill('504'),
+    'all are ejected, and still tried',
+  )
+  t.equal(gateway.changes.length, 2)
+})
+
+t.test('WebSockets choose among the same addresses', async t => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  await once(server, 'listening')
+  server.on('connection', socket => socket.on('message', data => socket.send(data)))
+  t.teardown(() => {
+    for (const socket of server.clients) socket.terminate()
+    server.close()
+  })
+  const dead = await deadUrl()
+  const { port } = server.address() as { port: number }
+  const gateway = await startGateway(t, { url: dead.url, others: [`http://127.0.0.1:${port}`] })
+  const open = async (): Promise<WebSocket> => {
+    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/`)
+    await once(socket, 'open')
+    return socket
+  }
+  const sockets = await Promise.all([1, 2, 3, 4, 5, 6].map(open))
+  t.same(gateway.changes, [`${dead.port} ejected`])
+  t.match(
+    [...gateway.backends].map(({ tunnels }) => tunnels),
+    [0, 6],
+  )
+  const [socket] = sockets as [WebSocket]
+  socket.send('hello')
+  t.equal(String((await once(socket, 'message'))[0]), 'hello')
+  for (const one of sockets) one.close()
+  await waitUntil('all to be given back', () => [...gateway.backends].every(({ load }) => load === 0))
+})
+
+t.test('too many requests at once', async t => {
+  t.test('are refused at once when even the queue is full, and all places come back', async t => {
+    const { gateway, client } = await scene(t, [() => {}], { connections: 1, connectMs: 30_000, headMs: 200 })
+    const [backend] = gateway.backends
+    client.send(GET)
+    await waitUntil('the first to be under way', () => backend?.requests === 1)
+    const others = Array.from({ length: 1024 }, () => ({ go() {} }))
+    t.ok(others.every(other => backend?.wait(other)))
+    const late = await clientOf(t, gateway)
+    t.match((await late.send(POST).message()).line, / 503 /)
+    t.same(gateway.failures, ['overloaded'])
+    t.ok(others.every(other => backend?.stopWaiting(other)))
+    t.match((await client.message()).line, / 504 /)
+    await waitUntil('the place to be given back', () => backend?.load === 0)
+  })
+
+  t.test('a client that leaves just as its turn comes gives its place on', async t => {
+    const { gateway, client } = await scene(t, [answering(OK)], { connections: 1 })
+    const [backend] = gateway.backends
+    t.ok(backend?.enter())
+    const leaver = await clientOf(t, gateway)
+    leaver.send(GET)
+    await waitUntil('it to wait', () => backend?.requests === 2)
+    leaver.reset()
+    backend?.leave()
+    t.match((await client.send(GET).message()).line, / 200 /)
+    await waitUntil('no place to be lost', () => backend?.load === 0)
+  })
+})
+
+t.test('ejection', async t => {
+  t.test('takes three failures in a row', async t => {
+    const ejection = new Ejection()
+    t.same(
+      [ejection.failed(0), ejection.failed(0), ejection.succeeded(), ejection.failed(0), ejection.failed(0)],
+      [false, false, false, false, false],
+    )
+    t.notOk(ejection.ejected)
+    t.ok(ejection.failed(0))
+    t.ok(ejection.ejected)
+    t.notOk(ejection.failed(0), 'told of once')
+    t.ok(ejection.succeeded())
+    t.notOk(ejection.ejected)
+  })
+
+  t.test(
+    'lets one request try, first after a second, then ever more rarely, at least every half minute',
+    async t => {
+      const ejection = new Ejection()
+      for (let i = 0; i < 3; i++) ejection.failed(0)
+      const trials: number[] = []
+      for (let now = 0; now <= 120_000; now += 500) {
+        if (ejection.tries(now)) trials.push(now / 1000)
+        t.notOk(ejection.tries(now))
+      }
+      t.same(trials, [1, 3, 7, 15, 31, 61, 91])
+    },
+  )
+
+  t.test(
+    'whatever happens: ejected only by three failures since the last success, back by any success',
+    async () => {
+      fc.assert(
+        fc.property(fc.array(fc.constantFrom('ok', 'fail', 'try')), events => {
+          const ejection = new Ejection()
+          let failures = 0
+          for (const [now, event] of events.entries()) {
+            if (event === 'ok') ejection.succeeded()
+            else if (event === 'fail') ejection.failed(now)
+            else ejection.tries(now)
+            failures = event === 'ok' ? 0 : failures + (event === 'fail' ? 1 : 0)
+            if (ejection.ejected !== failures >= 3) return false
+          }
+          return true
+        }),
+      )
+    },
+  )
+})
