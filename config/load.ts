@@ -1,9 +1,10 @@
 /** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, dirname, isAbsolute, join } from 'node:path'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
+import { fileBeside, gatewayFileOf, readText, reasonOf } from './files.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
 import { type Fault, formatPath, listed, nearest, type Path, type Place, type Problem } from './problem.js'
 import {
@@ -22,8 +23,6 @@ import { parseYaml, type YamlFile } from './yaml.js'
 export type { Config, Policy, ProjectLimitsPolicy, RulesPolicy } from './types.js'
 export { isProjectLimits, problemAt } from './types.js'
 
-const MAX_FILE_BYTES = 1024 * 1024
-
 export interface LoadOptions {
   readonly env: NodeJS.ProcessEnv
   readonly plugins: PluginSchemas
@@ -40,14 +39,6 @@ export function loadConfig(path: string, options: LoadOptions): LoadedConfig {
   const loader = new Loader(options)
   const loaded = loader.load(gatewayFileOf(path))
   return { ...loaded, sources: loader.sources }
-}
-
-function gatewayFileOf(path: string): string {
-  try {
-    return statSync(path).isDirectory() ? join(path, 'gateway.yaml') : path
-  } catch {
-    return path // Reading it tells what is wrong.
-  }
 }
 
 interface Validators {
@@ -206,33 +197,6 @@ function besideOf(
   const value = (written as Readonly<Record<string, unknown>> | null | undefined)?.[key]
   const named = typeof value === 'string' && value !== '' ? value : usual
   return fileBeside(gatewayFile, named)
-}
-
-function fileBeside(gatewayFile: string, named: string): string {
-  return isAbsolute(named) ? named : join(dirname(gatewayFile), named)
-}
-
-function readText(file: string): { text: string } | { fault: string } {
-  try {
-    const info = statSync(file)
-    if (!info.isFile()) return { fault: `${basename(file)} is not a file.` }
-    if (info.size > MAX_FILE_BYTES) return { fault: 'The file is larger than 1 MiB.' }
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) }
-  } catch (error) {
-    if (error instanceof TypeError) return { fault: 'The file is not valid UTF-8 text.' }
-    return { fault: `The file cannot be read: ${reasonOf(error)}.` }
-  }
-}
-
-function reasonOf(error: unknown): string {
-  const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
-  return REASONS[code] ?? code
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'it does not exist',
-  EACCES: 'access to it is denied',
-  ENOTDIR: 'it is not a folder',
 }
 
 function unknownKind(kind: unknown, kinds: readonly string[]): string {

@@ -144,6 +144,9 @@ const commonProperties = {
   onStoreError: optionalOnStoreError,
 }
 
+/** Keys that every rule has, whatever its kind. */
+export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
+
 const OPTIONAL = new Set(['since', 'onStoreError'])
 
 /** The common keys of a rule, and the plugin's own beside them. */

@@ -22,6 +22,7 @@ export interface PluginSchemas {
   readonly identify: Readonly<Record<string, TSchema>>
   /** A limit plugin's name is the `kind` of its policy files; its schema holds one rule's keys beside the common ones. */
   readonly limit: Readonly<Record<string, TSchema>>
+  readonly observe: Readonly<Record<string, TSchema>>
 }
 
 const HostName = Type.String({
@@ -66,10 +67,11 @@ export function gatewaySchema(plugins: PluginSchemas) {
     }),
     upstreams: NamedMap(Upstream, { description: 'Services behind the gateway, by name.' }),
     routes: Type.Array(Route, { minItems: 1, description: 'Which path goes to which upstream.' }),
-    identify: Type.Array(identifierEntry(plugins.identify), {
+    identify: Type.Array(pluginEntry(plugins.identify), {
       default: ['host'],
       description: 'Plugins that find the project of a request, asked in this order.',
     }),
+    observe: observers(plugins.observe),
     unknownProject: Word([...PLANS, 'reject'], {
       default: 'developer',
       description:
@@ -134,9 +136,10 @@ export function gatewaySchema(plugins: PluginSchemas) {
     ),
     plugins: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       default: [],
-      maxItems: 0,
-      expected: 'an empty list: this version has only its built-in plugins',
-      description: 'Further plugins. This version has only its built-in ones, so the list must be empty.',
+      maxItems: 64,
+      uniqueItems: true,
+      description:
+        'Further plugins: names of installed packages, or paths relative to this file that begin with "./". They run in this process; a change of the list needs a restart.',
     }),
   })
 }
@@ -146,14 +149,14 @@ const DECISIONS = 'refused, all, or a share from 0 to 1'
 const FilePath = (name: string, description: string) =>
   Type.String({ default: name, minLength: 1, maxLength: 1024, description })
 
-/** An identifier: its plugin, and that plugin's own keys. */
-export interface IdentifierEntry {
+/** An identifier or observer: its plugin, and that plugin's own keys. */
+export interface PluginEntry {
   readonly plugin: string
   readonly [key: string]: unknown
 }
 
-/** `host` is short for `{ plugin: host }`. */
-function identifierEntry(schemas: PluginSchemas['identify']) {
+/** One of some plugins with its settings; `host` is short for `{ plugin: host }`. */
+export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
   const names = Object.keys(schemas)
   const whole = names.map(name => {
     const plugin = { const: name, description: 'Name of the plugin.' }
@@ -164,7 +167,7 @@ function identifierEntry(schemas: PluginSchemas['identify']) {
       {},
     )
   })
-  return Type.Unsafe<IdentifierEntry>({
+  return Type.Unsafe<PluginEntry>({
     type: ['string', 'object'],
     expected: 'the name of a plugin, or a map with "plugin" and its settings',
     shorthand: Object.fromEntries(names.map(name => [name, { plugin: name, ...defaultsOf(schemas[name]) }])),
@@ -174,6 +177,16 @@ function identifierEntry(schemas: PluginSchemas['identify']) {
       { required: ['plugin'], properties: { plugin: { enum: names } }, allOf: whole },
     ),
   })
+}
+
+/** None is built in, so there may be none to choose from. */
+function observers(schemas: PluginSchemas['observe']) {
+  const description = 'Plugins that hear of every finished request.'
+  if (Object.keys(schemas).length > 0) {
+    return Type.Array(pluginEntry(schemas), { default: [], description })
+  }
+  const expected = 'an empty list, because no plugin that is loaded observes'
+  return Type.Array(Type.Unsafe<PluginEntry>({}), { default: [], maxItems: 0, expected, description })
 }
 
 /** What a plugin's settings are when nothing is written. */

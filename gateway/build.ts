@@ -11,10 +11,10 @@ import { UnknownHosts } from './identify/identify.js'
 import { LoopDelay } from './listen/loop-delay.js'
 import { createListener } from './listen/server.js'
 import type { Loaded, Unloadable } from './load.js'
+import { createLimiters } from './make-plugins.js'
+import { boundedLog } from './observe/bounded-log.js'
 import { Health } from './observe/health.js'
 import { Metrics } from './observe/metrics.js'
-import type { KeyCounter, Limiter } from './plugin.js'
-import { limitPlugins } from './plugins.js'
 import { Reloader, ServiceFailure } from './reload.js'
 import { describeState } from './state.js'
 import type { Log } from './types.js'
@@ -24,7 +24,7 @@ export interface GatewayOptions {
   /** The configuration to start with. */
   readonly first: Loaded
   /** Reads the configuration anew. */
-  load(): Loaded | Unloadable
+  load(): Promise<Loaded | Unloadable>
   /** The address of an embedded service, which is started when it is first asked for. */
   embedded(name: string): Promise<string>
   /** Keys the hashes that stand for personal data. */
@@ -51,8 +51,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     failed: op => metrics.storeError(op),
     awayChanged: away => metrics.fallbackActive(away),
   })
-  const limiters = createLimiters(options, counter)
-  const selfCounting = new SelfCounting(storeSettings.deadline, log)
+  // They outlive reloads, because some of them hold counts.
+  const limiters = createLimiters(first, { log, projects: first.config.projects, counter })
+  const faultLog = boundedLog(log)
+  const selfCounting = new SelfCounting(storeSettings.deadline, faultLog)
   const upstreams = new Upstreams(log)
   const loopDelay = new LoopDelay({
     limitMs: listen.maxEventLoopDelay,
@@ -60,7 +62,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }).start()
   const lasting: Lasting = {
     decider: new Decider({
-      questions: new Questions(limiters, options.secret),
+      questions: new Questions(limiters, options.secret, faultLog),
       store,
       selfCounting,
       now: () => performance.now(),
@@ -143,12 +145,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 function tellOverload(log: Log, overloaded: boolean, delayMs: number): void {
   if (overloaded) log.warn({ delayMs: Math.round(delayMs) }, 'Overloaded: new requests get 503')
   else log.info({}, 'No longer overloaded')
-}
-
-/** Limiters outlive reloads, because some of them hold counts. */
-function createLimiters({ first, log }: GatewayOptions, counter: KeyCounter): Map<string, Limiter<unknown>> {
-  const tools = { log, projects: first.config.projects, counter }
-  return new Map(limitPlugins.map(plugin => [plugin.name, plugin.create(tools)]))
 }
 
 /** Starts the embedded services that the configuration asks for and that do not run yet. */

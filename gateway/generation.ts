@@ -115,6 +115,7 @@ export class Generation {
       finished: event => {
         observer.finished(event)
         this.#decisions.finished(event)
+        compiled.observer.finished(event)
       },
       ended: () => {
         this.#requests -= 1

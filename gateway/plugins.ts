@@ -1,4 +1,5 @@
-/** The built-in plugins, one line each. They know no more of the gateway than a third party's would. */
+/** The built-in plugins, one line each; third-party ones join them. They know no more of the gateway than those do. */
+import type { TSchema } from 'typebox'
 import { inFlight } from './decide/in-flight.js'
 import { volumetric } from './decide/volumetric.js'
 import { projectLimits } from './decide/window.js'
@@ -6,13 +7,33 @@ import { apiKey } from './identify/api-key.js'
 import { header } from './identify/header.js'
 import { host } from './identify/host.js'
 import { path } from './identify/path.js'
-import type { IdentifyPlugin, LimitPlugin } from './plugin.js'
+import type { IdentifyPlugin, LimitPlugin, ObservePlugin, Plugin } from './plugin.js'
 
-export const identifyPlugins: readonly IdentifyPlugin[] = [host, header, apiKey, path]
-export const limitPlugins: readonly LimitPlugin[] = [projectLimits, inFlight, volumetric]
+/** The plugins that a configuration may use. */
+export interface PluginSet {
+  readonly identify: readonly IdentifyPlugin[]
+  readonly limit: readonly LimitPlugin[]
+  readonly observe: readonly ObservePlugin[]
+  /** Their schemas by name, as the config schema takes them in. */
+  readonly schemas: {
+    readonly [kind in Plugin['kind']]: Readonly<Record<string, TSchema>>
+  }
+}
 
-/** The plugins' schemas by name, as the config schema takes them in. */
-export const pluginSchemas = {
-  identify: Object.fromEntries(identifyPlugins.map(({ name, schema }) => [name, schema])),
-  limit: Object.fromEntries(limitPlugins.map(({ name, schema }) => [name, schema])),
+export const builtIn = pluginSet([host, header, apiKey, path, projectLimits, inFlight, volumetric])
+
+/** Of the built-in ones: what the editor's schemas that ship are made of. */
+export const pluginSchemas = builtIn.schemas
+
+/** Sorts plugins by their kind. */
+export function pluginSet(plugins: readonly Plugin[]): PluginSet {
+  const identify = plugins.filter((plugin): plugin is IdentifyPlugin => plugin.kind === 'identify')
+  const limit = plugins.filter((plugin): plugin is LimitPlugin => plugin.kind === 'limit')
+  const observe = plugins.filter((plugin): plugin is ObservePlugin => plugin.kind === 'observe')
+  const schemas = { identify: schemasOf(identify), limit: schemasOf(limit), observe: schemasOf(observe) }
+  return { identify, limit, observe, schemas }
+}
+
+function schemasOf(plugins: readonly Plugin[]): Record<string, TSchema> {
+  return Object.fromEntries(plugins.map(({ name, schema }) => [name, schema]))
 }

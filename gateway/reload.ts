@@ -32,7 +32,7 @@ export type LastReload = Reloaded & { readonly trigger: Trigger; readonly at: Da
 export interface ReloaderOptions {
   /** The configuration this process was started with. */
   readonly first: Loaded
-  load(): Loaded | Unloadable
+  load(): Promise<Loaded | Unloadable>
   /** Puts it in force in one step; rejects, having changed nothing, when it cannot. */
   replace(loaded: Loaded): Promise<void>
   /** Hears of each result. */
@@ -114,7 +114,7 @@ export class Reloader {
   }
 
   async #attempt(): Promise<Reloaded> {
-    const loaded = this.#load()
+    const loaded = await this.#load()
     this.#sources = loaded.sources
     if ('problems' in loaded) return this.#refused(loaded.problems)
     try {
@@ -139,10 +139,10 @@ export class Reloader {
     return { result: 'refused', revision, problems: told, problemCount: problems.length }
   }
 
-  /** A plugin that throws while it is made must not end a process that serves. */
-  #load(): Loaded | Unloadable {
+  /** Whatever goes wrong must not end a process that serves. */
+  async #load(): Promise<Loaded | Unloadable> {
     try {
-      return this.#options.load()
+      return await this.#options.load()
     } catch (error) {
       this.#options.log.error({ err: error }, 'a configuration could not be loaded')
       const sources = new Map([...this.#sources.keys()].map(path => [path, markOf(path)]))

@@ -17,7 +17,7 @@ const EMBEDDED = {
 export async function serve(configPath: string): Promise<void> {
   refuseInsecureParser()
   const log = openLog()
-  const first = loadOrFail(configPath, process.env, log)
+  const first = await loadOrFail(configPath, process.env, log)
   warnOfLonelySecret(first.config, log)
   const services = new Services(log)
   // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
@@ -25,7 +25,7 @@ export async function serve(configPath: string): Promise<void> {
   process.on('SIGHUP', () => onHangup())
   const gateway = await startGateway({
     first,
-    load: () => load(configPath, process.env, log),
+    load: () => load(configPath, process.env, log, { running: first.plugins }),
     embedded: name => services.addressOf(name as keyof typeof EMBEDDED),
     secret: hashSecret(process.env),
     log,

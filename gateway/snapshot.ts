@@ -5,19 +5,14 @@ import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../co
 import type { Problem } from '../config/problem.js'
 import { identifyBy, type UnknownHosts } from './identify/identify.js'
 import { TrustedProxies } from './listen/client.js'
+import { makePlugins, type NamedIdentifier } from './make-plugins.js'
 import { compilePolicy, type Fault, type Tables } from './match/compile.js'
 import { PatternError, parsePattern } from './match/pattern.js'
 import { PathTrie } from './match/trie.js'
 import type { Snapshot, Upstream } from './pipeline.js'
-import type { Identifier, Tools } from './plugin.js'
-import { identifyPlugins } from './plugins.js'
+import type { Observer } from './plugin.js'
+import type { PluginSet } from './plugins.js'
 import type { Log } from './types.js'
-
-/** An identifier under its plugin's name. */
-export interface NamedIdentifier {
-  readonly name: string
-  readonly identifier: Identifier
-}
 
 /** A snapshot whose routes still name their upstreams. */
 export interface Compiled {
@@ -29,15 +24,22 @@ export interface Compiled {
   readonly routes: PathTrie<string>
   /** In the order in which they are asked. */
   readonly identifiers: readonly NamedIdentifier[]
+  /** Tells the plugins that observe; they cannot make it throw. */
+  readonly observer: Observer
   /** Joins the compiled configuration with the upstreams, by name, and with what earlier ones have learnt. */
   snapshot(upstreams: ReadonlyMap<string, Upstream>, unknownHosts?: UnknownHosts): Snapshot
-  /** Gives back what the identifiers hold. */
+  /** Gives back what its plugins hold. */
   close(): Promise<void>
 }
 
 /** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
-export function compile(config: Config, log: Log): { compiled: Compiled } | { problems: Problem[] } {
+export function compile(
+  config: Config,
+  plugins: PluginSet,
+  log: Log,
+): { compiled: Compiled } | { problems: Problem[] } {
   const revision = revisionOf(config)
+  const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
   const { policy, tables, faults } = compilePolicy({
     projectsFile: config.projectsFile,
     projects: config.projects,
@@ -51,6 +53,7 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
       .map(({ file, kind, document }) => ({
         file,
         kind,
+        limitsReads: limitsReads.has(kind),
         rules: document.rules.map(rule => ({
           ...rule,
           onStoreError: rule.onStoreError ?? config.gateway.store.onError,
@@ -63,7 +66,9 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
     problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
-  const identifiers = identifiersOf(config, { log, projects: config.projects })
+  const made = makePlugins(config, plugins, log)
+  if ('problems' in made) return made
+  const { identifiers, observer } = made
   return {
     compiled: {
       revision,
@@ -71,6 +76,7 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
       tables,
       routes,
       identifiers,
+      observer,
       snapshot: (upstreams, unknownHosts) => ({
         revision,
         identify: identifyBy(
@@ -81,9 +87,7 @@ export function compile(config: Config, log: Log): { compiled: Compiled } | { pr
         route: facts => upstreams.get(routes.find(facts.method, facts.path)?.value ?? ''),
         match: (facts, project) => policy.match(facts, project),
       }),
-      async close() {
-        await Promise.all(identifiers.map(({ identifier }) => identifier.close?.()))
-      },
+      close: () => made.close(),
     },
   }
 }
@@ -134,13 +138,5 @@ function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
     } catch (error) {
       return { file: gatewayFile, path: ['trustedProxies', i], message: (error as Error).message }
     }
-  })
-}
-
-function identifiersOf({ gateway }: Config, tools: Tools): NamedIdentifier[] {
-  return gateway.identify.map(({ plugin: name, ...config }) => {
-    const plugin = identifyPlugins.find(one => one.name === name)
-    if (plugin === undefined) throw new Error(`no identify plugin is called "${name}"`)
-    return { name, identifier: plugin.create(config, tools) }
   })
 }

@@ -20,6 +20,7 @@ const ROOMS = ['listen', 'identify', 'match', 'decide', 'forward', 'observe', 'a
 )
 const JOINERS = [
   'plugins',
+  'make-plugins',
   'snapshot',
   'load',
   'upstreams',
@@ -46,9 +47,16 @@ const PLACES: Record<string, Row> = {
 
   // Only these know the rooms, and only `serve` starts the services.
   ...Object.fromEntries(
-    JOINERS.map(file => [file, { value: [...WORDS, ...ROOMS, ...JOINERS, ...PATH_OF_A_REQUEST, 'config'] }]),
+    JOINERS.map(file => [
+      file,
+      { value: [...WORDS, ...ROOMS, ...JOINERS, ...PATH_OF_A_REQUEST, 'gateway/third-party', 'config'] },
+    ]),
   ),
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
+  // What others wrote is brought in and looked at here.
+  'gateway/third-party': {
+    value: [...WORDS, 'gateway/plugins.ts', 'gateway/observe', 'config'],
+  },
   'gateway/snapshot.ts': {
     value: [...WORDS, ...ROOMS, ...JOINERS, 'config'],
     types: PATH_OF_A_REQUEST,
@@ -92,8 +100,11 @@ const HOMES: Record<string, readonly string[]> = {
   libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
   mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
   // The language schemas are written in: spoken wherever a shape is declared.
-  typebox: ['config', 'gateway/plugin.ts', 'gateway/identify', 'gateway/decide'],
+  typebox: ['config', 'gateway/plugin.ts', 'gateway/plugins.ts', 'gateway/identify', 'gateway/decide'],
 }
+
+/** The one file that imports what only a configuration names. */
+const IMPORTS_PLUGINS = 'gateway/third-party/load.ts'
 
 /** Loaded by name at run time, so no import tells of them. */
 const BY_NAME = ['pino-pretty']
@@ -118,6 +129,7 @@ function mayKnow(place: string, { target, manner }: Import): boolean {
 }
 
 function mayUse(path: string, { target, manner }: Import): boolean {
+  if (path === IMPORTS_PLUGINS && target.startsWith('an expression')) return true
   const homes = HOMES[target] ?? []
   return homes.some(
     home => holds(home, path) || (manner === 'types' && posix.dirname(home) === posix.dirname(path)),

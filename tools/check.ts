@@ -37,7 +37,7 @@ Exit code 0 when good, 1 when not. Warnings alone leave it at 0, but for --stric
   async run({ values }, io) {
     const days = daysOf(values['report-only-days'])
     if (values.json) return checkAsJson(values, days, io)
-    const loaded = loadOrFail(values.config, io.env, quiet)
+    const loaded = await loadOrFail(values.config, io.env, quiet)
     const limits = limitsAsked(loaded, values)
     const findings = lint(loaded, { now: Date.now(), reportOnlyDays: days })
     for (const finding of findings) io.out(`${painted(finding, io)}\n`)
@@ -57,8 +57,8 @@ interface Asked {
   readonly strict: boolean
 }
 
-function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): ExitCode {
-  const loaded = load(asked.config, io.env, quiet)
+async function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): Promise<ExitCode> {
+  const loaded = await load(asked.config, io.env, quiet)
   if ('problems' in loaded) {
     const findings = loaded.problems.map(problem => ({ severity: 'error', ...problem }))
     io.out(`${JSON.stringify({ good: false, findings }, null, 2)}\n`)

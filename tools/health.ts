@@ -13,7 +13,7 @@ export const health = defineCommand({
   details: 'Asks /readyz on the admin port that the configuration names. Exit code 0 when ready, 1 when not.',
   example: 'sluice health --config ./config',
   async run({ values }, io) {
-    const { config } = loadOrFail(values.config, io.env, quiet)
+    const { config } = await loadOrFail(values.config, io.env, quiet)
     const { host, port } = config.gateway.admin
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/readyz`
     const answer = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => undefined)

@@ -46,8 +46,8 @@ export class Decider {
     for (const [i, matched] of request.matched.entries()) {
       const question = this.#parts.questions.of(matched, request, i)
       if (question === 'skip') continue
-      if (question !== 'deny') (matched.rule.mode === 'enforce' ? enforced : observed).push(question)
-      else verdict.add({ ...matched, key: '', result: 'limited', store: 'none', readings: [] })
+      if ('result' in question) verdict.add(question)
+      else (matched.rule.mode === 'enforce' ? enforced : observed).push(question)
     }
     const { id } = request.facts
     if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {

@@ -1,6 +1,6 @@
 /** What one request asks of its rules: each rule with the key it counts by and the limiter that reads it. */
 import type { CountedLimiter, Limiter, SelfCountingLimiter } from '../plugin.js'
-import type { Facts, Matched, Project, Rule } from '../types.js'
+import type { Facts, Log, Matched, Outcome, Project, Rule } from '../types.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { counterKey } from './key.js'
 import type { Ask } from './store/store.js'
@@ -36,26 +36,47 @@ const ENFORCED = 0
 export class Questions {
   readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
   readonly #secret: Buffer
+  readonly #log: Log
 
-  /** @param secret keys the hashes that stand for e-mail addresses */
-  constructor(limiters: ReadonlyMap<string, Limiter<unknown>>, secret: Buffer) {
+  /**
+   * @param secret keys the hashes that stand for e-mail addresses
+   * @param log hears of limiters that fail
+   */
+  constructor(limiters: ReadonlyMap<string, Limiter<unknown>>, secret: Buffer, log: Log) {
     this.#limiters = limiters
     this.#secret = secret
+    this.#log = log
   }
 
   /**
-   * The question of one rule, `'skip'` when the rule has nothing to say, or `'deny'` when the request lacks a part of the
-   * key that the rule insists on.
+   * The question of one rule; `'skip'` when the rule has nothing to say; or its outcome when nobody needs to be asked,
+   * because the request lacks a part of the key that the rule insists on, or because its limiter throws.
    *
    * @param number tells a report-only question from the others of its request
    */
-  of({ rule, route }: Matched, request: DecideRequest, number: number): Question | 'skip' | 'deny' {
-    const { facts } = request
+  of(matched: Matched, request: DecideRequest, number: number): Question | Outcome | 'skip' {
+    const { rule } = matched
     const limiter = this.#limiters.get(rule.kind)
     if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
+    try {
+      return this.#of(limiter, matched, request, number)
+    } catch (error) {
+      this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter failed')
+      return outcomeWithout(matched, rule.onStoreError === 'closed' ? 'unavailable' : 'allowed')
+    }
+  }
+
+  #of(
+    limiter: Limiter<unknown>,
+    matched: Matched,
+    request: DecideRequest,
+    number: number,
+  ): Question | Outcome | 'skip' {
+    const { rule, route } = matched
+    const { facts } = request
     if (limiter.applies?.(rule, facts) === false) return 'skip'
     const key = this.#key(rule, route, request)
-    if (key === undefined) return rule.missing === 'deny' ? 'deny' : 'skip'
+    if (key === undefined) return rule.missing === 'deny' ? outcomeWithout(matched, 'limited') : 'skip'
     if ('spend' in limiter) return { rule, route, key, facts, limiter }
     return this.#counted(limiter, rule, route, key, request, number)
   }
@@ -78,6 +99,11 @@ export class Questions {
     const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
     return counterKey(rule, { facts, project, route, emailOrFlow: identity })
   }
+}
+
+/** An outcome for which nobody counted. */
+function outcomeWithout(matched: Matched, result: Outcome['result']): Outcome {
+  return { ...matched, key: '', result, store: 'none', readings: [] }
 }
 
 export function isCounted(question: Question): question is CountedQuestion {

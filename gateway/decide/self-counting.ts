@@ -17,7 +17,10 @@ export class SelfCounting {
   readonly #deadlineMs: number
   readonly #log: Log
 
-  /** @param deadlineMs how long a ruling is waited for */
+  /**
+   * @param deadlineMs how long a ruling is waited for
+   * @param log hears of limiters that fail
+   */
   constructor(deadlineMs: number, log: Log) {
     this.#deadlineMs = deadlineMs
     this.#log = log

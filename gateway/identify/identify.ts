@@ -1,7 +1,7 @@
 /** Asks the identifiers in their written order, and says what becomes of a project nobody knows. */
 import { GatewayError } from '../errors.js'
 import type { Identifier } from '../plugin.js'
-import type { Facts, Plan, Project } from '../types.js'
+import type { Facts, Log, Plan, Project } from '../types.js'
 
 /** Unknown hosts that are counted apart; the rest share one counter, or every made-up Host would bring fresh quota. */
 const MOST_UNKNOWN_HOSTS = 100
@@ -14,6 +14,21 @@ export class UnknownHosts {
   nameOf(host: string): string {
     if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
     return this.#names.has(host) ? host.replace(/[[\]]/g, '') : 'others'
+  }
+}
+
+/** The same identifier, but one that throws has not identified anybody: the next one is asked. */
+export function contained(plugin: string, identifier: Identifier, log: Log): Identifier {
+  return {
+    identify(facts) {
+      try {
+        return identifier.identify(facts)
+      } catch (error) {
+        log.warn({ err: error, plugin, id: facts.id }, 'an identifier failed; the next one was asked')
+        return undefined
+      }
+    },
+    close: async () => identifier.close?.(),
   }
 }
 

@@ -29,6 +29,8 @@ export interface ProjectLimits {
 export interface EndpointRules {
   readonly file: string
   readonly kind: string
+  /** Whether its rules look at GET, HEAD and OPTIONS too. */
+  readonly limitsReads?: boolean
   readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config'> & {
     readonly match: readonly string[]
   })[]
@@ -77,7 +79,9 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; tables: Tab
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
   const endpoint = compileEndpointRules(input, faults)
-  return { policy: new Policy(columns, projects, endpoint), tables: { columns, projects }, faults }
+  const kindsOfReads = new Set(input.endpointRules.filter(one => one.limitsReads).map(({ kind }) => kind))
+  const policy = new Policy(columns, projects, endpoint, kindsOfReads)
+  return { policy, tables: { columns, projects }, faults }
 }
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
@@ -215,7 +219,7 @@ function compileOverrides(
 
 function compileEndpointRules(input: PolicyInput, faults: Fault[]): PathTrie<Rule[]> {
   const trie = new PathTrie<Rule[]>()
-  for (const { file, kind, rules } of input.endpointRules) {
+  for (const { file, kind, limitsReads, rules } of input.endpointRules) {
     for (const [i, { match, ...config }] of rules.entries()) {
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
@@ -223,7 +227,7 @@ function compileEndpointRules(input: PolicyInput, faults: Fault[]): PathTrie<Rul
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)
-        if (pattern?.method === 'HEAD' || pattern?.method === 'OPTIONS') {
+        if (!limitsReads && (pattern?.method === 'HEAD' || pattern?.method === 'OPTIONS')) {
           const message = `The pattern "${text}" can never match: ${pattern.method} is exempt from endpoint-based limits.`
           faults.push({ file, path, message })
         }

@@ -18,33 +18,38 @@ export class Policy {
   readonly #columns: ReadonlyMap<string, Table>
   readonly #projects: ReadonlyMap<string, Table>
   readonly #endpoint: PathTrie<readonly Rule[]>
+  readonly #kindsOfReads: ReadonlySet<string>
 
+  /** @param kindsOfReads the kinds of rules that look at GET, HEAD and OPTIONS too */
   constructor(
     columns: ReadonlyMap<string, Table>,
     projects: ReadonlyMap<string, Table>,
     endpoint: PathTrie<readonly Rule[]>,
+    kindsOfReads: ReadonlySet<string>,
   ) {
     this.#columns = columns
     this.#projects = projects
     this.#endpoint = endpoint
+    this.#kindsOfReads = kindsOfReads
   }
 
   /**
    * The rules that apply: at most one bucket, then every endpoint rule.
    * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits
-   * (spec, Limits), but the GET that opens a WebSocket is no read: it holds the upstream like a write.
+   * (spec, Limits), but for rules of kinds that limit reads. The GET that opens a WebSocket is no read: it holds the
+   * upstream like a write.
    */
   match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
-    if (!facts.preflight) {
-      const bucket = this.#bucket(facts, project)
-      if (bucket !== undefined) matched.push(bucket)
-    }
-    if (facts.upgrade || !isRead(facts.method)) {
-      for (const { value, route } of this.#endpoint.findAll(facts.method, facts.path)) {
-        for (const rule of value) {
-          if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
-        }
+    if (facts.preflight) return matched
+    const bucket = this.#bucket(facts, project)
+    if (bucket !== undefined) matched.push(bucket)
+    const reads = !facts.upgrade && isRead(facts.method)
+    if (reads && this.#kindsOfReads.size === 0) return matched
+    for (const { value, route } of this.#endpoint.findAll(facts.method, facts.path)) {
+      for (const rule of value) {
+        if (reads && !this.#kindsOfReads.has(rule.kind)) continue
+        if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
       }
     }
     return matched

@@ -6,7 +6,7 @@ import { expand } from '../../config/environment.js'
 import { type Config, isProjectLimits, loadConfig, problemAt } from '../../config/load.js'
 import { formatPath, formatProblem, nearest } from '../../config/problem.js'
 import { parseYaml } from '../../config/yaml.js'
-import { pluginSchemas } from '../../gateway/plugins.js'
+import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
 import { compile } from '../../gateway/snapshot.js'
 
 const BAD = 'test/fixtures/bad'
@@ -15,7 +15,7 @@ const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {
 /** What `sluice check` would print: the loader's problems, then the matcher's. */
 function problemsOf(path: string, env: NodeJS.ProcessEnv = {}): string[] {
   const loaded = loadConfig(path, { env, plugins: pluginSchemas })
-  const checked = 'config' in loaded ? compile(loaded.config, silent) : loaded
+  const checked = 'config' in loaded ? compile(loaded.config, builtIn, silent) : loaded
   return 'problems' in checked ? checked.problems.map(formatProblem) : []
 }
 

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { loadConfig } from '../../config/load.js'
 import type { Quota } from '../../gateway/match/compile.js'
-import { pluginSchemas } from '../../gateway/plugins.js'
+import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
 import { compile } from '../../gateway/snapshot.js'
 import type { Environment, Facts, Plan, Rule } from '../../gateway/types.js'
 import { inProject } from '../helpers/root.js'
@@ -13,7 +13,7 @@ const PLANS: Plan[] = ['developer', 'production', 'essential', 'growth', 'scale'
 function snapshot() {
   const loaded = loadConfig(inProject('config'), { env: {}, plugins: pluginSchemas })
   if ('problems' in loaded) throw new Error('the shipped configuration does not load')
-  const compiled = compile(loaded.config, quiet)
+  const compiled = compile(loaded.config, builtIn, quiet)
   if ('problems' in compiled) throw new Error('the shipped configuration does not compile')
   return compiled.compiled.snapshot(new Map())
 }

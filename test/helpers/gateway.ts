@@ -54,9 +54,10 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   }
   const lines: Record<string, unknown>[] = []
   const log = recordingLog(lines)
+  const first = await loadOrFail(folder, {}, log)
   const gateway = await startGateway({
-    first: loadOrFail(folder, {}, log),
-    load: () => load(folder, {}, log),
+    first,
+    load: () => load(folder, {}, log, { running: first.plugins }),
     embedded: async name => {
       throw new Error(`no ${name} service in this test`)
     },

@@ -68,12 +68,12 @@ interface Side {
 
 async function run({ values, positionals }: Arguments<typeof OPTIONS>, io: Io): Promise<ExitCode> {
   if (values.policies === undefined) throw new Unusable('Name the candidate with --policies DIR.')
-  const sideOf = (policies: string): Side => {
-    const loaded = loadPolicy(policies, values.config, io.env)
+  const sideOf = async (policies: string): Promise<Side> => {
+    const loaded = await loadPolicy(policies, values.config, io.env)
     return { policies, loaded, simulation: new Simulation(loaded), tally: new Tally() }
   }
-  const candidate = sideOf(values.policies)
-  const against = values.against === undefined ? undefined : sideOf(values.against)
+  const candidate = await sideOf(values.policies)
+  const against = values.against === undefined ? undefined : await sideOf(values.against)
   const policies = [candidate.loaded, ...(against ? [against.loaded] : [])]
   const parts = rulesOf(policies).flatMap(({ key }) => key)
   const sampling: Sampling = { dropped: new Map(), admitted: 0, sample: 1 }

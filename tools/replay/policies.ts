@@ -10,8 +10,10 @@ import { quiet } from '../config.js'
  * @param configPath the configuration beside which a folder of policy files is read
  * @throws {Unusable} with all that is wrong with it
  */
-export function loadPolicy(place: string, configPath: string, env: NodeJS.ProcessEnv): Loaded {
-  const loaded = isConfiguration(place) ? load(place, env, quiet) : load(configPath, env, quiet, place)
+export async function loadPolicy(place: string, configPath: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
+  const loaded = isConfiguration(place)
+    ? await load(place, env, quiet)
+    : await load(configPath, env, quiet, { policies: place })
   if ('problems' in loaded) throw new Unusable(listProblems(loaded.problems))
   return loaded
 }

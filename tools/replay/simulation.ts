@@ -9,7 +9,6 @@ import { WindowCounter } from '../../gateway/decide/store/key-counter.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
 import type { Loaded } from '../../gateway/load.js'
 import type { Snapshot, Upstream } from '../../gateway/pipeline.js'
-import { limitPlugins } from '../../gateway/plugins.js'
 import type { Facts, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
@@ -33,17 +32,17 @@ export class Simulation {
   readonly #unknownProject: Loaded['config']['gateway']['unknownProject']
   #now = 0
 
-  constructor({ config, compiled }: Loaded) {
+  constructor({ config, compiled, plugins }: Loaded) {
     const now = () => this.#now
     this.#store = new VirtualStore(now)
     const counter = new WindowCounter({ local: new VirtualWindows(now), instances: 1, now })
     const tools = { log: quiet, projects: config.projects, counter }
     const limiters = new Map(
-      limitPlugins.map(plugin => [plugin.name, this.#store.untimed(plugin.create(tools))]),
+      plugins.limit.map(plugin => [plugin.name, this.#store.untimed(plugin.create(tools))]),
     )
     this.#decider = new Decider({
       // E-mails and flows come as hashes already, so any key will do.
-      questions: new Questions(limiters, Buffer.alloc(0)),
+      questions: new Questions(limiters, Buffer.alloc(0), quiet),
       store: this.#store,
       selfCounting: new SelfCounting(DEADLINE_MS, quiet),
       now,

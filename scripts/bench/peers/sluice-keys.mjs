@@ -1,12 +1,13 @@
 /** The gateway with 100000 projects, one host each; listed here, as no file of that size would be read. */
 import { loadConfig } from '../../../dist/config/load.js'
 import { startGateway } from '../../../dist/gateway/build.js'
-import { pluginSchemas } from '../../../dist/gateway/plugins.js'
+import { builtIn } from '../../../dist/gateway/plugins.js'
 import { compile } from '../../../dist/gateway/snapshot.js'
 
 const { CONFIG, PROJECTS } = process.env
+const plugins = { names: [], ...builtIn }
 const log = { debug() {}, info() {}, warn() {}, error: (fields, message) => console.error(message, fields) }
-const loaded = loadConfig(CONFIG, { env: process.env, plugins: pluginSchemas })
+const loaded = loadConfig(CONFIG, { env: process.env, plugins: builtIn.schemas })
 if ('problems' in loaded) throw new Error(JSON.stringify(loaded.problems))
 const projects = Array.from({ length: Number(PROJECTS) }, (_, i) => ({
   id: `p${i}`,
@@ -18,11 +19,11 @@ const projects = Array.from({ length: Number(PROJECTS) }, (_, i) => ({
   overrides: {},
 }))
 const config = { ...loaded.config, projects }
-const compiled = compile(config, log)
+const compiled = compile(config, plugins, log)
 if ('problems' in compiled) throw new Error(JSON.stringify(compiled.problems))
 await startGateway({
-  first: { ...loaded, config, ...compiled },
-  load: () => loaded,
+  first: { ...loaded, config, ...compiled, plugins },
+  load: async () => loaded,
   embedded: () => Promise.reject(new Error('none')),
   secret: Buffer.from('bench'),
   log,

@@ -76,7 +76,7 @@ function bench(open: (now: () => number) => CounterStore, own?: SelfCountingLimi
     ['own', own ?? ownLimiter(spent)],
   ])
   const decider = new Decider({
-    questions: new Questions(limiters, Buffer.from('secret')),
+    questions: new Questions(limiters, Buffer.from('secret'), quiet),
     store: recorded(open(now), calls),
     selfCounting: new SelfCounting(50, quiet),
     now,

@@ -130,6 +130,7 @@ class Model {
         ],
       ]),
       Buffer.from('k'),
+      this.#log,
     ),
     store: this.#store,
     selfCounting: new SelfCounting(25, this.#log),

@@ -1,0 +1,51 @@
+/** The plugins that gateway.yaml names: read before all else, because their schemas say what the files may hold. */
+import type { TSchema } from 'typebox'
+import { expand } from './environment.js'
+import { gatewayFileOf, readText } from './files.js'
+import { COMMON_RULE_KEYS, ruleFileSchema } from './policy-schema.js'
+import type { Path, Problem } from './problem.js'
+import { pluginEntry } from './schema.js'
+import { problemAt } from './types.js'
+import { createValidator } from './validate.js'
+import { parseYaml } from './yaml.js'
+
+export interface PluginList {
+  readonly gatewayFile: string
+  /** As they are written; empty while gateway.yaml does not list them well, which its loading will tell. */
+  readonly names: readonly string[]
+  /** A problem with one of them, or with the list. */
+  problem(message: string, index?: number): Problem
+}
+
+/** Reads the list at `path`: gateway.yaml or its folder. Reads that file only; never throws on what it holds. */
+export function readPluginList(path: string, env: NodeJS.ProcessEnv): PluginList {
+  const gatewayFile = gatewayFileOf(path)
+  const read = readText(gatewayFile)
+  const parsed = 'text' in read ? parseYaml(read.text, scalar => expand(scalar, env)) : undefined
+  const written = (parsed?.data as { plugins?: unknown } | null | undefined)?.plugins
+  const isList = parsed?.faults.length === 0 && Array.isArray(written)
+  const names = isList && written.every(name => typeof name === 'string') ? written : []
+  const locate = (file: string, at: Path) => ({ file, ...(parsed?.locate(at) ?? { line: 1, col: 1 }) })
+  return {
+    gatewayFile,
+    names,
+    problem(message, index) {
+      const at = index === undefined ? ['plugins'] : ['plugins', index]
+      return problemAt({ locate }, gatewayFile, at, message)
+    },
+  }
+}
+
+/** Why a plugin's schema cannot join the configuration's, as the end of a sentence; undefined when it can. */
+export function pluginSchemaFault(isLimit: boolean, name: string, schema: TSchema): string | undefined {
+  const { type, properties = {} } = schema as { type?: unknown; properties?: object }
+  if (type !== 'object') return 'it must describe a map: Type.Object({ … })'
+  const taken = Object.keys(properties).find(key => (isLimit ? COMMON_RULE_KEYS : ['plugin']).includes(key))
+  if (taken !== undefined) return `the key "${taken}" has its meaning already`
+  try {
+    createValidator(isLimit ? ruleFileSchema(name, schema) : pluginEntry({ [name]: schema }))
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}

@@ -1,0 +1,24 @@
+/** The plugins that watch, as one observer that never throws. */
+import type { Observer } from '../plugin.js'
+import type { Log } from '../types.js'
+
+/** An observer under its plugin's name. */
+export interface NamedObserver {
+  readonly name: string
+  readonly observer: Observer
+}
+
+/** Tells each of them; one that throws is logged, and keeps the others from nothing. */
+export function observeAll(observers: readonly NamedObserver[], log: Log): Observer {
+  return {
+    finished(event) {
+      for (const { name, observer } of observers) {
+        try {
+          observer.finished(event)
+        } catch (error) {
+          log.warn({ err: error, plugin: name }, 'an observer failed')
+        }
+      }
+    },
+  }
+}

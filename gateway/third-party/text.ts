@@ -1,0 +1,18 @@
+/** What a plugin threw, as text that can be shown: it may be anything, and of any length. */
+
+const LONGEST = 300
+
+/** The first line, of at most 300 characters. Never throws. */
+export function messageOf(thrown: unknown): string {
+  const [line = ''] = textOf(thrown).split('\n', 1)
+  const clean = line.replace(/\p{Cc}/gu, '?')
+  return clean.length > LONGEST ? `${clean.slice(0, LONGEST)}…` : clean
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown)
+  } catch {
+    return 'something that is no text'
+  }
+}
