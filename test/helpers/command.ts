@@ -1,6 +1,7 @@
 /** Runs a command of `sluice` in the test's own process. */
 import { PassThrough } from 'node:stream'
 import { Failure } from '../../gateway/load.js'
+import type { Io } from '../../tools/io.js'
 import { run } from '../../tools/run.js'
 
 export interface Ran {
@@ -13,31 +14,42 @@ export interface Surroundings {
   readonly columns?: number
   readonly env?: NodeJS.ProcessEnv
   /** What stands on standard input. */
-  readonly stdin?: string
+  readonly stdin?: string | Buffer
+  /** Somebody watches stderr. */
+  readonly watched?: boolean
 }
 
 /** What `sluice ARGS` would print and end with. */
 export async function sluice(args: readonly string[], surroundings: Surroundings = {}): Promise<Ran> {
-  const { columns = 100, env = {}, stdin = '' } = surroundings
-  let [out, err] = ['', '']
-  const io = {
-    stdin: new PassThrough().end(stdin),
-    env,
-    columns,
-    watched: false,
-    out(text: string) {
-      out += text
-    },
-    err(text: string) {
-      err += text
-    },
-    style: (_style: string, text: string) => text,
-  }
+  const { io, written } = recordingIo(surroundings)
   const code = await run(args, io).catch(error => {
     // As cli.ts does.
     if (!(error instanceof Failure)) throw error
-    err += `${error.message}\n`
+    io.err(`${error.message}\n`)
     return 1
   })
-  return { code, out, err }
+  return { code, ...written }
+}
+
+/** What a command sees of the world; `written` is what it wrote so far. */
+export function recordingIo(surroundings: Surroundings = {}): {
+  readonly io: Io
+  readonly written: { readonly out: string; readonly err: string }
+} {
+  const { columns = 100, env = {}, stdin = '', watched = false } = surroundings
+  const written = { out: '', err: '' }
+  const io: Io = {
+    stdin: new PassThrough().end(stdin),
+    env,
+    columns,
+    watched,
+    out(text) {
+      written.out += text
+    },
+    err(text) {
+      written.err += text
+    },
+    style: (_style, text) => text,
+  }
+  return { io, written }
 }

@@ -1,6 +1,5 @@
 /** The replay is evidence: for the same traffic on the same clock it decides each request as a gateway does. */
 import { Agent } from 'node:http'
-import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { loadOrFail } from '../../gateway/load.js'
 import { quiet } from '../../tools/config.js'
@@ -9,10 +8,10 @@ import { readLogs } from '../../tools/log/read.js'
 import { FormatReader } from '../../tools/replay/format.js'
 import { Simulation } from '../../tools/replay/simulation.js'
 import type { Traffic } from '../../tools/replay/traffic.js'
+import { recordingIo } from '../helpers/command.js'
 import { randomOf } from '../helpers/decision-lines.js'
 import { type TestGateway, testGateway } from '../helpers/gateway.js'
 import { type Received, send, startApp } from '../helpers/http.js'
-import { recordingIo } from '../helpers/recording-io.js'
 
 const POLICIES = {
   'project-limits.yaml': `version: 1
@@ -188,7 +187,11 @@ t.test('each request of random traffic is decided as the gateway decided it', as
   const refusers = new Set(refused.map(({ rule }) => rule))
   t.same([...refusers].sort(), ['catch-all', 'fixed', 'flood', 'methods', 'token', 'whoami', 'write'])
   const observers = new Set([...then.values()].flatMap(({ would }) => would))
-  t.same([...observers].sort(), ['recovery', 'tenants', 'writes'], 'report-only rules would have refused some')
+  t.same(
+    [...observers].sort(),
+    ['recovery', 'tenants', 'writes'],
+    'report-only rules would have refused some',
+  )
 
   const simulation = new Simulation(await loadOrFail(gateway.folder, {}, quiet))
   const differences: unknown[] = []
@@ -221,7 +224,7 @@ async function replayLines(
     { dropped: new Map(), admitted: 0, sample: 1 },
   )
   const text = lines.map(line => `${JSON.stringify(line)}\n`).join('')
-  const { io } = recordingIo({ stdin: Readable.from([Buffer.from(text)]) })
+  const { io } = recordingIo({ stdin: text })
   await readLogs({
     names: ['-'],
     reader: () => formats.reader(),

@@ -11,7 +11,7 @@ export function intakeText(intake: Intake, io: Io): string {
   if (troubles.version > 0) parts.push(`${count(troubles.version, 'record')} of an unknown version skipped`)
   if (troubles.clock > 0) parts.push(`${count(troubles.clock, 'record')} with an impossible time skipped`)
   if (late > 0) parts.push(`${count(late, 'record')} came too late to be put in order`)
-  const span = used === 0 ? '' : `From ${minute(from)} to ${minute(to)} (UTC).\n`
+  const span = used === 0 ? '' : `${wrap(`From ${minute(from)} to ${minute(to)} (UTC).`, io.columns)}\n`
   const first = shown.map(({ file, line, reason, text }) => {
     const place = line === 0 ? file : `${file}:${line}`
     return io.style(
