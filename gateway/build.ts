@@ -6,6 +6,7 @@ import { Questions } from './decide/question.js'
 import { SelfCounting } from './decide/self-counting.js'
 import { openStore } from './decide/store/open.js'
 import { CATALOGUE } from './errors.js'
+import { explain } from './explain.js'
 import { Generation, type Lasting } from './generation.js'
 import { UnknownHosts } from './identify/identify.js'
 import { LoopDelay } from './listen/loop-delay.js'
@@ -60,12 +61,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     limitMs: listen.maxEventLoopDelay,
     changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
   }).start()
+  const counters = {
+    questions: new Questions(limiters, options.secret, faultLog),
+    store,
+    selfCounting,
+    now: () => performance.now(),
+  }
   const lasting: Lasting = {
     decider: new Decider({
-      questions: new Questions(limiters, options.secret, faultLog),
-      store,
-      selfCounting,
-      now: () => performance.now(),
+      ...counters,
       onSlots: slotReports((rule, change) => metrics.inflight(rule, change), log),
       onLost: error => log.error({ err: error }, 'a report-only rule was not counted'),
     }),
@@ -121,6 +125,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
     state: () => describeState(inForce, reloader),
     reload: () => reloader.reload('admin'),
+    explain: asked => {
+      const { unknownHosts } = lasting
+      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, live: true })
+    },
   })
   const address = await listener.start(listen.host, listen.port)
   health.ready()

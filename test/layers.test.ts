@@ -25,6 +25,8 @@ const JOINERS = [
   'load',
   'upstreams',
   'generation',
+  'explanation',
+  'explain',
   'reload',
   'state',
   'watch',

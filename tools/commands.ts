@@ -9,6 +9,7 @@ interface Entry {
 export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
   entry('check', async () => (await import('./check.js')).check),
+  entry('explain', async () => (await import('./explain/command.js')).explain),
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
   entry('replay', async () => (await import('./replay/command.js')).replay),

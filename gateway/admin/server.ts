@@ -1,6 +1,7 @@
 /** The admin port: health, metrics and state; loopback unless told otherwise (design section 6 and 12). The home of fastify. */
 import { type FastifyError, type FastifyReply, fastify } from 'fastify'
 import type { Log } from '../types.js'
+import { type Asked, explainRoute } from './explain.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 
@@ -16,6 +17,8 @@ export interface AdminOptions {
   state(): object
   /** Reads the configuration anew; never rejects. */
   reload(): Promise<ReloadResult>
+  /** What would become of a request; counters stay as they are. */
+  explain(asked: Asked): Promise<object>
   readonly log: Log
 }
 
@@ -31,7 +34,7 @@ const MAX_BODY_BYTES = 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { host, port, health, metrics, state, reload, log } = options
+  const { host, port, health, metrics, state, reload, explain, log } = options
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: PATIENCE_MS,
@@ -67,6 +70,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   })
 
   await app.register(reloadRoute(reload))
+  await app.register(explainRoute(explain))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')
@@ -81,4 +85,5 @@ const METHODS: Readonly<Record<string, string>> = {
   '/metrics': READ,
   '/state': READ,
   '/reload': 'POST',
+  '/explain': 'POST',
 }

@@ -37,6 +37,18 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
   return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
 }
 
+/**
+ * The parts of a rule's key with their values, as an explanation may show them: what may be a credential or an address of
+ * a person is only said to be there. Undefined means absent.
+ */
+export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: string | undefined }[] {
+  return rule.key.map(part => {
+    const value = partValue(part, request)
+    const isSecret = part === 'email-or-flow' || part.startsWith('header:')
+    return { part, value: value !== undefined && isSecret ? '(hashed)' : value }
+  })
+}
+
 /** The values of one request by key part; undefined means absent. An empty value counts as absent. */
 function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed): string | undefined {
   switch (part) {

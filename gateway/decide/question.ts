@@ -2,7 +2,7 @@
 import type { CountedLimiter, Limiter, SelfCountingLimiter } from '../plugin.js'
 import type { Facts, Log, Matched, Outcome, Project, Rule } from '../types.js'
 import { emailOrFlow } from './email-or-flow.js'
-import { counterKey } from './key.js'
+import { counterKey, type Keyed, shownParts } from './key.js'
 import type { Ask } from './store/store.js'
 
 export interface DecideRequest {
@@ -94,10 +94,24 @@ export class Questions {
     return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
   }
 
-  #key(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): string | undefined {
+  /** What the rule's key is made of, fit to be shown. */
+  parts({ rule, route }: Matched, request: DecideRequest): ReturnType<typeof shownParts> {
+    return shownParts(rule, this.#keyed(rule, route, request))
+  }
+
+  /** False when the rule has nothing to say about a request it matches. */
+  applies({ rule }: Matched, { facts }: DecideRequest): boolean {
+    return this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
+  }
+
+  #key(rule: Rule, route: string, request: DecideRequest): string | undefined {
+    return counterKey(rule, this.#keyed(rule, route, request))
+  }
+
+  #keyed(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): Keyed {
     const looks = rule.key.includes('email-or-flow')
     const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
-    return counterKey(rule, { facts, project, route, emailOrFlow: identity })
+    return { facts, project, route, emailOrFlow: identity }
   }
 }
 

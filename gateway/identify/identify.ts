@@ -13,7 +13,13 @@ export class UnknownHosts {
   /** What a host is counted by. */
   nameOf(host: string): string {
     if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
-    return this.#names.has(host) ? host.replace(/[[\]]/g, '') : 'others'
+    return this.wouldName(host)
+  }
+
+  /** The same, without taking note of the host. */
+  wouldName(host: string): string {
+    const isApart = this.#names.size < MOST_UNKNOWN_HOSTS || this.#names.has(host)
+    return isApart ? host.replace(/[[\]]/g, '') : 'others'
   }
 }
 
@@ -39,7 +45,7 @@ export function contained(plugin: string, identifier: Identifier, log: Log): Ide
 export function identifyBy(
   identifiers: readonly Identifier[],
   unknownProject: Plan | 'reject',
-  unknownHosts = new UnknownHosts(),
+  unknownHosts: Pick<UnknownHosts, 'nameOf'> = new UnknownHosts(),
 ): (facts: Facts) => Project {
   return facts => {
     for (const identifier of identifiers) {

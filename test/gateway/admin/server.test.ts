@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import t from 'tap'
+import { UnknownQuestion } from '../../../gateway/admin/explain.js'
 import { startAdmin } from '../../../gateway/admin/server.js'
 import { Health } from '../../../gateway/observe/health.js'
 import { Metrics } from '../../../gateway/observe/metrics.js'
@@ -18,8 +19,9 @@ async function start(
   }
   const state = () => ({ revision: 'sha256:1', policies: [] })
   const reload = async () => ({ result: 'loaded', revision: 'sha256:2', needsRestart: [] }) as const
+  const explain = async (asked: object) => ({ asked })
   const listen = { host: '127.0.0.1', port: 0 }
-  const options = { ...listen, health, metrics: new Metrics(), state, reload, log, ...changes }
+  const options = { ...listen, health, metrics: new Metrics(), state, reload, explain, log, ...changes }
   const admin = await startAdmin(options)
   test.teardown(() => admin.close())
   const get = async (path: string, init?: RequestInit) => {
@@ -112,4 +114,29 @@ t.test('closing ends connections that are kept open', async t => {
 t.test('a taken port is an error at the start', async t => {
   const { admin } = await start(t)
   await t.rejects(start(t, { port: admin.port }), { code: 'EADDRINUSE' })
+})
+
+t.test('a question must be one; what is asked about must exist', async t => {
+  const explain = async ({ project }: { project?: string }) => {
+    if (project === 'nobody') throw new UnknownQuestion('There is no project "nobody".')
+    return { project }
+  }
+  const { get } = await start(t, { explain })
+  const ask = (body: unknown, type = 'application/json') =>
+    get('/explain', { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': type } })
+  t.match(await ask({ method: 'GET', target: '/', project: 'acme' }), {
+    status: 200,
+    json: { project: 'acme' },
+  })
+  t.match(await ask({ method: 'GET', target: '/', project: 'nobody' }), {
+    status: 422,
+    type: /problem\+json/,
+    json: { detail: 'There is no project "nobody".' },
+  })
+  t.match(await ask({ method: 'GET' }), { status: 400, json: { detail: /target/ } })
+  t.match(await ask({ method: 'GET', target: '/', headers: [['a']] }), { status: 400 })
+  t.match(await ask('GET /'), { status: 400 })
+  t.match(await ask({ method: 'GET', target: '/' }, 'text/plain'), { status: 400 })
+  t.match(await ask({ method: 'GET', target: '/', body: 'x'.repeat(600_000) }), { status: 413 })
+  t.match(await get('/explain'), { status: 405 })
 })

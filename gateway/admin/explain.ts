@@ -1,0 +1,58 @@
+/** `POST /explain`: what the gateway would do with a request now, with its counters only looked at. */
+import type { FastifyPluginAsync } from 'fastify'
+import { sendProblem } from './problem.js'
+
+/** A request that somebody asks about. */
+export interface Asked {
+  readonly method: string
+  /** Path with its query, or an absolute address. */
+  readonly target: string
+  /** Id of the project, whoever the request seems to come from. */
+  readonly project?: string
+  readonly host?: string
+  /** Address of the TCP peer. */
+  readonly ip?: string
+  /** Name and value of each field. */
+  readonly headers?: readonly (readonly [string, string])[]
+  readonly body?: string
+}
+
+/** What was asked about cannot be: the sentence says why. */
+export class UnknownQuestion extends Error {}
+
+/** A rule looks at 64 KiB of a body; JSON may write a character in six. */
+const MAX_BODY_BYTES = 512 * 1024
+const text = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength })
+const SCHEMA = {
+  type: 'object',
+  required: ['method', 'target'],
+  additionalProperties: false,
+  properties: {
+    method: text(32),
+    target: text(8192),
+    project: text(256),
+    host: text(260),
+    ip: text(64),
+    headers: {
+      type: 'array',
+      maxItems: 100,
+      items: { type: 'array', minItems: 2, maxItems: 2, items: { type: 'string', maxLength: 8192 } },
+    },
+    body: { type: 'string', maxLength: 65_536 },
+  },
+}
+
+/** 200 with the explanation, 422 when there is no such project, 400 for what is no question. */
+export function explainRoute(explain: (asked: Asked) => Promise<object>): FastifyPluginAsync {
+  return async app => {
+    const options = { schema: { body: SCHEMA }, bodyLimit: MAX_BODY_BYTES }
+    app.post<{ Body: Asked }>('/explain', options, async (request, reply) => {
+      try {
+        return await explain(request.body)
+      } catch (error) {
+        if (error instanceof UnknownQuestion) return sendProblem(reply, 422, error.message)
+        throw error
+      }
+    })
+  }
+}

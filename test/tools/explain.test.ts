@@ -1,0 +1,216 @@
+import t, { type Test } from 'tap'
+import type { Explanation } from '../../gateway/explanation.js'
+import { sluice } from '../helpers/command.js'
+import { testGateway } from '../helpers/gateway.js'
+import { matchesGolden } from '../helpers/golden.js'
+import { send, startApp } from '../helpers/http.js'
+import { redisUrl } from '../helpers/redis.js'
+
+const SHIPPED = ['--config', 'config']
+const offline = (...args: string[]) => sluice(['explain', ...args, ...SHIPPED])
+const asJson = async (...args: string[]) => JSON.parse((await offline(...args, '--json')).out) as Explanation
+
+t.test(
+  'from the files: who asks, the path, the bucket and why not the others, every rule, the answer',
+  async t => {
+    const { code, out, err } = await offline(
+      'GET',
+      '/admin//./identities?x=1',
+      '--project',
+      'acme-production',
+    )
+    t.match({ code, err }, { code: 0, err: '' })
+    t.match(out, 'path: /admin/identities (its normal form, which is forwarded)')
+    t.match(out, 'project: acme-production, growth in production; found by host acme.localhost')
+    t.match(out, 'bucket: identities-list, by GET /admin/identities')
+    t.match(out, 'not identities-create (POST /admin/identities): another method')
+    t.match(out, 'not catch-all (*): less specific than GET /admin/identities')
+    t.match(out, 'identities-write: another method')
+    t.match(out, 'RateLimit: "identities-list.burst";r=19;t=1, "identities-list.sustained";r=599;t=60')
+  },
+)
+
+t.test('--json is the same for machines', async t => {
+  const recovery = ['POST', '/self-service/recovery', '--project', 'acme-staging', '--ip', '2001:db8::7']
+  const { out } = await offline(...recovery, '--body', 'email=a%40b.c', '--header', 'x-y: z', '--json')
+  matchesGolden(t, out, 'explain.json')
+  t.notMatch(out, 'a%40b.c', 'what the body holds is shown nowhere')
+  const create = await asJson('POST', '/admin/identities', '--project', 'initech-production')
+  t.match(create.bucket, {
+    name: 'catch-all',
+    passed: [{ bucket: 'identities-list', why: 'method' }, { why: 'no-quota' }, { why: 'method' }],
+  })
+})
+
+t.test('a rule that has nothing to say tells why', async t => {
+  const { out } = await offline(
+    ...[
+      'POST',
+      '/self-service/registration',
+      '--host',
+      'acme.localhost',
+      '--header',
+      'authorization: Bearer x',
+    ],
+  )
+  t.match(out, /registration-flood.*\n.*\n.*\n {2}says: nothing: its "when" leaves this request out/)
+  t.match(out, /key: ja4 absent\n {2}says: nothing/)
+  t.match(out, 'with credentials')
+  t.notMatch(out, 'Bearer')
+})
+
+t.test('the project is found as the gateway finds it, or taken as said', async t => {
+  t.match(await asJson('GET', '/', '--host', 'dev.localhost'), { project: { id: 'developer', by: 'host' } })
+  t.match(await asJson('GET', 'http://globex.localhost/'), {
+    project: { id: 'globex-production', by: 'host' },
+  })
+  t.match(await asJson('GET', '/', '--host', 'else.where'), {
+    project: {
+      id: 'host:else.where',
+      plan: 'developer',
+      by: 'nobody',
+      asked: [{ identifier: 'host', found: null }],
+    },
+  })
+  t.match(await asJson('GET', '/', '--host', 'dev.localhost', '--project', 'acme-staging'), {
+    project: { id: 'acme-staging', by: 'given', asked: [{ identifier: 'host', found: 'developer' }] },
+  })
+})
+
+t.test('what the gateway answers by itself is told, too', async t => {
+  t.match(await asJson('GET', '/a%2Fb'), {
+    request: { path: null },
+    answer: { status: 400, code: 'bad-target' },
+  })
+  t.match(await asJson('TRACE', '/'), { answer: { status: 405 } })
+})
+
+t.test('wrong questions are usage', async t => {
+  t.match(await offline('GET', '/', '--project', 'acme-stagin'), {
+    code: 2,
+    err: /Did you mean acme-staging\?/,
+  })
+  t.match(await offline('FETCH', '/'), { code: 2, err: /"FETCH" is not a method/ })
+  t.match(await offline('GET', '/', '--ip', 'here'), { code: 2, err: /must be an address/ })
+  t.match(await offline('GET', '/', '--header', 'broken'), { code: 2, err: /'name: value'/ })
+  t.match(await offline('GET', '/', '--header', 'host: a'), { code: 2, err: /--host/ })
+  t.match(await offline('GET'), { code: 2, err: /needs METHOD PATH/ })
+})
+
+t.test('forty columns are enough', async t => {
+  const { out } = await sluice(
+    ['explain', 'POST', '/self-service/recovery', '--project', 'developer', ...SHIPPED],
+    { columns: 40 },
+  )
+  t.same(
+    out.split('\n').filter(line => line.length > 40 && line.trim().includes(' ')),
+    [],
+  )
+})
+
+const POLICIES = {
+  'limits.yaml': `version: 1
+kind: project-limits
+buckets: { things: [/things], all: ["*"] }
+limits: [{ for: [{}], quotas: { things: { burst: 100, sustained: 3 }, all: { burst: 5, sustained: 150 } } }]
+`,
+  'flood.yaml': `version: 1
+kind: volumetric
+rules:
+  - { id: flood, match: [POST /things], key: [client-ip], quota: { requests: 2, per: 1h }, mode: report-only }
+`,
+}
+
+const stores: [name: string, settings: (t: Test) => Promise<string | undefined>][] = [
+  ['in its own process', async () => ''],
+  [
+    'on Redis',
+    async t => {
+      const url = await redisUrl(t)
+      return url && `redis: ${url}\nstore: { deadline: 2s }`
+    },
+  ],
+]
+for (const [name, settingsOf] of stores) {
+  t.test(
+    `the running gateway that counts ${name} tells its own numbers, and no question changes them`,
+    async t => {
+      const settings = await settingsOf(t)
+      if (settings === undefined) return
+      const upstream = await startApp(t, (_req, res) => res.end('done'))
+      const gateway = await testGateway(t, { upstream, settings, policies: POLICIES })
+      const ask = async (...more: string[]) => {
+        const where = ['--host', 'acme.localhost', '--live', gateway.adminUrl, '--json', ...more]
+        return JSON.parse((await sluice(['explain', 'POST', '/things', ...where])).out) as Explanation
+      }
+      const post = () =>
+        send(`${gateway.url}/things`, { method: 'POST', headers: { host: 'acme.localhost' } })
+      const fresh = await ask()
+      t.match(fresh, {
+        live: true,
+        project: { id: 'acme' },
+        rules: [
+          {
+            counters: [
+              { used: 1, left: 99 },
+              { used: 1, left: 2 },
+            ],
+          },
+        ],
+      })
+      for (let i = 0; i < 10; i += 1) t.same(await ask(), fresh, 'asking again changes nothing')
+      for (let i = 0; i < 3; i += 1) {
+        const told = await ask()
+        const answer = await post()
+        t.equal(answer.status, 200)
+        t.equal(
+          told.answer.fields.find(([field]) => field === 'x-ratelimit-remaining')?.[1],
+          answer.headers['x-ratelimit-remaining'],
+          'what was told is what comes',
+        )
+      }
+      const spent = await ask()
+      t.match(spent.answer, {
+        status: 429,
+        code: 'quota-exceeded',
+        refused_by: ['things'],
+        would_be_refused_by: ['flood'],
+      })
+      t.ok(spent.answer.fields.some(([field]) => field === 'Retry-After'))
+      t.match(spent.rules[0], {
+        rule: 'things',
+        result: 'limited',
+        counters: [{ violated: false }, { used: 3, violated: true }],
+      })
+      t.equal((await post()).status, 429)
+      const { out } = await sluice([
+        'explain',
+        'POST',
+        '/things',
+        '--project',
+        'acme',
+        '--live',
+        gateway.adminUrl,
+      ])
+      t.match(out, /things\.sustained: 3 per 60 s; 3 used, 0 left, may pass in \d+ s/)
+      t.match(out, 'Refused by things: 429 quota-exceeded.')
+      t.match(out, 'Report-only, so it passes all the same: flood would refuse it.')
+    },
+  )
+}
+
+t.test('a gateway that is not there, or knows no such project, is told of', async t => {
+  const upstream = await startApp(t, (_req, res) => res.end('done'))
+  const gateway = await testGateway(t, { upstream, policies: POLICIES })
+  const live = (...args: string[]) => sluice(['explain', 'GET', '/', ...args])
+  t.match(await live('--project', 'nobody', '--live', gateway.adminUrl), {
+    code: 2,
+    err: /no project "nobody"/,
+  })
+  t.match(await live('--live', 'http://127.0.0.1:9'), {
+    code: 1,
+    err: /Nothing answers on http:\/\/127\.0\.0\.1:9\/explain/,
+  })
+  t.match(await live('--live', upstream), { code: 1, err: /is no gateway that explains/ })
+  t.match(await live('--live', 'no/such/folder'), { code: 1, err: /cannot be read/ })
+})

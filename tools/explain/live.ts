@@ -1,0 +1,26 @@
+/** An explanation by the gateway that runs, with its counters. */
+import type { Asked } from '../../gateway/admin/explain.js'
+import type { Explanation } from '../../gateway/explanation.js'
+import { Failure } from '../../gateway/load.js'
+import { adminUrl, postToAdmin } from '../admin.js'
+import { Unusable } from '../command.js'
+import type { Io } from '../io.js'
+import { printable } from '../text.js'
+
+/** @param where its admin address, or the configuration that names it */
+export async function explainLive(asked: Asked, where: string, io: Io): Promise<Explanation> {
+  const url = `${await adminUrl(where, io)}/explain`
+  const { status, json } = await postToAdmin(url, asked)
+  const { detail } = (json ?? {}) as { detail?: unknown }
+  if (status === 422 || status === 400) throw new Unusable(printable(String(detail)))
+  if (status !== 200 || !isExplanation(json)) {
+    const said = typeof detail === 'string' ? `: ${printable(detail)}` : '.'
+    throw new Failure(`What answers on ${url} is no gateway that explains (${status})${said}`)
+  }
+  return json
+}
+
+function isExplanation(json: unknown): json is Explanation {
+  const { request, rules, answer } = (json ?? {}) as Partial<Explanation>
+  return typeof request === 'object' && Array.isArray(rules) && typeof answer === 'object'
+}

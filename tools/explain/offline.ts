@@ -1,0 +1,41 @@
+/** An explanation from the files alone, with counters that nobody has ever asked. */
+import { randomBytes } from 'node:crypto'
+import { type Asked, UnknownQuestion } from '../../gateway/admin/explain.js'
+import { Questions } from '../../gateway/decide/question.js'
+import { SelfCounting } from '../../gateway/decide/self-counting.js'
+import { openStore } from '../../gateway/decide/store/open.js'
+import { explain } from '../../gateway/explain.js'
+import type { Explanation } from '../../gateway/explanation.js'
+import { UnknownHosts } from '../../gateway/identify/identify.js'
+import { loadOrFail } from '../../gateway/load.js'
+import { createLimiters } from '../../gateway/make-plugins.js'
+import { didYouMean } from '../arguments.js'
+import { Unusable } from '../command.js'
+import { quiet } from '../config.js'
+import type { Io } from '../io.js'
+
+export async function explainOffline(asked: Asked, config: string, io: Io): Promise<Explanation> {
+  const loaded = await loadOrFail(config, io.env, quiet)
+  const { store: settings } = loaded.config.gateway
+  const { store, counter } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
+  const limiters = createLimiters(loaded, { log: quiet, projects: loaded.config.projects, counter })
+  const counters = {
+    // Hashes with a secret of the moment stand for nothing elsewhere, and are not shown.
+    questions: new Questions(limiters, randomBytes(32), quiet),
+    store,
+    selfCounting: new SelfCounting(settings.deadline, quiet),
+    now: () => performance.now(),
+  }
+  try {
+    return await explain(asked, { loaded, counters, unknownHosts: new UnknownHosts(), live: false })
+  } catch (error) {
+    if (!(error instanceof UnknownQuestion)) throw error
+    const ids = loaded.config.projects.map(({ id }) => id)
+    throw new Unusable(`${error.message}${didYouMean(asked.project ?? '', ids)}`)
+  } finally {
+    await store.close()
+    await loaded.compiled.close()
+  }
+}
+
+const NO_HOOKS = { failed() {}, awayChanged() {} }

@@ -1,0 +1,149 @@
+/** An explanation as people read it, in the order in which the gateway works. */
+
+import { listed } from '../../config/problem.js'
+import type {
+  ExplainedCounter,
+  ExplainedProject,
+  ExplainedRule,
+  Explanation,
+} from '../../gateway/explanation.js'
+import type { Io } from '../io.js'
+import { grouped, printable, wrap } from '../text.js'
+
+export function writeExplanation(explanation: Explanation, io: Io): void {
+  const lines = new Lines(io)
+  const { request, project, upstream, rules, answer, live } = explanation
+  lines.heading(`${request.method} ${request.target}`)
+  lines.field('path', pathText(request))
+  lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
+  if (project !== null) lines.field('project', projectText(project, request.host))
+  if (upstream !== null) lines.field('upstream', upstream)
+  writeBucket(explanation, lines)
+  for (const rule of rules) writeRule(rule, lines, live)
+  if (explanation.passed.length > 0) {
+    lines.heading('Rules that look at this path, but not at this request')
+    for (const { rule, pattern, why } of explanation.passed) {
+      const reason = why === 'read' ? 'GET, HEAD and OPTIONS are exempt' : 'another method'
+      lines.field(rule, `${reason} (${pattern})`)
+    }
+  }
+  lines.heading('Answer')
+  lines.text(verdictText(explanation))
+  if (answer.would_be_refused_by.length > 0) {
+    lines.text(
+      `Report-only, so it passes all the same: ${listed(answer.would_be_refused_by, 'and')} would refuse it.`,
+    )
+  }
+  for (const [name, value] of answer.fields) lines.field(name, value)
+  const whose = live
+    ? `By the gateway that runs, under ${explanation.revision}. Its counters were looked at, not touched; use counts this request where it is admitted.`
+    : `From the files alone, ${explanation.revision}: this is what a first request is told. --live asks the gateway that runs.`
+  lines.note(whose)
+}
+
+function pathText({ path, target }: Explanation['request']): string {
+  if (path === null) return 'none: the target has no normal form'
+  const asked = target.replace(/^https?:\/\/[^/?]*/i, '').split('?')[0]
+  return path === asked ? `${path} (already in normal form)` : `${path} (its normal form, which is forwarded)`
+}
+
+function projectText({ id, plan, environment, by, asked }: ExplainedProject, host: string): string {
+  const what = `${id}, ${plan} in ${environment}`
+  const order = asked.map(({ identifier, found }) => `${identifier}: ${found ?? 'nobody'}`).join(', ')
+  if (by === 'given') return `${what}; as you say. Of the request itself the identifiers say ${order}`
+  if (by === 'nobody')
+    return `${what}; no identifier knows the request (${order}), so unknownProject counts, for host ${host}`
+  return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
+}
+
+function writeBucket({ bucket, project, upstream }: Explanation, lines: Lines): void {
+  if (bucket === null || project === null || upstream === null) return
+  const { name, pattern, passed } = bucket
+  lines.field(
+    'bucket',
+    name === null ? 'none: no project limit counts this request' : `${name}, by ${pattern}`,
+  )
+  const row = `${project.plan} in ${project.environment}`
+  for (const one of passed) lines.item(`not ${one.bucket} (${one.pattern}): ${whyNot(one.why, row, pattern)}`)
+}
+
+function whyNot(why: 'method' | 'no-quota' | 'less-specific', row: string, chosen: string | null): string {
+  if (why === 'method') return 'another method'
+  if (why === 'no-quota') return `it has no quota for ${row}`
+  return `less specific than ${chosen}`
+}
+
+function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
+  lines.heading(`${rule.rule} (${rule.kind}, ${rule.mode})`)
+  lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
+  lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
+  if (rule.skipped !== null) {
+    const reason =
+      rule.skipped === 'when'
+        ? 'its "when" leaves this request out'
+        : 'a part of its key is absent (missing: skip)'
+    lines.field('says', `nothing: ${reason}`)
+    return
+  }
+  for (const counter of rule.counters) lines.field(counter.policy, counterText(counter, live))
+  lines.field('says', resultText(rule))
+}
+
+function counterText({ q, w_ms, used, left, t_ms, violated }: ExplainedCounter, live: boolean): string {
+  const quota = w_ms === null ? `${grouped(q)} at a time` : `${grouped(q)} per ${grouped(w_ms / 1000)} s`
+  if (!live) return quota
+  if (used === null) return `${quota}; nobody counts now`
+  const wait = violated ? `, may pass in ${grouped(Math.ceil(t_ms / 1000))} s` : ''
+  return `${quota}; ${grouped(used)} used, ${grouped(left ?? 0)} left${wait}`
+}
+
+function resultText({ result, mode, store, counters }: ExplainedRule): string {
+  if (result === 'unavailable') return 'no: it cannot be counted, and onStoreError is closed'
+  if (result === 'allowed') return store === 'none' ? 'yes, uncounted' : 'yes'
+  const reason = counters.length === 0 ? ', for what its key lacks (missing: deny)' : ''
+  return mode === 'enforce' ? `no${reason}` : `it would say no${reason}`
+}
+
+function verdictText({ answer, upstream }: Explanation): string {
+  if (answer.status === null) return `Let through to ${upstream}.`
+  const by = answer.refused_by.length === 0 ? '' : ` by ${listed(answer.refused_by, 'and')}`
+  return `Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
+}
+
+/** Lines that fit, with what the request brought made harmless. */
+class Lines {
+  readonly #io: Io
+  #first = true
+
+  constructor(io: Io) {
+    this.#io = io
+  }
+
+  heading(text: string): void {
+    this.#io.out(
+      `${this.#first ? '' : '\n'}${this.#io.style('bold', wrap(printable(text), this.#io.columns))}\n`,
+    )
+    this.#first = false
+  }
+
+  field(name: string, value: string): void {
+    this.#indented(`${name}: ${value}`, '  ', '    ')
+  }
+
+  item(text: string): void {
+    this.#indented(text, '    ', '      ')
+  }
+
+  text(text: string): void {
+    this.#indented(text, '  ', '  ')
+  }
+
+  note(text: string): void {
+    this.#io.out(`\n${this.#io.style('dim', wrap(printable(text), this.#io.columns))}\n`)
+  }
+
+  #indented(text: string, first: string, rest: string): void {
+    const lines = wrap(printable(text), this.#io.columns - rest.length).split('\n')
+    this.#io.out(lines.map((line, i) => `${i === 0 ? first : rest}${line}\n`).join(''))
+  }
+}
