@@ -3,7 +3,7 @@ import { chunks } from '../chunks.js'
 import type { Directory, JsonObject } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Writers } from '../sync/writers.js'
-import type { Difference, Work } from './compare.js'
+import { type Difference, nameOf, type Work } from './compare.js'
 import type { Item, Snapshot } from './read.js'
 
 /** What one change of memberships names at most: the events of a change are in memory together. */
@@ -71,9 +71,38 @@ export async function apply(
         if (result === 'refused') refused++
       }
       for (const some of chunks(left, atOnce)) await Promise.all(some.map(one))
-      if (again.length === 0 || again.length === left.length) return again
+      if (again.length === 0) return again
+      if (again.length === left.length && !(await untie(type, difference, items, again))) return again
       left = again
     }
+  }
+
+  /** Where names go round in a circle, one of their holders steps aside for a moment. False when there is no circle. */
+  async function untie(
+    type: 'users' | 'groups',
+    difference: Difference,
+    items: ReadonlyMap<string, Item>,
+    stuck: readonly string[],
+  ): Promise<boolean> {
+    const waiting = new Set(stuck)
+    const holderOf = (external: string) => difference.names.get(nameOf(bodyOf(items, external)))
+    const isInCircle = (start: string): boolean => {
+      const seen = new Set<string>()
+      let at = holderOf(start)
+      while (at !== undefined && at !== start && waiting.has(at) && !seen.has(at)) {
+        seen.add(at)
+        at = holderOf(at)
+      }
+      return at === start
+    }
+    const external = stuck.find(isInCircle)
+    if (external === undefined) return false
+    for (const [name, holder] of difference.names) if (holder === external) difference.names.delete(name)
+    const aside = { [type === 'users' ? 'userName' : 'displayName']: `${external} (being renamed)` }
+    return (
+      (await attempt(() => save(type, difference, external, { ...bodyOf(items, external), ...aside }))) ===
+      'done'
+    )
   }
 
   const patch = (groupId: string, op: 'add' | 'remove', userIds: readonly string[]): Promise<unknown> => {

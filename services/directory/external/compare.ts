@@ -14,6 +14,8 @@ export interface Difference {
   readonly created: string[]
   /** Our ids. */
   readonly gone: string[]
+  /** Who of the changed has which name so far; names as `nameOf` gives them. */
+  readonly names: Map<string, string>
 }
 
 /** Who has to leave a group (our ids) and who to join it (the provider's ids, some of which are not here yet). */
@@ -66,8 +68,8 @@ async function compareResources(
   type: ResourceType,
   wanted: ReadonlyMap<string, Item>,
 ): Promise<Difference> {
-  const difference: Difference = { ids: new Map(), changed: [], created: [], gone: [] }
-  const { ids, changed, created, gone } = difference
+  const difference: Difference = { ids: new Map(), changed: [], created: [], gone: [], names: new Map() }
+  const { ids, changed, created, gone, names } = difference
   /** Those that did not come from the provider, by name. */
   const others = new Map<string, string>()
   for (let after: Place | undefined; ; ) {
@@ -79,7 +81,10 @@ async function compareResources(
       else if (!ids.has(external)) {
         ids.set(external, id)
         const body = wanted.get(external)?.body
-        if (body && !isDeepStrictEqual(JSON.parse(body), raw)) changed.push(external)
+        if (body && !isDeepStrictEqual(JSON.parse(body), raw)) {
+          changed.push(external)
+          names.set(nameOf(raw), external)
+        }
       }
     }
     after = page.at(-1)
@@ -99,5 +104,6 @@ async function compareResources(
   return difference
 }
 
-const nameOf = ({ userName, displayName }: JsonObject): string =>
+/** The name that only one user, or one group, of a directory can have. */
+export const nameOf = ({ userName, displayName }: JsonObject): string =>
   String(userName ?? displayName).toLowerCase()

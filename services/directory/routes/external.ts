@@ -122,7 +122,7 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
       async request => {
         const directoryId = query(request, 'directoryId') || undefined
         const allowDeletions = flag(request, 'allowDeletions')
-        if (directoryId !== undefined) await requireConnected(store, directoryId)
+        if (directoryId !== undefined) await requireConnected(store, directoryId, allowDeletions)
         else if (allowDeletions) throw new HttpError(400, 'allowDeletions=true needs a directoryId.')
         await external.puller.begin(directoryId, { allowDeletions })
         return { data: { message: 'Sync started' }, error: null }
@@ -131,9 +131,16 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
   })
 }
 
-async function requireConnected(store: Store, directoryId: string): Promise<void> {
+async function requireConnected(store: Store, directoryId: string, isSpecial: boolean): Promise<void> {
   const directory = await store.directory(directoryId)
   if (!directory) throw new HttpError(404, 'There is no directory with this id.')
+  const last = (await store.pullStates([directoryId])).get(directoryId)
+  if (isSpecial && last?.state.outcome === 'running' && last.until > Date.now()) {
+    throw new HttpError(
+      409,
+      'This directory is being pulled right now: ask again when external_sync has finished.',
+    )
+  }
   if (directory.external?.tokens) return
   const why = directory.external
     ? `is not connected yet: its admin begins at ${oauthPath}/authorize?directoryId=${directoryId}`

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
+import type { DirectoryEvent } from '../../../services/directory/events/callback.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import { openMongodb } from '../../../services/directory/store/mongodb.js'
 import { mongoUrl } from '../../helpers/mongo.js'
@@ -465,6 +467,78 @@ t.test('users that SCIM brought first are taken over; others are left alone', as
   t.match(await pull(directory), { outcome: 'complete', counts: { memberships: { removed: 0 } } })
   t.same((await held(directory)).groups, { Sales: ['by-hand', 'person1'] })
 })
+
+t.test('whatever happens at the provider, a pull leaves the directory as the provider is', async t => {
+  const { standIn, connect, pull, held, events, news } = await startPulling(t)
+  const letters = ['a', 'b', 'c', 'd', 'e']
+  const names = fc.shuffledSubarray(letters, { minLength: 1 })
+  const state = fc.record({
+    // The nth has the id n, so names wander between ids.
+    users: names,
+    groups: fc.shuffledSubarray(letters, { maxLength: 3 }),
+    members: fc.array(fc.tuple(fc.nat(2), fc.nat(4)), { maxLength: 8 }),
+    suspended: fc.nat(4),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(state, { minLength: 2, maxLength: 4 }), async states => {
+      const directory = await connect()
+      events.length = 0
+      news()
+      for (const { users, groups, members, suspended } of states) {
+        const of = (group: number) => members.filter(([g, user]) => g === group && user < users.length)
+        const membersOf = groups.map((_, g) => [...new Set(of(g).map(([, user]) => user))])
+        standIn.users = users.map((name, n) =>
+          person(n, { primaryEmail: `${name}@acme.example`, suspended: n === suspended }),
+        )
+        standIn.groups = groups.map((name, n) => ({
+          ...{ id: `g${n}`, name, email: `${n}@acme.example` },
+          members: (membersOf[n] ?? []).map(user => `p${user}`),
+        }))
+        const { outcome, problem } = await pull(directory, { allowDeletions: true })
+        t.same([outcome, problem], ['complete', null])
+        const seen = await held(directory)
+        t.same(seen.users, users.map((name, n) => (n === suspended ? `-${name}` : name)).sort())
+        t.same(
+          seen.groups,
+          Object.fromEntries(groups.map((name, n) => [name, (membersOf[n] ?? []).map(u => users[u]).sort()])),
+        )
+        t.same(told(events), { users: seen.users, groups: seen.groups }, 'as the events tell it')
+      }
+    }),
+    { numRuns: 10 },
+  )
+})
+
+interface Told {
+  id: string
+  raw: { userName?: string }
+  active: boolean
+  group?: { id: string }
+  name: string
+}
+
+/** The directory as somebody has it who only hears the events. */
+function told(events: readonly DirectoryEvent[]) {
+  const users = new Map<unknown, string>()
+  const groups = new Map<unknown, { name: string; members: Set<unknown> }>()
+  for (const { event, data } of events) {
+    const { id, raw, active, group, name } = data as unknown as Told
+    const shown = `${active === false ? '-' : ''}${raw.userName?.replace(/@acme.example$/, '')}`
+    if (event === 'user.created' || event === 'user.updated') users.set(id, shown)
+    if (event === 'user.deleted') users.delete(id)
+    if (event === 'group.created') groups.set(id, { name, members: new Set() })
+    const target = groups.get(group?.id ?? id)
+    if (event === 'group.updated' && target) target.name = name
+    if (event === 'group.deleted') groups.delete(id)
+    if (event === 'group.user_added') target?.members.add(id)
+    if (event === 'group.user_removed') target?.members.delete(id)
+  }
+  const namesOf = (ids: Set<unknown>) => [...ids].map(id => users.get(id)?.replace(/^-/, '')).sort()
+  return {
+    users: [...users.values()].sort(),
+    groups: Object.fromEntries([...groups.values()].map(({ name, members }) => [name, namesOf(members)])),
+  }
+}
 
 t.test('one process at a time pulls a directory; what a dead one left is taken over', async t => {
   const key = randomBytes(32)

@@ -211,6 +211,29 @@ t.test('what cannot be connected is refused with a sentence', async t => {
   t.match([answer.status, answer.body.error.message], [501, /EXTERNAL_CLIENT_ID/])
 })
 
+t.test('a pull that hangs holds up neither the API nor the end of the service', async t => {
+  const standIn = await startProvider(t)
+  const dataDir = t.testdir()
+  const service = await startService(t, { ...standIn.env, DATA_DIR: dataDir })
+  const { body } = await service.manage('POST', '', { tenant: 'acme', product: 'crm', type: 'external' })
+  const { id } = body.data
+  await consent(service, id)
+  standIn.disturb = ({ path }) => path === '/api/users'
+  await service.manage('POST', `/cron/sync-external?directoryId=${id}`)
+  await waitUntil('the pull is under way', () => standIn.asks.length > 0)
+  const { external_sync: sync } = (await service.manage('GET', `/${id}`)).body.data
+  t.match(sync, { status: 'running', finished_at: null, error: null })
+  t.equal((await service.manage('POST', `/cron/sync-external?directoryId=${id}`)).status, 200)
+  const special = await service.manage('POST', `/cron/sync-external?directoryId=${id}&allowDeletions=true`)
+  t.match([special.status, special.body.error.message], [409, /being pulled right now/])
+  const begun = Date.now()
+  await service.close()
+  t.ok(Date.now() - begun < 2000, 'it does not wait for the provider')
+  const next = await startService(t, { ...standIn.env, DATA_DIR: dataDir })
+  const after = (await next.manage('GET', `/${id}`)).body.data.external_sync
+  t.match(after, { status: 'failed', error: 'The service was stopped during the pull' })
+})
+
 t.test('a state is good for ten minutes', async t => {
   const signer = createStateSigner(randomBytes(32))
   const state = signer.sign('a-directory')
