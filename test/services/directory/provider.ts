@@ -58,6 +58,13 @@ export const person = (number: number, more: object = {}): ProviderUser => ({
 export const people = (count: number): ProviderUser[] =>
   Array.from({ length: count }, (_, n) => person(n + 1))
 
+/** Three groups, with a group within a group and a member from elsewhere. */
+export const teams = () => [
+  { id: 'g1', name: 'Sales', email: 'sales@acme.example', members: ['p1', 'p2', 'p3', 'p9', 'g2'] },
+  { id: 'g2', name: 'Support', email: 'support@acme.example', members: ['p3', 'p4'] },
+  { id: 'g3', name: 'Empty', email: 'empty@acme.example', members: [] },
+]
+
 export async function startProvider(t: Test): Promise<StandIn> {
   let made = 0
   const server = createServer((request, response) => {
