@@ -1,159 +1,55 @@
 /**
- * What single requests cost in a small and in a large directory of the embedded store: the same service, over HTTP, on
- * SQLite, measured in turns. Usage: node scripts/bench-directory.mjs [size] [--json]; the default size is 100000.
+ * `npm run bench:directory`: whether the directory service's cost grows with the directory, how it stands beside its peer,
+ * and whether its webhooks keep up. Exit code 1 when an aim is missed. Writes docs/benchmarks-directory.md on --write.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { Agent, request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { inProject } from './lib/run.mjs'
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { creates } from './bench/directory/creates.mjs'
+import { sizes } from './bench/directory/sizes.mjs'
+import { webhooks } from './bench/directory/webhooks.mjs'
+import { writePage } from './bench/page.mjs'
+import { require } from './bench/processes.mjs'
+import { Failure, say, script } from './lib/run.mjs'
 
-const small = 1000
-const size = Number(process.argv[2] ?? 100_000)
-const rounds = 400
-const key = 'bench-key-0123456789'
-const quiet = { debug: () => {}, info: () => {}, warn: console.error, error: console.error }
-
-const { start } = await import(inProject('dist/services/directory/index.js'))
-const { openSqlite } = await import(inProject('dist/services/directory/store/sqlite.js'))
-const { newResource, save } = await import(inProject('dist/services/directory/sync/resources.js'))
-
-const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-
-/** One HTTP request with a JSON answer. */
-function call(url, method, path, headers, body) {
-  return new Promise((resolve, reject) => {
-    const sent = request(new URL(path, url), { method, agent, headers }, answer => {
-      let text = ''
-      answer.setEncoding('utf8')
-      answer.on('data', chunk => {
-        text += chunk
-      })
-      answer.on('end', () => {
-        if (answer.statusCode >= 300) reject(new Error(`${method} ${path}: ${answer.statusCode} ${text}`))
-        else resolve(text === '' ? undefined : JSON.parse(text))
-      })
-    })
-    sent.on('error', reject)
-    sent.end(body === undefined ? undefined : JSON.stringify(body))
-  })
-}
-
-const user = n => ({
-  schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
-  userName: `user-${n}@example.com`,
-  externalId: `ext-${n}`,
-  name: { givenName: 'Ada', familyName: `Lovelace ${n}` },
-  emails: [{ primary: true, value: `user-${n}@example.com`, type: 'work' }],
-  displayName: `Ada Lovelace ${n}`,
-  active: true,
+const PARTS = { sizes, creates, webhooks }
+const { values: options } = parseArgs({
+  options: {
+    parts: { type: 'string', default: Object.keys(PARTS).join(',') },
+    size: { type: 'string', default: '100000' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    write: { type: 'boolean', default: false },
+  },
 })
 
-/** Fills a directory with users and one group of all of them but the last few, past HTTP: that is not what is measured. */
-async function fill(dataDir, directory, count) {
-  const store = openSqlite(join(dataDir, 'directory.db'))
-  const ids = []
-  const commit = async writes => {
-    const head = await store.head(directory.id)
-    const made = await store.commit(directory.id, head, { writes, events: [], queued: false })
-    await made.kept
+await script(async () => {
+  if (process.platform !== 'linux' || cpus().length < 2)
+    throw new Failure('The benchmark needs Linux and two cores.')
+  require('taskset')
+  const names = options.parts.split(',')
+  const unknown = names.find(name => !Object.hasOwn(PARTS, name))
+  if (unknown !== undefined)
+    throw new Failure(`There is no part ${unknown}; there are ${Object.keys(PARTS).join(', ')}.`)
+  const { size, rounds, seconds } = options
+  const sections = []
+  for (const name of names) {
+    const section = await PARTS[name]({
+      size: Number(size),
+      rounds: Number(rounds),
+      seconds: Number(seconds),
+    })
+    sections.push(section)
+    console.log(`## ${section.title}\n\n${section.text}\n`)
+    if (section.kept) continue
+    say(`${name}: the aim was missed`)
+    process.exitCode = 1
   }
-  const base = Date.now() - count
-  for (let from = 0; from < count; from += 1000) {
-    const users = Array.from({ length: Math.min(1000, count - from) }, (_, n) =>
-      newResource(directory, 'user', user(from + n), new Date(base + from + n).toISOString()),
-    )
-    await commit(users.map(each => save('create', each)))
-    ids.push(...users.map(({ id }) => id))
-  }
-  const outside = ids.slice(-rounds)
-  const raw = { schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'], displayName: 'Everybody' }
-  const group = newResource(directory, 'group', raw, new Date().toISOString())
-  await commit([save('create', group), { kind: 'join', groupId: group.id, userIds: ids.slice(0, -rounds) }])
-  await store.close()
-  return { groupId: group.id, outside }
-}
-
-/** A running service with a directory of so many users, and the requests that are measured there. */
-async function prepare(count) {
-  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
-  const env = { API_KEYS: key, DATA_DIR: dataDir }
-  const manage = { authorization: `Api-Key ${key}`, 'content-type': 'application/json' }
-  const first = await start({ env, log: quiet })
-  const fields = { tenant: 'bench', product: 'bench' }
-  const { data } = await call(first.url, 'POST', '/api/v1/directory-sync', manage, fields)
-  await first.close()
-  const { groupId, outside } = await fill(dataDir, { ...fields, id: data.id }, count)
-
-  const service = await start({ env, log: quiet })
-  const headers = { authorization: `Bearer ${data.scim.secret}`, 'content-type': 'application/scim+json' }
-  const scim = (method, path, body) => call(service.url, method, `${data.scim.path}${path}`, headers, body)
-  const list = query => call(service.url, 'GET', `/api/v1/directory-sync/${query}`, manage)
-  const near = `users?directoryId=${data.id}&pageLimit=50&pageOffset=${count - 101}`
-  const { pageToken } = await list(near)
-  const memberPage = `groups/${groupId}/members?directoryId=${data.id}&pageLimit=50`
-  const member = outside[0]
-  const lastToken = Buffer.from(JSON.stringify(['', 'f'])).toString('base64url')
-  return {
-    count,
-    measured: {
-      'create a user': n => scim('POST', '/Users', user(`new-${n}`)),
-      'find a user by userName': n =>
-        scim(
-          'GET',
-          `/Users?filter=${encodeURIComponent(`userName eq "user-${(n * 7) % count}@example.com"`)}`,
-        ),
-      'change a user': n =>
-        scim('PATCH', `/Users/${member}`, { Operations: [{ op: 'replace', path: 'title', value: `T${n}` }] }),
-      'a page of users at the end, by token': () =>
-        list(`users?directoryId=${data.id}&pageLimit=50&pageToken=${pageToken}`),
-      'a page of members at the end, by token': () => list(`${memberPage}&pageToken=${lastToken}`),
-      'add one member to the group of all': n =>
-        scim('PATCH', `/Groups/${groupId}`, {
-          Operations: [{ op: 'add', path: 'members', value: [{ value: outside[n] }] }],
-        }),
-      'remove one member of it': n =>
-        scim('PATCH', `/Groups/${groupId}`, {
-          Operations: [{ op: 'remove', path: `members[value eq "${outside[n]}"]` }],
-        }),
-    },
-    async close() {
-      await service.close()
-      rmSync(dataDir, { recursive: true })
-    },
-  }
-}
-
-const median = times => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]
-
-/** Median milliseconds of one kind of request in each place, taken in turns. */
-async function measure(name, places) {
-  const times = places.map(() => [])
-  for (let n = 0; n < rounds; n++) {
-    for (const [index, place] of places.entries()) {
-      const before = performance.now()
-      await place.measured[name](n)
-      times[index].push(performance.now() - before)
-    }
-  }
-  return times.map(median)
-}
-
-const places = [await prepare(small), await prepare(size)]
-const rows = []
-for (const name of Object.keys(places[0].measured)) {
-  const [few, many] = await measure(name, places)
-  rows.push({ request: name, few, many, ratio: many / few })
-}
-for (const place of places) await place.close()
-agent.destroy()
-
-if (process.argv.includes('--json')) console.log(JSON.stringify({ size, rows }))
-else {
-  const ms = value => `${value.toFixed(3)} ms`.padStart(10)
-  console.log(`${''.padEnd(40)} ${String(small).padStart(10)} ${String(size).padStart(10)}   ratio`)
-  for (const { request, few, many, ratio } of rows) {
-    console.log(`${request.padEnd(40)} ${ms(few)} ${ms(many)}   ${ratio.toFixed(2)}`)
-  }
-}
-process.exitCode = rows.some(({ ratio }) => ratio > 1.5) ? 1 : 0
+  if (options.write)
+    writePage({
+      page: 'benchmarks-directory.md',
+      title: 'Benchmarks of the directory service',
+      notes: 'notes-directory.md',
+      how: `creates in ${rounds} rounds of ${seconds} s, medians`,
+      sections,
+    })
+})

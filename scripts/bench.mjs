@@ -2,18 +2,19 @@
  * `npm run bench`: what the gateway costs beside its peers. Every sample is a fresh process on a core of its own, the
  * rounds are interleaved, the figures are medians. Writes docs/benchmarks.md when everything was measured.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { upstreamConfig } from './bench/configs.mjs'
 import { CONTESTANTS, installPeers } from './bench/contestants.mjs'
+import { writePage } from './bench/page.mjs'
 import { freePort, LOAD_CORE, require, start } from './bench/processes.mjs'
 import { startRedis } from './bench/redis.mjs'
 import { SCENARIOS } from './bench/scenarios.mjs'
 import { tableOf } from './bench/table.mjs'
-import { Failure, inProject, say, script } from './lib/run.mjs'
+import { Failure, say, script } from './lib/run.mjs'
 
 const { values: options } = parseArgs({
   options: {
@@ -47,7 +48,11 @@ await script(async () => {
     await upstream.stop()
     rmSync(base, { recursive: true, force: true })
   }
-  if (options.write) writeFileSync(inProject('docs', 'benchmarks.md'), pageOf(tables))
+  if (options.write) {
+    const { rounds, seconds } = options
+    const how = `${rounds} rounds of ${seconds} s, medians`
+    writePage({ page: 'benchmarks.md', title: 'Benchmarks', notes: 'notes.md', how, sections: tables })
+  }
 })
 
 async function runScenario(scenario, contestants, { base, upstreamPort }) {
@@ -82,14 +87,5 @@ async function runScenario(scenario, contestants, { base, upstreamPort }) {
   }
   const table = tableOf(rows)
   console.log(`\n### ${title}\n\n${table}\n`)
-  return { title, table }
-}
-
-function pageOf(tables) {
-  const cpu = cpus()[0]?.model ?? 'unknown'
-  const kernel = readFileSync('/proc/version', 'utf8').split(' ')[2]
-  const notes = readFileSync(inProject('scripts', 'bench', 'notes.md'), 'utf8').trim()
-  const machine = `${cpus().length} cores of ${cpu}, Linux ${kernel}, Node ${process.versions.node}; ${options.rounds} rounds of ${options.seconds} s, medians.`
-  const sections = tables.map(({ title, table }) => `## ${title}\n\n${table}\n`)
-  return `# Benchmarks\n\n${notes}\n\nMeasured on ${machine}\n\n${sections.join('\n')}`
+  return { title, text: table }
 }

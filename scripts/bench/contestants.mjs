@@ -1,8 +1,9 @@
 /** Who is measured: each is started anew for every sample, on a core of its own. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { inProject, onPath, run, say } from '../lib/run.mjs'
+import { inProject, onPath } from '../lib/run.mjs'
 import { haproxyConfig, nginxConfig, nginxLuaConfig, sluiceConfig } from './configs.mjs'
+import { installBeside } from './install.mjs'
 import { freePort, PROXY_CORE, start } from './processes.mjs'
 
 const NODE = process.execPath
@@ -118,11 +119,5 @@ export const CONTESTANTS = [
   },
 ]
 
-/** Installs the peers that are npm packages, once, outside the project's own dependencies. */
-export function installPeers() {
-  if (existsSync(join(MODULES, 'node_modules', 'fastify'))) return
-  say('installing the peers of the benchmark ...')
-  mkdirSync(MODULES, { recursive: true })
-  writeFileSync(join(MODULES, 'package.json'), JSON.stringify({ private: true, dependencies: PACKAGES }))
-  run('npm', ['install', '--no-audit', '--no-fund'], 'the peers could not be installed', { cwd: MODULES })
-}
+/** Installs the peers that are npm packages. */
+export const installPeers = () => installBeside(MODULES, PACKAGES)

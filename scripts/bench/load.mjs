@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { inProject } from '../lib/run.mjs'
-import { LOAD_CORE } from './processes.mjs'
+import { cpuUs, LOAD_CORE } from './processes.mjs'
 
 const SCRIPTS = inProject('scripts', 'bench', 'wrk')
 
@@ -37,6 +37,13 @@ export async function load({ port, connections, seconds, script, host = 'bench.t
     p99: milliseconds(/99%\s+(\S+)/.exec(text)?.[1]),
     others: Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0),
   }
+}
+
+/** A load on a started program, and the CPU time `us` that each request cost it, in microseconds. */
+export async function loadOn({ pid, port }, options) {
+  const before = cpuUs(pid)
+  const result = await load({ port, ...options })
+  return { ...result, us: (cpuUs(pid) - before) / result.requests }
 }
 
 function output(command, args) {

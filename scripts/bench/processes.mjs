@@ -2,6 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, onPath } from '../lib/run.mjs'
 
@@ -15,25 +16,36 @@ process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** Starts a program on a core and waits until it answers on `port`. Returns its pid, and how to stop it. */
-export async function start(core, command, args, { port, env = {}, cwd } = {}) {
+/**
+ * Starts a program on a core and waits until it answers on `port`; or, when it `tells`, until it printed one line of JSON.
+ *
+ * @returns its pid, what it told, and how to stop it
+ */
+export async function start(core, command, args, { port, tells = false, env = {}, cwd } = {}) {
   const child = spawn('taskset', ['-c', core, command, ...args], {
     cwd,
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', tells ? 'pipe' : 'ignore', 'pipe'],
   })
+  let line
+  if (tells)
+    createInterface({ input: child.stdout }).once('line', text => {
+      line = text
+    })
   children.add(child)
   let said = ''
   child.stderr.on('data', chunk => {
     said = (said + chunk).slice(-2000)
   })
   const ended = new Promise(resolve => child.once('exit', resolve))
-  for (let tries = 0; port !== undefined && !(await accepts(port)); tries += 1) {
+  const isReady = async () => (tells ? line !== undefined : port === undefined || (await accepts(port)))
+  for (let tries = 0; !(await isReady()); tries += 1) {
     if (child.exitCode !== null || tries > 600) throw new Failure(`${command} did not start: ${said}`)
     await sleep(50)
   }
   return {
     pid: child.pid,
+    told: tells ? JSON.parse(line) : undefined,
     async stop() {
       child.kill('SIGTERM')
       const timer = setTimeout(() => child.kill('SIGKILL'), 2000)

@@ -1,7 +1,7 @@
 /** What is asked of each contestant, and what is noted down. One sample is one fresh process. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { load } from './load.mjs'
-import { cpuUs, residentBytes } from './processes.mjs'
+import { load, loadOn } from './load.mjs'
+import { residentBytes } from './processes.mjs'
 
 const WARM_UP_SECONDS = 2
 const KEYS = 100_000
@@ -9,15 +9,12 @@ const KEYS = 100_000
 /** A steady load, measured after a warm-up. */
 async function steady({ running, seconds, redis }, { connections, script }) {
   await load({ port: running.port, connections, seconds: WARM_UP_SECONDS, script })
-  const [cpu, commands] = [cpuUs(running.pid), await redis.commands()]
-  const result = await load({ port: running.port, connections, seconds, script })
+  const commands = await redis.commands()
+  const { requests, others, ...result } = await loadOn(running, { connections, seconds, script })
   return {
-    rps: result.rps,
-    us: (cpuUs(running.pid) - cpu) / result.requests,
-    p50: result.p50,
-    p99: result.p99,
-    commands: ((await redis.commands()) - commands) / result.requests,
-    refused: result.others / result.requests,
+    ...result,
+    commands: ((await redis.commands()) - commands) / requests,
+    refused: others / requests,
   }
 }
 

@@ -39,6 +39,11 @@ export function tableOf(rows) {
     ratio(row.us, base.us),
     ratio(row.rps, base.rps),
   ])
+  return tableFrom(head, body)
+}
+
+/** A Markdown table of texts. */
+export function tableFrom(head, body) {
   const line = cells => `| ${cells.join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...body.map(line)].join('\n')
 }

@@ -1,0 +1,58 @@
+/**
+ * @boxyhq/saml-jackson on its own SQL store, a SQLite file, behind the thinnest HTTP server that serves SCIM. Prints where
+ * its directory is. JOURNAL is the journal mode of its database; as it comes that is `delete`.
+ */
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+
+const { MODULES, FOLDER, JOURNAL } = process.env
+const installed = createRequire(MODULES)
+const Database = installed('better-sqlite3')
+const { controllers } = installed('@boxyhq/saml-jackson')
+
+const file = join(FOLDER, 'jackson.db')
+// The journal mode is a property of the file; jackson itself sets none.
+const made = new Database(file)
+made.pragma(`journal_mode = ${JOURNAL}`)
+made.close()
+
+const silent = () => undefined
+const { directorySyncController } = await controllers({
+  externalUrl: 'http://127.0.0.1',
+  samlPath: '/api/oauth/saml',
+  noAnalytics: true,
+  logger: { info: silent, warn: silent, error: silent },
+  db: { engine: 'sql', type: 'sqlite', url: file },
+})
+const { data: directory } = await directorySyncController.directories.create({
+  tenant: 'bench',
+  product: 'bench',
+  type: 'generic-scim-v2',
+})
+
+const server = createServer((request, response) => {
+  const parts = []
+  request.on('data', part => parts.push(part))
+  request.on('end', async () => {
+    try {
+      const [, , , , directoryId, resourceType, resourceId] = request.url.split('/')
+      const { status, data } = await directorySyncController.requests.handle({
+        method: request.method,
+        body: JSON.parse(Buffer.concat(parts).toString()),
+        directoryId,
+        resourceType,
+        resourceId,
+        apiSecret: request.headers.authorization.slice('Bearer '.length),
+        query: {},
+      })
+      response.writeHead(status, { 'content-type': 'application/scim+json' }).end(JSON.stringify(data))
+    } catch (error) {
+      response.writeHead(500).end(error.message)
+    }
+  })
+})
+server.listen(0, '127.0.0.1', () => {
+  const { path, secret } = directory.scim
+  console.log(JSON.stringify({ port: server.address().port, path, secret }))
+})
