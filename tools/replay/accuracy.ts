@@ -77,7 +77,7 @@ export class Seen {
     if (left > 0) sentences.push(`The log left out ${count(left, 'record')} in floods.`)
     const { broken, version, clock } = intake.troubles
     const skipped = broken + version + clock
-    if (skipped > 0) sentences.push(`${count(skipped, 'line')} could not be read and are missing here.`)
+    if (skipped > 0) sentences.push(`Lines that could not be read are missing here: ${grouped(skipped)}.`)
     if (intake.late > 0) sentences.push(`${count(intake.late, 'request')} came too late to be put in order.`)
     return sentences
   }
@@ -90,13 +90,12 @@ export class Seen {
     }
     const sentences: string[] = []
     if (this.#timed < this.#requests) {
-      sentences.push(
-        `${count(this.#requests - this.#timed, 'request')} without a duration hold no slots of in-flight rules.`,
-      )
+      const untimed = grouped(this.#requests - this.#timed)
+      sentences.push(`Requests without a duration hold no slots of in-flight rules: ${untimed}.`)
     }
     if (this.#refusedThen > 0) {
       sentences.push(
-        `${count(this.#refusedThen, 'request')} were refused then: how long they would have held a slot is unknown.`,
+        `It is unknown how long a slot would have been held by requests that were refused then: ${grouped(this.#refusedThen)}.`,
       )
     }
     return sentences

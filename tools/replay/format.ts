@@ -1,7 +1,7 @@
 /** Which kind of log is this? */
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
-import type { LineReader } from '../log/read.js'
+import type { LineReader, Unread } from '../log/read.js'
 import { combined } from './combined.js'
 import { envoy, mapped, readMapping } from './json-log.js'
 import { decisionRecords, type Sampling } from './records.js'
@@ -51,14 +51,19 @@ export class FormatReader {
         if (read !== undefined && !('trouble' in read)) this.found.add(format)
         return read
       }
+      let unread: Unread | undefined
       for (const candidate of this.#formats) {
         const read = candidate.read(line)
-        if (read === undefined || 'trouble' in read) continue
+        if (read === undefined) continue
+        if ('trouble' in read) {
+          unread ??= read
+          continue
+        }
         format = candidate
         this.found.add(candidate)
         return read
       }
-      return line.startsWith('{') ? this.#formats[0]?.read(line) : undefined
+      return unread
     }
   }
 }

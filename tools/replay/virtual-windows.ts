@@ -19,13 +19,13 @@ export class VirtualWindows implements Windows {
     this.#now = now
   }
 
-  async count(key: string, windowMs: number): Promise<WindowCount> {
+  async count(key: string, windowMs: number, cost = 1): Promise<WindowCount> {
     const running = this.#running(key)
     if (running === undefined) {
-      this.#windows.set(key, { used: 1, endsAt: this.#now() + windowMs })
-      return { used: 1, leftMs: windowMs }
+      this.#windows.set(key, { used: cost, endsAt: this.#now() + windowMs })
+      return { used: cost, leftMs: windowMs }
     }
-    running.used += 1
+    running.used += cost
     return { used: running.used, leftMs: running.endsAt - this.#now() }
   }
 
@@ -38,9 +38,9 @@ export class VirtualWindows implements Windows {
     this.#windows.set(key, { used, endsAt: this.#now() + ms })
   }
 
-  async giveBack(key: string, mostLeftMs: number): Promise<void> {
+  async giveBack(key: string, mostLeftMs: number, cost = 1): Promise<void> {
     const running = this.#running(key)
-    if (running !== undefined && running.endsAt - this.#now() <= mostLeftMs) running.used -= 1
+    if (running !== undefined && running.endsAt - this.#now() <= mostLeftMs) running.used -= cost
   }
 
   #running(key: string): Running | undefined {
