@@ -19,6 +19,11 @@ export function isSocketGone(error: Error): boolean {
   return SOCKET_GONE.has(codeIn(error))
 }
 
+/** True for a method that may be sent again when its fate is unknown (RFC 9110 section 9.2.2). */
+export function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
 function codeIn(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

@@ -142,3 +142,13 @@ function peerOf(req: IncomingMessage): string {
 function portOf(req: IncomingMessage, authority: string): string {
   return /:(\d+)$/.exec(authority)?.[1] ?? String(req.socket.localPort ?? '')
 }
+
+/** A coding we did not undo would reach the client as if it were the content (RFC 9112 section 6.1). */
+export function framedAsChunkedAtMost(fields: readonly string[]): boolean {
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string
+    if (name.length !== 17 || name.toLowerCase() !== 'transfer-encoding') continue
+    if ((fields[i + 1] as string).toLowerCase() !== 'chunked') return false
+  }
+  return true
+}

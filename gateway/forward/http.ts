@@ -3,8 +3,9 @@ import type { ErrorCode } from '../errors.js'
 import { Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
 import { type Outgoing, Rider } from './connections.js'
-import { codeOf, isSocketGone } from './failure.js'
-import { answerFields, upstreamRequestFields } from './headers.js'
+import { codeOf, isSafe, isSocketGone } from './failure.js'
+import { answerFields, framedAsChunkedAtMost, upstreamRequestFields } from './headers.js'
+import { awaitReader, cutAnswer } from './reader.js'
 import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { hasBody, Upload } from './upload.js'
 
@@ -134,7 +135,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     const { res } = this.exchange
     this.wrote = true
     if (res.write(chunk)) return true
-    this.awaitReader('drain', this.resume)
+    awaitReader(this.exchange, 'drain', this.timeouts.idleMs, this.resume)
     return false
   }
 
@@ -143,7 +144,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     if (!this.clientLeft) {
       const { res } = this.exchange
       res.end()
-      if (res.writableLength > 0) this.awaitReader('finish')
+      if (res.writableLength > 0) awaitReader(this.exchange, 'finish', this.timeouts.idleMs)
     }
     this.finish()
   }
@@ -192,7 +193,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private onFailure(error: Error): void {
     this.upload?.destroy()
     if (!this.clientLeft) {
-      if (this.answered) this.cut()
+      if (this.answered) cutAnswer(this.exchange)
       else this.exchange.fail(codeOf(error, this.heard))
     }
     this.finish()
@@ -215,7 +216,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private giveUp(code: ErrorCode): void {
     if (this.ended || this.clientLeft) return
     this.clientLeft = true
-    if (this.answered) this.cut()
+    if (this.answered) cutAnswer(this.exchange)
     else {
       // What is left of the upload must not be read as the next request.
       if (!this.exchange.req.complete) this.exchange.res.shouldKeepAlive = false
@@ -228,28 +229,6 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private withdraw(): void {
     if (this.abort !== undefined) this.abort()
     else if (this.attempts.stopWaiting()) this.end()
-  }
-
-  /** Cuts a client that stops reading; Node's own socket timer knows it from one that reads slowly. */
-  private awaitReader(event: 'drain' | 'finish', then?: () => void): void {
-    const { req, res } = this.exchange
-    res.setTimeout(this.timeouts.idleMs, this.cut)
-    // An answer that waits behind an earlier one of its connection has no socket whose timer could run.
-    const queued = res.socket === null && event === 'drain'
-    const turn = queued ? setTimeout(() => req.socket.destroy(), this.timeouts.idleMs) : undefined
-    if (queued) res.once('socket', () => clearTimeout(turn)).once('close', () => clearTimeout(turn))
-    // Before Node's own listener, which sets the limit for the next request.
-    res.prependOnceListener(event, () => {
-      res.off('timeout', this.cut).setTimeout(0)
-      then?.()
-    })
-  }
-
-  /** Ends the client's connection so that its answer looks as cut as it is, even where only the end marks the end. */
-  private readonly cut = (): void => {
-    const { req, res } = this.exchange
-    if (req.httpVersion === '1.0') res.socket?.resetAndDestroy()
-    else res.destroy()
   }
 
   /** Ends what never came to a backend. */
@@ -269,18 +248,4 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
 
 function sendHead(forwarding: Forwarding): void {
   forwarding.sendHead()
-}
-
-function isSafe(method: string): boolean {
-  return method === 'GET' || method === 'HEAD'
-}
-
-/** A coding we did not undo would reach the client as if it were the content (RFC 9112 section 6.1). */
-function framedAsChunkedAtMost(fields: readonly string[]): boolean {
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] as string
-    if (name.length !== 17 || name.toLowerCase() !== 'transfer-encoding') continue
-    if ((fields[i + 1] as string).toLowerCase() !== 'chunked') return false
-  }
-  return true
 }

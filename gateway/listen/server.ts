@@ -16,6 +16,7 @@ import { createHttp2Listener } from './http2.js'
 import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, MAX_HEAD, REQUEST_TIMEOUT_MS } from './limits.js'
 import { createTlsFront, type TlsSettings } from './tls.js'
 import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
+import { WaitingConnections } from './waiting.js'
 
 const SWEEP_MS = 1_000
 
@@ -48,10 +49,7 @@ export interface Listener {
 /** The data port: a strict HTTP server that refuses by itself what is not HTTP. With `tls` it takes nothing else. */
 export function createListener(handlers: Handlers, limits: DoorSettings, tls?: TlsSettings): Listener {
   let draining = false
-  /** Connections that have yet to send the head of a first request. */
-  const fresh = new Set<Socket>()
-  /** Connections that wait for their next request. */
-  const idle = new Set<Socket>()
+  const waiting = new WaitingConnections()
   const upgraded = new Set<Duplex>()
   const broken = new WeakSet<Duplex>()
   /** Connections whose last answer has begun. */
@@ -59,15 +57,14 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
 
   class Response extends TurnResponse {
     override assignSocket(socket: Socket): void {
-      fresh.delete(socket)
-      idle.delete(socket)
+      waiting.busy(socket)
       super.assignSocket(socket)
     }
 
     override detachSocket(socket: Socket): void {
       super.detachSocket(socket)
-      if (!socket.destroyed) idle.add(socket)
-      if (draining) process.nextTick(closeIdle)
+      waiting.idle(socket)
+      if (draining) process.nextTick(() => waiting.closeIdle())
     }
 
     override writeHead(status: number, reason?: string | Fields, fields?: Fields): this {
@@ -109,19 +106,13 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
     })
   const door = createDoor(limits, tls !== undefined, {
     enter: socket => (front === undefined ? server.emit('connection', socket) : front.accept(socket)),
-    makeRoom,
+    makeRoom: () => waiting.closeLongest(),
     refused: code => handlers.refused?.(code),
   })
   // A server that does not listen itself begins its sweep for slow requests when it is told that it does.
   door.server.on('listening', () => server.emit('listening'))
 
-  server.on('connection', socket => {
-    fresh.add(socket)
-    socket.on('close', () => {
-      fresh.delete(socket)
-      idle.delete(socket)
-    })
-  })
+  server.on('connection', socket => waiting.opened(socket))
   server.on('request', serve)
   server.on('checkExpectation', serve)
   server.on('checkContinue', (req, res) => {
@@ -196,22 +187,6 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
     handlers.failed?.(error)
   }
 
-  function closeIdle(): void {
-    for (const socket of idle) socket.destroySoon()
-  }
-
-  /** Of the connections without a request the one that has been so for the longest time is missed the least. */
-  function makeRoom(): boolean {
-    for (const waiting of [idle, fresh]) {
-      for (const longest of waiting) {
-        waiting.delete(longest)
-        longest.destroySoon()
-        return true
-      }
-    }
-    return false
-  }
-
   return {
     start(host, port) {
       return new Promise((resolve, reject) => {
@@ -237,7 +212,7 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
           server.close()
           resolve()
         })
-        closeIdle()
+        waiting.closeIdle()
         http2.drain()
       })
     },

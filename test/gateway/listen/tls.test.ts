@@ -196,6 +196,27 @@ if (canMakeCertificates(t)) {
     t.match(JSON.parse(answer.body), { ja3: /^[0-9a-f]{32}$/, ja4: /^t13i\d{4}00_/ })
   })
 
+  t.test(
+    'beyond the limit a connection ends before its handshake, and a place comes back with each that leaves',
+    async t => {
+      const { port, listener } = await listen(t, [], { maxConnections: 1 })
+      const silent = connectTcp({ port, host: '127.0.0.1' }).on('error', () => {})
+      t.teardown(() => silent.destroy())
+      await waitUntil('the first connection', () => listener.connections === 1)
+      await t.rejects(secure(t, port), 'one that has yet to shake hands takes a place too')
+      silent.destroy()
+      await waitUntil('its place to be free', () => listener.connections === 0)
+      const client = new RawPeer(await secure(t, port))
+      const next = await waitUntil('an idle connection to make room', async () => {
+        t.match((await client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()).line, / 200 /)
+        return secure(t, port)
+      })
+      await waitUntil('the idle one to be closed', () => client.ended)
+      const answer = await new RawPeer(next).send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()
+      t.match(answer.line, / 200 /)
+    },
+  )
+
   t.test('a fingerprint field counts from a trusted hop alone, whose own TLS then does not', async t => {
     const field = 'x-ja4-fingerprint: t13d_client\r\nX_JA3_Fingerprint: spoofed\r\n'
     const { port } = await listen(t)
