@@ -10,6 +10,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
   entry('check', async () => (await import('./check.js')).check),
   entry('explain', async () => (await import('./explain/command.js')).explain),
+  entry('diff', async () => (await import('./diff/command.js')).diff),
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
   entry('replay', async () => (await import('./replay/command.js')).replay),

@@ -1,0 +1,101 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { sluice } from '../helpers/command.js'
+import { matchesGolden } from '../helpers/golden.js'
+
+/** A copy of the configuration that comes with the package, with texts replaced in its files. */
+function changed(t: Test, changes: Readonly<Record<string, readonly [string, string][]>>): string {
+  const folder = join(t.testdir(), 'config')
+  cpSync('config', folder, { recursive: true })
+  for (const [name, replacements] of Object.entries(changes)) {
+    const file = join(folder, name)
+    let text = readFileSync(file, 'utf8')
+    for (const [from, to] of replacements) {
+      t.ok(text.includes(from), `${name} holds ${from}`)
+      text = text.replaceAll(from, to)
+    }
+    writeFileSync(file, text)
+  }
+  return folder
+}
+
+const CHANGES: Parameters<typeof changed>[1] = {
+  'gateway.yaml': [['unknownProject: developer', 'unknownProject: reject']],
+  'projects.yaml': [
+    ['burst: 600', 'burst: 700'],
+    ['id: globex-production', 'id: globex'],
+  ],
+  'policies/project-limits.yaml': [
+    ['scim: { burst: 10, sustained: 300 }', 'scim: { burst: 20, sustained: 300 }'],
+    ['scim: [/scim/**, /api/scim/**]', 'scim: [/scim/**]'],
+    ['      settings: { burst: 1, sustained: 10 }\n', ''],
+  ],
+  'policies/in-flight.yaml': [
+    ['mode: report-only', 'mode: enforce'],
+    ['"PATCH /admin/identities/{id}", ', ''],
+  ],
+}
+
+t.test('what changed in effect is told by plan and environment, bucket, rule and project', async t => {
+  const { code, out, err } = await sluice(['diff', 'config', changed(t, CHANGES)])
+  t.match({ code, err }, { code: 1, err: '' })
+  t.match(
+    out,
+    /^Limits for production, essential, growth and scale in production\n {2}~ scim: 10 → 20 per second$/m,
+  )
+  t.match(out, /^ {2}- settings: no quota any more/m)
+  t.match(out, '/api/scim/**: from scim to catch-all, for all plans in development, staging and production')
+  t.match(out, 'POST /self-service/settings: from settings to catch-all, for all plans in development')
+  t.match(out, 'session-delete: mode report-only → enforce. It begins to count anew')
+  t.match(out, 'identity-write: match - PATCH /admin/identities/{id}')
+  t.match(out, 'acme-production: catch-all: 600 → 700 per second')
+  t.match(out, 'acme-staging: limits as of growth/staging')
+  t.match(out, /^ {2}- globex-production: removed/m)
+  t.match(out, /^ {2}\+ globex: /m)
+  t.match(out, 'unknownProject developer → reject')
+})
+
+t.test('--json is the same for machines', async t => {
+  const { code, out } = await sluice(['diff', 'config', changed(t, CHANGES), '--json'])
+  t.equal(code, 1)
+  matchesGolden(t, out, 'diff.json')
+})
+
+t.test('comments, order and spelling of the same are no difference', async t => {
+  const same = changed(t, {
+    'policies/project-limits.yaml': [
+      ['# Production environment', '# In production'],
+      ['plans: [growth, scale]', 'plans: [scale, growth]'],
+      ['admin-recovery: [POST /admin/recovery/*]', 'admin-recovery: ["POST /admin/recovery/*"]'],
+    ],
+  })
+  t.same(await sluice(['diff', 'config', same]), { code: 0, out: 'Nothing differs in effect.\n', err: '' })
+  t.match(await sluice(['diff', 'config', same, '--json']), { code: 0, out: /"limits": \[\]/ })
+})
+
+t.test(
+  'a configuration that cannot be loaded is input that cannot be read: 2, with its problems',
+  async t => {
+    const tie = join('test', 'fixtures', 'bad', 'tie')
+    t.match(await sluice(['diff', 'config', tie]), {
+      code: 2,
+      out: '',
+      err: /project-limits\.yaml:\d+:\d+ .* ties with/,
+    })
+    t.match(await sluice(['diff', 'no/where', 'config']), {
+      code: 2,
+      err: /cannot be read: it does not exist/,
+    })
+    t.match(await sluice(['diff', 'config']), { code: 2, err: /needs OLD NEW/ })
+  },
+)
+
+t.test('forty columns are enough', async t => {
+  const { out } = await sluice(['diff', 'config', changed(t, CHANGES)], { columns: 40 })
+  const long = out.split('\n').filter(line => line.length > 40)
+  t.same(
+    long.filter(line => line.trim().includes(' ')),
+    [],
+  )
+})

@@ -1,0 +1,38 @@
+/** What may differ between two configurations, as plain data. */
+import { isDeepStrictEqual } from 'node:util'
+
+export interface FieldChange {
+  readonly field: string
+  /** Null when it was not, or is no longer, there. */
+  readonly old: unknown
+  readonly new: unknown
+}
+
+export interface Change {
+  readonly name: string
+  readonly change: 'added' | 'removed' | 'changed'
+  /** Of what is added or removed, all that it says. */
+  readonly fields: readonly FieldChange[]
+}
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The fields of which the values differ, in the order in which they first stand. */
+export function changedFields(before: Fields, after: Fields): FieldChange[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...names]
+    .filter(name => !isDeepStrictEqual(before[name], after[name]))
+    .map(field => ({ field, old: before[field] ?? null, new: after[field] ?? null }))
+}
+
+/** What came, went and changed among things with names. */
+export function changesOf(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>): Change[] {
+  const names = new Set([...before.keys(), ...after.keys()])
+  return [...names].flatMap((name): Change[] => {
+    const [old, now] = [before.get(name), after.get(name)]
+    const fields = changedFields(old ?? {}, now ?? {})
+    if (old === undefined) return [{ name, change: 'added', fields }]
+    if (now === undefined) return [{ name, change: 'removed', fields }]
+    return fields.length === 0 ? [] : [{ name, change: 'changed', fields }]
+  })
+}

@@ -1,0 +1,37 @@
+/** `sluice diff`: what a changed configuration would change for those who ask. */
+
+import { Failure, type Loaded, loadOrFail } from '../../gateway/load.js'
+import { defineCommand, Unusable } from '../command.js'
+import { quiet } from '../config.js'
+import type { Io } from '../io.js'
+import { compare, isSame } from './compare.js'
+import { writeDifference } from './text.js'
+
+export const diff = defineCommand({
+  name: 'diff',
+  summary: 'Say what differs in effect between two configurations',
+  operands: { usage: 'OLD NEW', least: 2, most: 2 },
+  options: { json: { type: 'boolean', help: 'one JSON object instead of text' } },
+  details: `OLD and NEW are each a gateway.yaml or its folder. Compares what counts in the end, not text: limits by plan, environment and bucket, requests that fall into another bucket, rules, projects with their overrides, and settings that decide about requests.
+
+Exit code 0 when nothing differs, 1 when something does, 2 when one of them cannot be loaded.`,
+  example: 'sluice diff ./config ./config-next',
+  async run({ values, positionals: [before = '', after = ''] }, io) {
+    const [old, now] = [await loaded(before, io), await loaded(after, io)]
+    const difference = compare(old, now)
+    await Promise.all([old.compiled.close(), now.compiled.close()])
+    if (values.json) io.out(`${JSON.stringify(difference, null, 2)}\n`)
+    else if (isSame(difference)) io.out('Nothing differs in effect.\n')
+    else writeDifference(difference, io)
+    return isSame(difference) ? 0 : 1
+  },
+})
+
+async function loaded(path: string, io: Io): Promise<Loaded> {
+  try {
+    return await loadOrFail(path, io.env, quiet)
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    throw new Unusable(error.message)
+  }
+}

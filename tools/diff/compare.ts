@@ -1,0 +1,130 @@
+/** What differs in effect between two configurations: comments, order and names of files do not count. */
+import { isProjectLimits } from '../../config/load.js'
+import { pluginConfig } from '../../config/policy-schema.js'
+import type { ProjectEntry } from '../../config/schema.js'
+import type { Loaded } from '../../gateway/load.js'
+import type { Quota } from '../../gateway/match/compile.js'
+import { columnName, type Table } from '../../gateway/match/policy.js'
+import { describeColumns, groupColumns } from '../columns.js'
+import { type Change, changedFields, changesOf, type FieldChange, type Fields } from './changes.js'
+import { type Moved, movedRequests } from './moved.js'
+
+export interface Difference {
+  /** Buckets by plan and environment; those that changed alike stand together. */
+  readonly limits: readonly {
+    readonly for: string
+    readonly columns: readonly string[]
+    readonly buckets: readonly Change[]
+  }[]
+  /** Requests that fall into another bucket than before. */
+  readonly moved: readonly Moved[]
+  /** Rules that stand by themselves. */
+  readonly rules: readonly Change[]
+  readonly projects: readonly ProjectChange[]
+  /** Settings of gateway.yaml that decide about requests. */
+  readonly settings: readonly FieldChange[]
+}
+
+export interface ProjectChange extends Change {
+  /** What changed in the limits that count for it. */
+  readonly buckets: readonly Change[]
+  /** Where its limits changed because those of its plan and environment did: the column, else null. */
+  readonly as: string | null
+}
+
+export function compare(before: Loaded, after: Loaded): Difference {
+  const limits = compareLimits(before, after)
+  return {
+    limits,
+    moved: movedRequests(before, after),
+    rules: changesOf(rulesOf(before), rulesOf(after)),
+    projects: compareProjects(before, after),
+    settings: changedFields(settingsOf(before), settingsOf(after)),
+  }
+}
+
+export function isSame(difference: Difference): boolean {
+  return Object.values(difference).every(list => list.length === 0)
+}
+
+function compareLimits(before: Loaded, after: Loaded): Difference['limits'] {
+  const groups = groupColumns(column => JSON.stringify(columnChanges(before, after, column)))
+  return [...groups]
+    .map(([text, columns]) => ({
+      for: describeColumns(columns),
+      columns: [...columns],
+      buckets: JSON.parse(text) as Change[],
+    }))
+    .filter(({ buckets }) => buckets.length > 0)
+}
+
+function columnChanges(before: Loaded, after: Loaded, column: string): Change[] {
+  const tableOf = ({ compiled }: Loaded) => compiled.tables.columns.get(column)
+  return changesOf(bucketsOf(tableOf(before)), bucketsOf(tableOf(after)))
+}
+
+function bucketsOf(table: Table | undefined): Map<string, Fields> {
+  return new Map(
+    [...(table?.rules ?? [])].map(([name, { config, mode, onStoreError }]) => {
+      const { burst, sustained, algorithm, lease } = config as Quota
+      return [name, { burst, sustained, algorithm, lease, mode, onStoreError }]
+    }),
+  )
+}
+
+/** `since` changes nothing about a request. */
+function rulesOf({ config }: Loaded): Map<string, Fields> {
+  const rules = config.policies.flatMap(policy =>
+    isProjectLimits(policy) ? [] : policy.document.rules.map(rule => ({ kind: policy.kind, rule })),
+  )
+  return new Map(
+    rules.map(({ kind, rule }) => {
+      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError } = rule
+      return [id, { kind, match, key, mode, missing, onStoreError, ...pluginConfig(rule) }]
+    }),
+  )
+}
+
+function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
+  const [old, now] = [projectsOf(before), projectsOf(after)]
+  const own = new Map(
+    changesOf(mapValues(old, projectFields), mapValues(now, projectFields)).map(one => [one.name, one]),
+  )
+  return [...new Set([...old.keys(), ...now.keys()])].flatMap((id): ProjectChange[] => {
+    const change = own.get(id)
+    const [was, is] = [old.get(id), now.get(id)]
+    if (was === undefined || is === undefined) return change ? [{ ...change, buckets: [], as: null }] : []
+    const buckets = changesOf(bucketsOf(tableOf(before, was)), bucketsOf(tableOf(after, is)))
+    if (change === undefined && buckets.length === 0) return []
+    const column = columnName(is.plan, is.environment)
+    const isColumns = JSON.stringify(buckets) === JSON.stringify(columnChanges(before, after, column))
+    const as =
+      buckets.length > 0 && isColumns && column === columnName(was.plan, was.environment) ? column : null
+    return [{ ...(change ?? { name: id, change: 'changed', fields: [] }), buckets, as }]
+  })
+}
+
+function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
+  return new Map(config.projects.map(project => [project.id, project]))
+}
+
+/** Of a key the begin of its hash tells which it is. */
+function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): Fields {
+  const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
+  return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
+}
+
+function tableOf({ compiled }: Loaded, { id, plan, environment }: ProjectEntry): Table | undefined {
+  const { projects, columns } = compiled.tables
+  return projects.get(id) ?? columns.get(columnName(plan, environment))
+}
+
+function settingsOf({ config: { gateway } }: Loaded): Fields {
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors } = gateway
+  const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
+  return { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors, ...routes }
+}
+
+function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {
+  return new Map([...map].map(([name, value]) => [name, change(value)]))
+}

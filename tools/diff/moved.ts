@@ -1,0 +1,83 @@
+/** Requests that fall into another bucket under one configuration than under another. */
+import { isProjectLimits } from '../../config/load.js'
+import type { Loaded } from '../../gateway/load.js'
+import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
+import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/match/witness.js'
+import { COLUMNS, describeColumns } from '../columns.js'
+
+export interface Moved {
+  /** The requests, as a pattern. */
+  readonly requests: string
+  /** Null when no bucket takes them: then nothing limits them. */
+  readonly from: string | null
+  readonly to: string | null
+  readonly for: string
+}
+
+/** Asks both for every request that their patterns can tell apart. */
+export function movedRequests(before: Loaded, after: Loaded): Moved[] {
+  const patterns = [...patternsOf(before), ...patternsOf(after)]
+  const extent = extentOf(patterns)
+  const asked = new Set<string>()
+  const moves = new Map<
+    string,
+    { from: string | null; to: string | null; columns: Set<string>; requests: string }
+  >()
+  for (const pattern of patterns) {
+    for (const { method, path } of witnessesOf(pattern, extent)) {
+      // Of two patterns that mean the same, the first stands for both.
+      const name = `${method} ${path}`
+      if (asked.has(name)) continue
+      asked.add(name)
+      for (const column of COLUMNS) {
+        const from = bucketOf(before, column, method, path)
+        const to = bucketOf(after, column, method, path)
+        if (from === to) continue
+        const requests = labelOf(pattern, method)
+        const key = JSON.stringify([requests, from, to])
+        const move = moves.get(key) ?? { requests, from, to, columns: new Set() }
+        move.columns.add(column)
+        moves.set(key, move)
+      }
+    }
+  }
+  return withoutSpecial([...moves.values()]).map(({ columns, ...move }) => ({
+    ...move,
+    for: describeColumns(columns),
+  }))
+}
+
+function patternsOf({ config }: Loaded): Pattern[] {
+  return config.policies
+    .filter(isProjectLimits)
+    .flatMap(({ document }) => Object.values(document.buckets).flat())
+    .map(parsePattern)
+}
+
+function bucketOf({ compiled }: Loaded, column: string, method: string, path: string): string | null {
+  return compiled.tables.columns.get(column)?.buckets.find(method, path)?.value ?? null
+}
+
+/** Of a pattern for all methods, which method it is about, if it is one. */
+function labelOf({ method, text }: Pattern, asked: string): string {
+  const path = text === '*' ? '/**' : text
+  return method === undefined && asked !== ANY_METHOD
+    ? `${asked} ${path}`
+    : method === 'GET' && asked === 'HEAD'
+      ? path.replace('GET', 'HEAD')
+      : path
+}
+
+/** Where all methods moved alike, one line says so; HEAD goes without saying where GET went the same way. */
+function withoutSpecial<
+  M extends { requests: string; from: string | null; to: string | null; columns: Set<string> },
+>(moves: readonly M[]): M[] {
+  const isLike = (a: M, b: M) =>
+    a.from === b.from && a.to === b.to && [...a.columns].every(column => b.columns.has(column))
+  return moves.filter(move => {
+    const [method, path] = move.requests.split(' ')
+    if (path === undefined) return true
+    const general = method === 'HEAD' ? [path, `GET ${path}`] : [path]
+    return !moves.some(other => general.includes(other.requests) && isLike(move, other))
+  })
+}
