@@ -44,12 +44,12 @@ export interface LimitTools extends Tools {
 /** Counts for limiters that count by themselves: in Redis, or in this process when there is none. */
 export interface KeyCounter {
   /**
-   * Counts one request, refused ones too. While Redis is away it goes on as `onStoreError` says, within `store.deadline`;
-   * `'unavailable'` when that says `closed`. Never rejects.
+   * Counts one request, refused ones too, as `cost` of them (a whole number, 1 when left out). While Redis is away it goes
+   * on as `onStoreError` says, within `store.deadline`; `'unavailable'` when that says `closed`. Never rejects.
    */
-  spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent>
+  spend(key: string, limit: KeyLimit, onStoreError: OnStoreError, cost?: number): Spent | Promise<Spent>
   /** What `spend` would answer now; nothing is counted. */
-  peek(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent>
+  peek(key: string, limit: KeyLimit, onStoreError: OnStoreError, cost?: number): Spent | Promise<Spent>
   /** A refusal that is known to stand, without asking anybody. */
   recall(key: string, limit: KeyLimit): KeyCount | undefined
 }

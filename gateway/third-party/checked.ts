@@ -70,16 +70,16 @@ function checkedCounting(
   limiter: SelfCountingLimiter<unknown>,
   log: Log,
   plugin: string,
-): Pick<SelfCountingLimiter<unknown>, 'spend' | 'recall'> {
+): Pick<SelfCountingLimiter<unknown>, 'spend' | 'peek' | 'recall'> {
   const rulingOf = (answer: unknown) => {
     const ruling = rulingFrom(answer)
     return ruling === 'unavailable' ? ruling : withSafeEnding(ruling, log, plugin)
   }
+  const awaited = (answer: unknown) =>
+    isThenable(answer) ? Promise.resolve(answer).then(rulingOf) : rulingOf(answer)
   return {
-    spend(check) {
-      const answer: unknown = limiter.spend(check)
-      return isThenable(answer) ? Promise.resolve(answer).then(rulingOf) : rulingOf(answer)
-    },
+    spend: check => awaited(limiter.spend(check)),
+    ...(typeof limiter.peek === 'function' && { peek: check => awaited(limiter.peek?.(check)) }),
     recall(check) {
       const answer: unknown = atOnce(limiter.recall?.(check), 'recall()')
       const ruling = answer === undefined || answer === null ? undefined : rulingOf(answer)

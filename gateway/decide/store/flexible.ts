@@ -11,7 +11,7 @@ import { type RedisClient, script } from './redis-connection.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    giveBack(key: string, mostLeftMs: number): Result<number, Context>
+    giveBack(key: string, mostLeftMs: number, cost: number): Result<number, Context>
   }
 }
 
@@ -25,14 +25,14 @@ export interface WindowCount {
 
 export interface Windows {
   readonly store: StoreName
-  /** Counts one request of `key`; a new window lasts `windowMs`, in whole seconds. */
-  count(key: string, windowMs: number): Promise<WindowCount>
+  /** Counts one request of `key`, as `cost` of them; a new window lasts `windowMs`, in whole seconds. */
+  count(key: string, windowMs: number, cost?: number): Promise<WindowCount>
   /** The key's window as it is; undefined when it has none. Counts nothing. */
   look(key: string): Promise<WindowCount | undefined>
   /** Lets the window that holds `used` requests end `ms` from now. */
   endIn(key: string, used: number, ms: number): Promise<void>
   /** Takes one request back, unless its window has ended: the key's present window has at most `mostLeftMs` to go then. */
-  giveBack(key: string, mostLeftMs: number): Promise<void>
+  giveBack(key: string, mostLeftMs: number, cost?: number): Promise<void>
 }
 
 /** Names are complete as they come; quota and length belong to a call, not to the limiter. */
@@ -50,9 +50,9 @@ export class MemoryWindows implements Windows {
     this.store = store
   }
 
-  async count(key: string, windowMs: number): Promise<WindowCount> {
-    const counted = await countOne(this.#limiter, key, windowMs)
-    if (counted.used === 1) {
+  async count(key: string, windowMs: number, cost = 1): Promise<WindowCount> {
+    const counted = await countOne(this.#limiter, key, windowMs, cost)
+    if (counted.used === cost) {
       const forgotten = this.#keys.set(key, true)
       if (forgotten !== undefined) await this.#limiter.delete(forgotten)
     }
@@ -67,10 +67,10 @@ export class MemoryWindows implements Windows {
     await this.#limiter.set(key, used, ms / 1000)
   }
 
-  async giveBack(key: string, mostLeftMs: number): Promise<void> {
+  async giveBack(key: string, mostLeftMs: number, cost = 1): Promise<void> {
     const present = await this.#limiter.get(key)
     if (present === null || present.msBeforeNext <= 0 || present.msBeforeNext > mostLeftMs) return
-    const { consumedPoints } = await this.#limiter.reward(key)
+    const { consumedPoints } = await this.#limiter.reward(key, cost)
     // The window ended between the two calls: what stands now would be a bonus.
     if (consumedPoints < 0) await this.#limiter.delete(key)
   }
@@ -88,8 +88,8 @@ export class RedisWindows implements Windows {
   }
 
   /** A key that lost its expiry gets a new one here, so nobody is locked out for longer than a window. */
-  count(key: string, windowMs: number): Promise<WindowCount> {
-    return countOne(this.#limiter, key, windowMs)
+  count(key: string, windowMs: number, cost = 1): Promise<WindowCount> {
+    return countOne(this.#limiter, key, windowMs, cost)
   }
 
   look(key: string): Promise<WindowCount | undefined> {
@@ -100,14 +100,20 @@ export class RedisWindows implements Windows {
     await this.#redis.pexpire(key, ms)
   }
 
-  async giveBack(key: string, mostLeftMs: number): Promise<void> {
-    await this.#redis.giveBack(key, Math.ceil(mostLeftMs))
+  async giveBack(key: string, mostLeftMs: number, cost = 1): Promise<void> {
+    await this.#redis.giveBack(key, Math.ceil(mostLeftMs), cost)
   }
 }
 
 /** A penalty counts as a request does, and tells what it found whatever the quota. */
-async function countOne(limiter: RateLimiterAbstract, key: string, windowMs: number): Promise<WindowCount> {
-  const { consumedPoints, msBeforeNext } = await limiter.penalty(key, 1, { customDuration: windowMs / 1000 })
+async function countOne(
+  limiter: RateLimiterAbstract,
+  key: string,
+  windowMs: number,
+  cost: number,
+): Promise<WindowCount> {
+  const options = { customDuration: windowMs / 1000 }
+  const { consumedPoints, msBeforeNext } = await limiter.penalty(key, cost, options)
   return { used: consumedPoints, leftMs: msBeforeNext }
 }
 

@@ -42,19 +42,19 @@ export class WindowCounter implements KeyCounter {
     this.#options = options
   }
 
-  spend(key: string, limit: KeyLimit, onStoreError: OnStoreError): Spent | Promise<Spent> {
+  spend(key: string, limit: KeyLimit, onStoreError: OnStoreError, cost = 1): Spent | Promise<Spent> {
     const { local, remote } = this.#options
-    if (remote === undefined) return this.#count(local, key, limit)
-    return this.recall(key, limit) ?? this.#ask(remote, key, limit, onStoreError)
+    if (remote === undefined) return this.#count(local, key, limit, cost)
+    return this.recall(key, limit) ?? this.#ask(remote, key, limit, onStoreError, cost)
   }
 
-  async peek(key: string, limit: KeyLimit, onStoreError: OnStoreError): Promise<Spent> {
+  async peek(key: string, limit: KeyLimit, onStoreError: OnStoreError, cost = 1): Promise<Spent> {
     const { local, remote } = this.#options
-    if (remote === undefined) return look(local, key, limit)
+    if (remote === undefined) return look(local, key, limit, cost)
     const known = this.recall(key, limit)
     if (known !== undefined) return known
-    const found = await remote.guard.within(key, () => look(remote.windows, key, limit))
-    return found ?? this.#standIn(limit, onStoreError, share => look(local, key, share))
+    const found = await remote.guard.within(key, () => look(remote.windows, key, limit, cost))
+    return found ?? this.#standIn(limit, onStoreError, share => look(local, key, share, cost))
   }
 
   /** The refusal by Redis that still stands; one that was made under another limit does not. */
@@ -74,10 +74,11 @@ export class WindowCounter implements KeyCounter {
     key: string,
     limit: KeyLimit,
     onStoreError: OnStoreError,
+    cost: number,
   ): Promise<Spent> {
-    const counted = await guard.within(key, () => this.#count(windows, key, limit))
+    const counted = await guard.within(key, () => this.#count(windows, key, limit, cost))
     if (counted === undefined) {
-      return this.#standIn(limit, onStoreError, share => this.#count(this.#options.local, key, share))
+      return this.#standIn(limit, onStoreError, share => this.#count(this.#options.local, key, share, cost))
     }
     if (!counted.granted) {
       const until = this.#options.now() + counted.resetMs
@@ -86,9 +87,9 @@ export class WindowCounter implements KeyCounter {
     return counted
   }
 
-  async #count(windows: Windows, key: string, limit: KeyLimit): Promise<KeyCount> {
-    const found = await windows.count(key, limit.windowMs)
-    const count = judge(found, limit, windows.store)
+  async #count(windows: Windows, key: string, limit: KeyLimit, cost: number): Promise<KeyCount> {
+    const found = await windows.count(key, limit.windowMs, cost)
+    const count = judge(found, limit, cost, windows.store)
     const { resetMs, granted } = count
     if (resetMs !== found.leftMs) await windows.endIn(key, found.used, resetMs)
     if (!granted) return count
@@ -96,7 +97,7 @@ export class WindowCounter implements KeyCounter {
     const giveBack = () => {
       const leftNow = resetMs - (this.#options.now() - at)
       // Best effort: what is not given back ends with its window. The store's clock counts whole milliseconds.
-      if (leftNow > 0) windows.giveBack(key, leftNow + 1).catch(() => {})
+      if (leftNow > 0) windows.giveBack(key, leftNow + 1, cost).catch(() => {})
     }
     return { ...count, giveBack }
   }
@@ -116,19 +117,19 @@ export class WindowCounter implements KeyCounter {
 }
 
 /** What a window that holds this request, too, means under `limit`. */
-function judge({ used, leftMs }: WindowCount, limit: KeyLimit, store: StoreName): KeyCount {
+function judge({ used, leftMs }: WindowCount, limit: KeyLimit, cost: number, store: StoreName): KeyCount {
   const { quota, windowMs, blockMs } = limit
   const granted = used <= quota
-  const isFirstRefused = used === quota + 1
+  const isFirstRefused = !granted && used - cost <= quota
   const longest = granted ? windowMs : Math.max(windowMs, blockMs)
   const resetMs = isFirstRefused && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
   return { granted, store, used, left: Math.max(0, quota - used), resetMs }
 }
 
 /** What counting one more request would find. */
-async function look(windows: Windows, key: string, limit: KeyLimit): Promise<KeyCount> {
+async function look(windows: Windows, key: string, limit: KeyLimit, cost: number): Promise<KeyCount> {
   const { used, leftMs } = (await windows.look(key)) ?? { used: 0, leftMs: limit.windowMs }
-  return judge({ used: used + 1, leftMs }, limit, windows.store)
+  return judge({ used: used + cost, leftMs }, limit, cost, windows.store)
 }
 
 function isSame(a: KeyLimit, b: KeyLimit): boolean {

@@ -103,6 +103,33 @@ t.test(
   },
 )
 
+t.test('a request may count as several: refused when they pass the quota, and given back whole', async t => {
+  const stores: string[] = ['']
+  const redis = await redisUrl(t)
+  if (redis) stores.push(redis)
+  for (const [i, store] of stores.entries()) {
+    const { counter } = await openStore(
+      { redis: store, deadline: 2000, instances: 1, onError: 'local' },
+      quiet,
+      { failed() {}, awayChanged() {} },
+    ).then(opened => {
+      t.teardown(() => opened.store.close())
+      return opened
+    })
+    const spend = async (cost: number) =>
+      (await counter.spend(`cost:${i}`, per(60, 10), 'local', cost)) as KeyCount
+    t.match(await spend(4), { granted: true, used: 4, left: 6 })
+    const second = await spend(5)
+    t.match(second, { granted: true, used: 9, left: 1 })
+    second.giveBack?.()
+    await waitUntil('five given back', async () => {
+      const peeked = (await counter.peek(`cost:${i}`, per(60, 10), 'local', 6)) as KeyCount
+      return peeked.granted && peeked.used === 10
+    })
+    t.match(await spend(7), { granted: false, left: 0 }, 'one more than is left')
+  }
+})
+
 t.test('a flood of keys leaves bounded memory: the oldest windows are forgotten', async t => {
   const windows = new MemoryWindows('memory')
   for (let i = 0; i < 101_000; i++) await windows.count(`key ${i}`, 60_000)
