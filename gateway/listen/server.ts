@@ -113,11 +113,22 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
   door.server.on('listening', () => server.emit('listening'))
 
   server.on('connection', socket => waiting.opened(socket))
-  server.on('request', serve)
-  server.on('checkExpectation', serve)
+  for (const event of ['request', 'checkExpectation']) {
+    server.on(event, (req: IncomingMessage, res: Response) => {
+      if (!comesTooLate(req)) serve(req, res)
+    })
+  }
   server.on('checkContinue', (req, res) => {
-    continueWhenWanted(req, res)
-    serve(req, res)
+    if (comesTooLate(req)) return
+    const begin = (): void => {
+      if (hasBody(req)) continueWhenWanted(req, res)
+      // There is nothing to ask for, but Node would close after an answer that no 100 came before.
+      else res.writeContinue()
+      serve(req, res)
+    }
+    // In its turn alone: Node puts an answer's head before the 100 that waits with it.
+    if (res.socket === null) res.once('socket', begin)
+    else begin()
   })
   server.on('upgrade', (req, socket, head) => {
     if (!takeOver(socket)) return
@@ -140,13 +151,16 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
     refuse(socket, codeOfParserError(error))
   })
 
+  /**
+   * What follows the request that an announced close answers is not to be acted on (RFC 9112 section 9.6): behind
+   * ambiguous framing it need not be a request at all.
+   */
+  function comesTooLate(req: IncomingMessage): boolean {
+    if (closing.has(req.socket)) req.resume()
+    return closing.has(req.socket)
+  }
+
   function serve(req: IncomingMessage, res: Response): void {
-    // What follows the request that an announced close answers is not to be acted on (RFC 9112 section 9.6): behind
-    // ambiguous framing it need not be a request at all.
-    if (closing.has(req.socket)) {
-      req.resume()
-      return
-    }
     if (res.socket === null) awaitTurn(req.socket, res)
     if (hasBody(req)) lastAnswerMayComeEarly(req, res)
     try {
