@@ -64,9 +64,18 @@ export function openSqlite(file: string): Store {
            ON CONFLICT (id) DO UPDATE SET modified = excluded.modified, label = excluded.label, raw = excluded.raw`,
           ...[id, directoryId, type, tenant, product, created, modified, label, JSON.stringify(raw)],
         )
-        run('DELETE FROM terms WHERE resource_id = ?', id)
-        for (const term of step.terms)
-          run('INSERT INTO terms VALUES (?, ?, ?, ?)', directoryId, type, term, id)
+        const terms = JSON.stringify(step.terms)
+        if (step.kind === 'replace') {
+          run(
+            'DELETE FROM terms WHERE resource_id = ? AND term NOT IN (SELECT value FROM json_each(?))',
+            id,
+            terms,
+          )
+        }
+        run(
+          'INSERT OR IGNORE INTO terms SELECT ?, ?, value, ? FROM json_each(?)',
+          ...[directoryId, type, id, terms],
+        )
         return
       }
       case 'delete':
