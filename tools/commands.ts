@@ -11,6 +11,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('check', async () => (await import('./check.js')).check),
   entry('explain', async () => (await import('./explain/command.js')).explain),
   entry('diff', async () => (await import('./diff/command.js')).diff),
+  entry('import', async () => (await import('./import/command.js')).importCommand),
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
   entry('replay', async () => (await import('./replay/command.js')).replay),

@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { sluice } from '../helpers/command.js'
+import { matchesGolden } from '../helpers/golden.js'
+import { inProject, root } from '../helpers/root.js'
+
+const KRATOS = join('test', 'fixtures', 'openapi', 'kratos.yaml')
+const OTHER = join('test', 'fixtures', 'openapi', 'other.json')
+
+t.test('annotated documents become buckets that the loader takes as they are', async t => {
+  const { out } = await sluice(['import', 'openapi', KRATOS, OTHER])
+  const folder = join(t.testdir(), 'config')
+  mkdirSync(join(folder, 'policies'), { recursive: true })
+  for (const name of ['gateway.yaml', 'projects.yaml']) cpSync(join('config', name), join(folder, name))
+  writeFileSync(join(folder, 'projects.yaml'), 'version: 1\nprojects: []\n')
+  const limits = out
+    .split('\n')
+    .flatMap(line => /^ {2}([a-z-]+):$/.exec(line)?.[1] ?? [])
+    .map(name => `      ${name}: { burst: 1, sustained: 10 }\n`)
+  writeFileSync(
+    join(folder, 'policies', 'limits.yaml'),
+    `version: 1\nkind: project-limits\n${out}limits:\n  - for: [{}]\n    quotas:\n${limits.join('')}`,
+  )
+  t.match(await sluice(['check', '--config', folder]), { code: 0, out: /gateway\.yaml: / })
+  const explained = await sluice(['explain', 'PATCH', '/admin/identities/7', '--config', folder])
+  t.match(explained.out, 'bucket: kratos-admin-low, by PATCH /admin/identities/{id}')
+  t.match(explained.out, 'not kratos-admin-high (GET /admin/identities/{id}): another method')
+})
+
+t.test('what contradicts itself or cannot be said is told at its place, and the rest is printed', async t => {
+  const { code, out, err } = await sluice(['import', 'openapi', KRATOS, OTHER])
+  t.equal(code, 1)
+  t.match(out, '    - "GET /sessions/whoami"\n', 'a trailing slash goes')
+  t.match(err, /kratos\.yaml:24:5 .*json.*: Left out: The segment "\{id\}\.json"/)
+  t.match(err, /kratos\.yaml:26:36 .*"Not A Name" cannot be a name here/)
+  t.match(err, /other\.json:7:7 .*"kratos-admin-low" at .*kratos\.yaml:16: both mean the same requests/)
+  t.match(err, '6 buckets with 7 patterns; 1 operation without a bucket.')
+})
+
+t.test('--json is the same for machines', async t => {
+  matchesGolden(t, (await sluice(['import', 'openapi', KRATOS, OTHER, '--json'])).out, 'import.json')
+})
+
+t.test('--output writes a new file, and never over one', async t => {
+  const file = join(t.testdir(), 'buckets.yaml')
+  t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 0, out: '' })
+  t.match(readFileSync(file, 'utf8'), /^buckets:\n {2}kratos-admin-high:\n/m)
+  t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 2, err: /is there already/ })
+})
+
+t.test('servers give paths their beginning', async t => {
+  const dir = t.testdir({
+    'a.yaml': `openapi: 3.1.0
+servers: [{ url: https://a.example/v1/ }, { url: /v2 }]
+paths: { /x: { get: { x-ory-ratelimit-bucket: x } }, /: { get: { x-ory-ratelimit-bucket: x } } }
+`,
+  })
+  const { code, out } = await sluice(['import', 'openapi', join(dir, 'a.yaml'), '--json'])
+  t.equal(code, 0)
+  t.same(JSON.parse(out).buckets, { x: ['GET /v1/x', 'GET /v2/x', 'GET /v1', 'GET /v2'] })
+})
+
+t.test('what is no OpenAPI 3 is told of, whatever it is', async t => {
+  const dir = t.testdir({
+    'two.yaml': 'swagger: "2.0"\npaths: {}\n',
+    'broken.json': '{"openapi": "3.0.0", ',
+    'list.yaml': '- 1\n',
+    'odd.yaml': 'openapi: 3.0.0\nservers: 7\npaths: { /a: 7, /b: { get: [] }, /c: { $ref: other.yaml } }\n',
+    'bytes.yaml': Buffer.from([0xff, 0xfe]),
+  })
+  const reading = (name: string) => sluice(['import', 'openapi', join(dir, name)])
+  t.match(await reading('two.yaml'), { code: 1, err: /two\.yaml:1:1: This is no OpenAPI 3 document/ })
+  t.match(await reading('broken.json'), { code: 1, err: /broken\.json:1:\d+: Not well-formed YAML/ })
+  t.match(await reading('list.yaml'), { code: 1, err: /no OpenAPI 3 document/ })
+  t.match(await reading('odd.yaml'), { code: 1, err: /behind \$ref is not followed/ })
+  t.match(await reading('bytes.yaml'), { code: 2, err: /is not UTF-8 text/ })
+  t.match(await reading('none.yaml'), { code: 2, err: /cannot be read: ENOENT/ })
+  t.match(await sluice(['import', 'swagger', 'a']), { code: 2, err: /"import" reads openapi/ })
+  t.match(await sluice(['import', 'openapi']), { code: 2, err: /needs openapi FILE\.\.\./ })
+})
+
+t.test('a reader that has gone ends a command without a word', async t => {
+  const cli = inProject('dist', 'gateway', 'cli.js')
+  const command = `"${process.execPath}" "${cli}" schema gateway | head -1`
+  const { stdout, stderr } = await promisify(execFile)('sh', ['-c', command], { cwd: root })
+  t.same({ stdout, stderr }, { stdout: '{\n', stderr: '' })
+})
