@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -12,6 +14,7 @@ import type { ReportDocument } from '../../tools/report/document.js'
 import { sluice } from '../helpers/command.js'
 import { decisionRecord, randomOf } from '../helpers/decision-lines.js'
 import { matchesGolden } from '../helpers/golden.js'
+import { inProject } from '../helpers/root.js'
 
 const START = Date.UTC(2026, 0, 5)
 const HOUR = 3_600_000
@@ -313,4 +316,12 @@ t.test('progress is shown to who watches, and wiped', async t => {
   t.match(err, /\[#+-*\] \d+ %/)
   t.ok(err.endsWith('\r\x1b[K'))
   t.notMatch(out, '\x1b')
+})
+
+t.test('a reader that has gone ends the command quietly', async t => {
+  const log = logOf(t, nineDays().map(lineOf).join(''))
+  const command = `"${process.execPath}" "${inProject('dist', 'gateway', 'cli.js')}" report "${log}" --json`
+  // The reader leaves before anything is written.
+  const { stdout, stderr } = await promisify(execFile)('sh', ['-c', `${command} | true`])
+  t.same([stdout, stderr], ['', ''])
 })

@@ -21,7 +21,7 @@ export interface Unread {
 export type LineReader<T extends Entry> = (line: string) => T | Unread | undefined
 
 /** A request is logged when it ends: so many are held back, so that an earlier one that took longer can go before them. */
-const MOST_HELD = 50_000
+const MOST_HELD = 20_000
 
 /** No gateway wrote before; and clocks may differ by a day, but not more. */
 const EARLIEST = Date.UTC(2010, 0, 1)

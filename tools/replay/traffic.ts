@@ -77,11 +77,6 @@ export function trafficOf(record: LoggedDecision): Traffic {
     client = ip,
   } = record
   const flow = parts['email-or-flow']
-  const headers = new Map(
-    Object.entries(parts).flatMap(([part, value]) =>
-      part.startsWith('header:') ? [[part.slice('header:'.length), value] as const] : [],
-    ),
-  )
   return {
     at: record.at,
     facts: factsOf(
@@ -97,7 +92,7 @@ export function trafficOf(record: LoggedDecision): Traffic {
         ja3: ja3 ?? undefined,
         ja4: ja4 ?? undefined,
       },
-      headers,
+      headersOf(parts),
     ),
     project:
       project === null
@@ -110,4 +105,14 @@ export function trafficOf(record: LoggedDecision): Traffic {
     durationMs: record.duration_ms,
     wasRefused: record.decision === 'deny' || record.decision === 'error_closed',
   }
+}
+
+function headersOf(parts: Readonly<Record<string, string>>): ReadonlyMap<string, string> | undefined {
+  let headers: Map<string, string> | undefined
+  for (const part in parts) {
+    if (!part.startsWith('header:')) continue
+    headers ??= new Map()
+    headers.set(part.slice('header:'.length), parts[part] as string)
+  }
+  return headers
 }
