@@ -5,7 +5,7 @@ import { contained } from './identify/identify.js'
 import { Failure, type Loaded } from './load.js'
 import { boundedLog } from './observe/bounded-log.js'
 import { observeAll } from './observe/observers.js'
-import type { Identifier, Limiter, LimitTools, Observer } from './plugin.js'
+import type { Identifier, KeyCounter, Limiter, LimitTools, Observer } from './plugin.js'
 import type { PluginSet } from './plugins.js'
 import { messageOf } from './third-party/text.js'
 import type { Log } from './types.js'
@@ -64,16 +64,33 @@ export function makePlugins(
     },
   }
   if (problems.length === 0) return made
-  // What a third party holds is given back without a word or a throw: see checked.ts.
-  made.close().catch(() => {})
+  closeAll([made])
   return { problems }
 }
 
 /** The limiters by their kind of policy. Throws a Failure that lists the plugins whose `create` threw. */
-export function createLimiters(
+export function createLimiters(loaded: Loaded, tools: LimitTools): Map<string, Limiter<unknown>> {
+  const { limiters, problems } = makeLimiters(loaded, tools)
+  if (problems.length > 0) throw new Failure(problems.map(formatProblem).join('\n'))
+  return limiters
+}
+
+/** The problems that `createLimiters` would meet; nothing is left behind. */
+export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
+  const counter: KeyCounter = {
+    spend: () => 'unavailable',
+    peek: () => 'unavailable',
+    recall: () => undefined,
+  }
+  const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects, counter })
+  if (problems.length === 0) closeAll(limiters.values())
+  return problems
+}
+
+function makeLimiters(
   { config, plugins }: Loaded,
   tools: LimitTools,
-): Map<string, Limiter<unknown>> {
+): { limiters: Map<string, Limiter<unknown>>; problems: Problem[] } {
   const limiters = new Map<string, Limiter<unknown>>()
   const problems: Problem[] = []
   for (const plugin of plugins.limit) {
@@ -83,9 +100,13 @@ export function createLimiters(
       problems.push(problemOf(config, plugin.name, ['plugins'], error))
     }
   }
-  if (problems.length === 0) return limiters
-  for (const limiter of limiters.values()) limiter.close?.().catch(() => {})
-  throw new Failure(problems.map(formatProblem).join('\n'))
+  if (problems.length > 0) closeAll(limiters.values())
+  return { limiters, problems }
+}
+
+/** Gives back what is not used after all. What a third party's does not give back, checked.ts tells. */
+function closeAll(made: Iterable<{ close?(): Promise<void> }>): void {
+  for (const one of made) one.close?.().catch(() => {})
 }
 
 function named<P extends { readonly name: string }>(plugins: readonly P[], name: string): P {

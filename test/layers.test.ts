@@ -72,7 +72,7 @@ const PLACES: Record<string, Row> = {
 
   // The commands use what the gateway uses, or their answers would be no evidence.
   tools: {
-    value: [...WORDS, ...ROOMS, ...JOINERS, 'gateway/secret.ts', 'config'],
+    value: [...WORDS, ...ROOMS, ...JOINERS, 'gateway/third-party', 'gateway/secret.ts', 'config'],
     types: PATH_OF_A_REQUEST,
     dynamic: ['gateway/serve.ts'],
   },

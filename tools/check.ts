@@ -1,7 +1,7 @@
 /** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
 
-import type { Loaded } from '../gateway/load.js'
-import { load, loadOrFail } from '../gateway/load.js'
+import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/load.js'
+import { tryLimiters } from '../gateway/make-plugins.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG, quiet } from './config.js'
@@ -37,7 +37,8 @@ Exit code 0 when good, 1 when not. Warnings alone leave it at 0, but for --stric
   async run({ values }, io) {
     const days = daysOf(values['report-only-days'])
     if (values.json) return checkAsJson(values, days, io)
-    const loaded = await loadOrFail(values.config, io.env, quiet)
+    const loaded = await loadTried(values.config, io.env)
+    if ('problems' in loaded) throw new Failure(listProblems(loaded.problems))
     const limits = limitsAsked(loaded, values)
     const findings = lint(loaded, { now: Date.now(), reportOnlyDays: days })
     for (const finding of findings) io.out(`${painted(finding, io)}\n`)
@@ -50,6 +51,14 @@ Exit code 0 when good, 1 when not. Warnings alone leave it at 0, but for --stric
   },
 })
 
+/** Loads the configuration as the gateway would at its start, but for what listens and counts. */
+async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded | Unloadable> {
+  const loaded = await load(path, env, quiet)
+  if ('problems' in loaded) return loaded
+  const problems = tryLimiters(loaded, quiet)
+  return problems.length === 0 ? loaded : { problems, sources: loaded.sources }
+}
+
 interface Asked {
   readonly config: string
   readonly table: boolean
@@ -58,7 +67,7 @@ interface Asked {
 }
 
 async function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): Promise<ExitCode> {
-  const loaded = await load(asked.config, io.env, quiet)
+  const loaded = await loadTried(asked.config, io.env)
   if ('problems' in loaded) {
     const findings = loaded.problems.map(problem => ({ severity: 'error', ...problem }))
     io.out(`${JSON.stringify({ good: false, findings }, null, 2)}\n`)

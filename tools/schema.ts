@@ -1,6 +1,8 @@
 /** `sluice schema`: what an editor needs to complete and check the configuration's files. */
 import { editorSchemas } from '../config/generate.js'
-import { pluginSchemas } from '../gateway/plugins.js'
+import { Failure, listProblems } from '../gateway/load.js'
+import { type PluginSet, pluginSchemas } from '../gateway/plugins.js'
+import { loadPlugins } from '../gateway/third-party/load.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, Unusable } from './command.js'
 
@@ -10,30 +12,42 @@ export const schema = defineCommand({
   name: 'schema',
   summary: "Print the schema of one of the configuration's files",
   operands: { usage: '[NAME]', least: 0, most: 1 },
-  options: { json: { type: 'boolean', help: 'all schemas as one JSON object, by name' } },
+  options: {
+    config: {
+      type: 'string',
+      value: 'PATH',
+      help: 'gateway.yaml or its folder, whose plugins join the schemas',
+    },
+    json: { type: 'boolean', help: 'all schemas as one JSON object, by name' },
+  },
   details:
     'Draft-07 JSON Schema, as yaml-language-server reads it. Without NAME it lists the names. Name the file in the first line: # yaml-language-server: $schema=./volumetric.schema.json',
   example: 'sluice schema volumetric > volumetric.schema.json',
   async run({ values, positionals: [name] }, io) {
-    const schemas = new Map(
-      Object.entries(editorSchemas(pluginSchemas)).map(([file, text]) => [
-        file.slice(0, -SUFFIX.length),
-        text,
-      ]),
+    const schemas = values.config === undefined ? pluginSchemas : await schemasOf(values.config, io.env)
+    const byName = new Map(
+      Object.entries(editorSchemas(schemas)).map(([file, text]) => [file.slice(0, -SUFFIX.length), text]),
     )
-    const names = [...schemas.keys()]
-    const text = name === undefined ? undefined : schemas.get(name)
+    const names = [...byName.keys()]
+    const text = name === undefined ? undefined : byName.get(name)
     if (name !== undefined && text === undefined) {
       throw new Unusable(
         `There is no schema "${name}".${didYouMean(name, names)} Known: ${names.join(', ')}.`,
       )
     }
     if (text !== undefined) io.out(text)
-    else if (values.json) io.out(`${JSON.stringify(documents(schemas), null, 2)}\n`)
+    else if (values.json) io.out(`${JSON.stringify(documents(byName), null, 2)}\n`)
     else io.out(names.map(one => `${one}\n`).join(''))
     return 0
   },
 })
+
+/** Those of the plugins that the configuration names, too. */
+async function schemasOf(config: string, env: NodeJS.ProcessEnv): Promise<PluginSet['schemas']> {
+  const plugins = await loadPlugins(config, env)
+  if ('problems' in plugins) throw new Failure(listProblems(plugins.problems))
+  return plugins.schemas
+}
 
 function documents(schemas: ReadonlyMap<string, string>): Record<string, unknown> {
   return Object.fromEntries([...schemas].map(([name, text]) => [name, JSON.parse(text)]))

@@ -17,7 +17,7 @@ import type {
   Tools,
 } from '../plugin.js'
 import type { Log } from '../types.js'
-import { demandFrom, isThenable, projectFrom, rulingFrom, withFunctions } from './shape.js'
+import { demandFrom, ignore, isThenable, projectFrom, rulingFrom, withFunctions } from './shape.js'
 
 /** How long a plugin may take to give back what it holds. */
 const CLOSE_MS = 1000
@@ -133,8 +133,7 @@ function checkedObserve({ name, kind, schema, ...plugin }: ObservePlugin): Obser
 /** The answer, unless it is a promise where nobody waits for one. */
 function atOnce<T>(answer: T, call: string): T {
   if (!isThenable(answer)) return answer
-  // Nobody will look at it; unhandled, its failure would end the process.
-  Promise.resolve(answer).catch(() => {})
+  ignore(answer)
   throw new TypeError(`${call} must answer at once, but it returned a promise`)
 }
 

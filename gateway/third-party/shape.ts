@@ -43,12 +43,18 @@ export function shapeFault(candidate: unknown): string | undefined {
 export function withFunctions<T>(value: unknown, call: string, ...names: string[]): T {
   const missing = isObject(value) ? names.find(name => typeof value[name] !== 'function') : names[0]
   if (missing === undefined) return value as T
+  if (isThenable(value)) ignore(value)
   throw new TypeError(`${call} must return at once an object with the function ${missing}()`)
 }
 
 /** True for anything that `await` would wait for. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof value.then === 'function'
+}
+
+/** Nobody will look at it; unhandled, its failure would end the process. */
+export function ignore(value: PromiseLike<unknown>): void {
+  Promise.resolve(value).catch(() => {})
 }
 
 /** A copy of the project, or a TypeError. */
