@@ -54,6 +54,8 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
   const broken = new WeakSet<Duplex>()
   /** Connections whose last answer has begun. */
   const closing = new WeakSet<Duplex>()
+  /** Connections whose requests begin in their turn alone. */
+  const orderly = new WeakSet<Duplex>()
 
   class Response extends TurnResponse {
     override assignSocket(socket: Socket): void {
@@ -114,21 +116,17 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
 
   server.on('connection', socket => waiting.opened(socket))
   for (const event of ['request', 'checkExpectation']) {
-    server.on(event, (req: IncomingMessage, res: Response) => {
-      if (!comesTooLate(req)) serve(req, res)
-    })
+    server.on(event, (req: IncomingMessage, res: Response) => take(req, res, () => serve(req, res)))
   }
   server.on('checkContinue', (req, res) => {
-    if (comesTooLate(req)) return
-    const begin = (): void => {
+    // Node puts an answer's head before the 100 that waits with it.
+    orderly.add(req.socket)
+    take(req, res, () => {
       if (hasBody(req)) continueWhenWanted(req, res)
       // There is nothing to ask for, but Node would close after an answer that no 100 came before.
       else res.writeContinue()
       serve(req, res)
-    }
-    // In its turn alone: Node puts an answer's head before the 100 that waits with it.
-    if (res.socket === null) res.once('socket', begin)
-    else begin()
+    })
   })
   server.on('upgrade', (req, socket, head) => {
     if (!takeOver(socket)) return
@@ -152,12 +150,13 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
   })
 
   /**
-   * What follows the request that an announced close answers is not to be acted on (RFC 9112 section 9.6): behind
-   * ambiguous framing it need not be a request at all.
+   * Begins a request, now or in its turn, unless it follows one that an announced close answers: that is not to be
+   * acted on (RFC 9112 section 9.6), and behind ambiguous framing it need not be a request at all.
    */
-  function comesTooLate(req: IncomingMessage): boolean {
+  function take(req: IncomingMessage, res: Response, begin: () => void): void {
     if (closing.has(req.socket)) req.resume()
-    return closing.has(req.socket)
+    else if (res.socket === null && orderly.has(req.socket)) res.once('socket', begin)
+    else begin()
   }
 
   function serve(req: IncomingMessage, res: Response): void {
