@@ -139,6 +139,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     reloader,
     async drain() {
       health.draining()
+      upstreams.goAway()
       await listener.drain(settings().drain)
       await upstreams.close()
       await inForce.close()

@@ -14,6 +14,8 @@ interface Opened {
   readonly upstream: Upstream
   readonly backends: Backends
   holders: number
+  /** Sends the clients of open WebSockets away. */
+  goAway(): void
   close(): Promise<void>
 }
 
@@ -76,6 +78,11 @@ export class Upstreams {
     return all.filter(({ length }) => length > 1).flat()
   }
 
+  /** Sends the clients of all open WebSockets away, which would not end by themselves. */
+  goAway(): void {
+    for (const opened of this.#opened.values()) opened.goAway()
+  }
+
   /** Closes all, whoever holds them; cuts what is still under way. */
   async close(): Promise<void> {
     const all = [...this.#opened.values()]
@@ -107,6 +114,7 @@ function open(settings: UpstreamSettings, log: Log): Opened {
     },
     backends,
     holders: 0,
+    goAway: () => upgrades.goAway(),
     async close() {
       upgrades.close()
       await backends.close()

@@ -152,3 +152,22 @@ export function framedAsChunkedAtMost(fields: readonly string[]): boolean {
   }
   return true
 }
+
+/** Flat fields as the object Node's client takes; repeats stay apart. */
+export function byName(fields: readonly string[]): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = Object.create(null)
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = (fields[i] as string).toLowerCase()
+    const value = fields[i + 1] as string
+    const before = headers[name]
+    headers[name] = before === undefined ? value : [before, value].flat()
+  }
+  return headers
+}
+
+/** An answer's head as it is written. */
+export function headOf(statusLine: string, fields: readonly string[]): string {
+  let head = `${statusLine}\r\n`
+  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return `${head}\r\n`
+}

@@ -51,6 +51,8 @@ export interface Transport {
 /** `close` cuts every WebSocket. */
 export interface UpgradeTransport {
   upgrade(exchange: UpgradeExchange): void
+  /** Tells the client of every open WebSocket that this server is going away, so that it goes to another. */
+  goAway(): void
   close(): void
 }
 

@@ -5,7 +5,8 @@ import type { ErrorCode } from '../errors.js'
 import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
 import { codeOf } from './failure.js'
-import { answerFields, upstreamRequestFields } from './headers.js'
+import { FrameFollower, GOING_AWAY } from './frames.js'
+import { answerFields, byName, headOf, upstreamRequestFields } from './headers.js'
 import {
   type UpgradeExchange,
   type UpgradeTransport,
@@ -28,6 +29,9 @@ export function createUpgradeTransport(settings: UpstreamSettings, backends: Bac
       tunnels.add(tunnel)
       tunnel.start()
     },
+    goAway() {
+      for (const tunnel of tunnels) tunnel.goAway()
+    },
     close() {
       for (const tunnel of tunnels) tunnel.cut()
     },
@@ -49,6 +53,9 @@ class Tunnel {
   private connected = false
   private answered = false
   private joined = false
+  /** Of what the upstream sends. */
+  private readonly frames = new FrameFollower()
+  private leaving = false
   private ended = false
 
   constructor(exchange: UpgradeExchange, settings: UpstreamSettings, backends: Backends, onEnd: () => void) {
@@ -99,6 +106,23 @@ class Tunnel {
     this.finish()
   }
 
+  /** As soon as no frame is under way; who does not answer by then is cut at the end of the drain. */
+  goAway(): void {
+    const { upstream, client } = this
+    if (upstream === undefined || client.writableEnded) return
+    this.leaving = true
+    if (!this.frames.betweenFrames) return
+    upstream.unpipe(client)
+    upstream.resume()
+    // The client's own Close, which answers this one, still passes to the upstream.
+    client.end(GOING_AWAY)
+  }
+
+  private onFrames(bytes: Buffer): void {
+    this.frames.pass(bytes)
+    if (this.leaving) this.goAway()
+  }
+
   private requestHeaders(): Record<string, string | string[]> {
     const { req, facts, project } = this.exchange
     const fields = upstreamRequestFields(req, facts, project, this.settings.fingerprintHeaders)
@@ -141,6 +165,8 @@ class Tunnel {
     this.upstream = upstream
     this.backend?.answered()
     this.exchange.onAnswer(101)
+    // After the package's own listener: it is to have passed the bytes on, and to miss none.
+    process.nextTick(() => upstream.on('data', bytes => this.onFrames(bytes)))
     // Whatever passes either way is read from or written to the client's socket.
     this.client.setTimeout(this.settings.timeouts.upgradeIdleMs, () => this.cut())
     upstream.on('close', failed => {
@@ -211,22 +237,4 @@ class Tunnel {
     this.onEnd()
     this.exchange.onUpstreamEnd()
   }
-}
-
-/** Flat fields as the object Node's client takes; repeats stay apart. */
-function byName(fields: readonly string[]): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = Object.create(null)
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = (fields[i] as string).toLowerCase()
-    const value = fields[i + 1] as string
-    const before = headers[name]
-    headers[name] = before === undefined ? value : [before, value].flat()
-  }
-  return headers
-}
-
-function headOf(statusLine: string, fields: readonly string[]): string {
-  let head = `${statusLine}\r\n`
-  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return `${head}\r\n`
 }

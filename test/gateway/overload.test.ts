@@ -127,6 +127,7 @@ t.test('a drain ends in time whatever slow clients and open WebSockets do', asyn
   const begun = performance.now()
   await gateway.drain()
   t.ok(performance.now() - begun < 2_000, 'the deadline of this gateway is 100 ms')
+  t.equal(tunnel?.unread, '\x88\x02\x03\xe9', 'the WebSocket was told that the server is going away')
   await waitUntil('the ends to arrive', () => tunnel?.closed && writer?.closed && headless?.closed)
   await waitUntil('nothing to be left upstream', () =>
     upstream.connections.every(({ ended, closed }) => ended || closed),

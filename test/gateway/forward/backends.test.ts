@@ -171,20 +171,25 @@ t.test('an address that dies with requests on it', async t => {
     )
   })
 
-  t.test(
-    'a GET whose idle connection was closed goes to the same address, which is not to blame',
-    async t => {
-      const once = async (peer: RawPeer) => {
-        await peer.message()
-        peer.send(OK)
-        await peer.message()
-        peer.reset()
-      }
-      const { gateway, client } = await scene(t, [once, once])
-      t.same(await statuses(client, GET, 12), Array(12).fill('200'))
-      t.same(gateway.changes, [])
-    },
-  )
+  t.test('GETs whose idle connections were closed are sent again, and nobody is to blame', async t => {
+    let waiting: RawPeer[] = []
+    const closesIdle = async (peer: RawPeer) => {
+      await peer.message()
+      peer.send(OK)
+      await peer.message()
+      waiting.push(peer)
+      if (waiting.length < 8) return
+      for (const one of waiting) one.reset()
+      waiting = []
+    }
+    const { gateway, client } = await scene(t, [closesIdle, closesIdle])
+    const clients = [client, ...(await Promise.all(Array.from({ length: 7 }, () => clientOf(t, gateway))))]
+    for (const round of [1, 2]) {
+      const seen = await Promise.all(clients.map(one => statuses(one, GET, 1)))
+      t.same(seen.flat(), Array(8).fill('200'), `round ${round}`)
+    }
+    t.same(gateway.changes, [])
+  })
 })
 
 t.test('silence ejects, but is not tried elsewhere', async t => {

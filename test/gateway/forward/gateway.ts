@@ -44,6 +44,7 @@ export interface Gateway {
   ended: number
   /** Requests that came as far as the forward room. */
   forwarded: number
+  goAway(): void
   drain(deadlineMs: number): Promise<void>
 }
 
@@ -131,6 +132,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     changes: [],
     ended: 0,
     forwarded: 0,
+    goAway: () => upgrades.goAway(),
     async drain(deadlineMs) {
       drained = true
       await listener.drain(deadlineMs)

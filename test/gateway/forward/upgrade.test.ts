@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import { FrameFollower } from '../../../gateway/forward/frames.js'
 import { valuesOf } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { clientOf, scene, startGateway } from './gateway.js'
@@ -203,4 +205,79 @@ t.test('a drain waits for no tunnel beyond its deadline', async t => {
   await gateway.drain(100)
   await closed
   await t.rejects(clientOf(t, gateway), { code: 'ECONNREFUSED' })
+})
+
+t.test('going away', async t => {
+  t.test('clients are told by a Close with 1001, which passes to the upstream and ends both', async t => {
+    const { server, url } = await echoServer(t)
+    const gateway = await startGateway(t, { url })
+    const codes: number[] = []
+    server.on('connection', socket => socket.on('close', code => codes.push(code)))
+    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/chat`)
+    await once(socket, 'open')
+    socket.send('x'.repeat(70_000))
+    await once(socket, 'message')
+    gateway.goAway()
+    const [code] = await once(socket, 'close')
+    t.equal(code, 1001)
+    await waitUntil('the upstream to be told', () => codes.length === 1 && gateway.ended === 1)
+    t.same(codes, [1001])
+  })
+
+  t.test('but never within a frame', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(`${HANDSHAKE}\r\n`)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send(`${ACCEPTED}\x82\x05ab`)
+    await client.head()
+    await waitUntil('half of it', () => client.unread.length === 4)
+    gateway.goAway()
+    peer.send('c')
+    await waitUntil('more', () => client.unread.length === 5)
+    peer.send('de')
+    t.equal(await client.rest(), '\x82\x05abcde\x88\x02\x03\xe9')
+  })
+
+  t.test('frames are followed whatever pieces they come in', async () => {
+    const frame = fc
+      .record({
+        length: fc.oneof(fc.nat(300), fc.constantFrom(125, 126, 65_535, 65_536)),
+        masked: fc.boolean(),
+      })
+      .map(({ length, masked }) => {
+        const mask = masked ? 0x80 : 0
+        const extended = Buffer.alloc(length < 126 ? 0 : length < 65_536 ? 2 : 8)
+        if (extended.length === 2) extended.writeUInt16BE(length)
+        if (extended.length === 8) extended.writeBigUInt64BE(BigInt(length))
+        const marker = length < 126 ? length : length < 65_536 ? 126 : 127
+        const body = Buffer.alloc(length + (masked ? 4 : 0), 0x81)
+        return Buffer.concat([Buffer.from([0x82, mask | marker]), extended, body])
+      })
+    fc.assert(
+      fc.property(
+        fc.array(frame, { minLength: 1, maxLength: 6 }),
+        fc.array(fc.nat(2_000)),
+        (frames, cuts) => {
+          const ends = new Set([0])
+          let total = 0
+          for (const { length } of frames) {
+            total += length
+            ends.add(total)
+          }
+          const bytes = Buffer.concat(frames)
+          const follower = new FrameFollower()
+          let at = 0
+          for (const size of [...cuts, bytes.length]) {
+            const piece = bytes.subarray(at, at + size)
+            follower.pass(piece)
+            at += piece.length
+            if (follower.betweenFrames !== ends.has(at)) return false
+          }
+          return true
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
 })
