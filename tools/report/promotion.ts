@@ -57,7 +57,7 @@ export function promotionOf(
     safe,
     verdict: safe
       ? `Safe to enforce: in ${daysText(days)} it would have refused ${grouped(wouldRefuse)} of ` +
-        `${count(tally.seen, 'request')} (${percent(share as number)}), of ${count(projects.count, 'project')}.`
+        `${count(tally.seen, 'request')} (${percent(share as number)})${ofProjects(projects.count)}.`
       : `Not yet: ${reasons.join('; ')}.`,
     days: Math.round(days * 100) / 100,
     seen: isTold ? Math.round(tally.seen) : null,
@@ -83,7 +83,7 @@ function reasonsAgainst(
   else if (share > tolerated)
     reasons.push(
       `it would refuse ${grouped(wouldRefuse)} of ${count(seen, 'request')} (${percent(share)}, more than ` +
-        `${percent(tolerated)}), of ${count(projects.count, 'project')}`,
+        `${percent(tolerated)})${ofProjects(projects.count)}`,
     )
   if (share !== null && seen < LEAST_SEEN) reasons.push(`it was asked about ${count(seen, 'request')} only`)
   if (refusedUncounted > 0) reasons.push(`${count(refusedUncounted, 'request')} could not be counted`)
@@ -124,6 +124,10 @@ function unknownOf(tally: RuleTally, gathered: Gathered, isTold: boolean, droppe
     )
   }
   return unknown
+}
+
+function ofProjects(projects: number): string {
+  return projects === 0 ? '' : `, of ${count(projects, 'project')}`
 }
 
 function daysText(days: number): string {
