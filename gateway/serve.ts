@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import type { Config } from '../config/load.js'
 import { startGateway } from './build.js'
 import { Failure, load, loadOrFail } from './load.js'
+import { boundedLog } from './observe/bounded-log.js'
 import { createLog, isLogLevel, LOG_LEVELS } from './observe/log.js'
 import { hashSecret } from './secret.js'
 import type { Log } from './types.js'
@@ -19,6 +20,7 @@ export async function serve(configPath: string): Promise<void> {
   const log = openLog()
   const first = await loadOrFail(configPath, process.env, log)
   warnOfLonelySecret(first.config, log)
+  if (first.plugins.names.length > 0) outliveRejections(log)
   const services = new Services(log)
   // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
   let onHangup = (): unknown => undefined
@@ -81,6 +83,14 @@ function openLog(): Log {
 function warnOfLonelySecret({ gateway }: Config, log: Log): void {
   if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
   log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
+}
+
+/** A promise that a plugin left alone must not end the process. Without plugins it would be one of ours: that ends it. */
+function outliveRejections(log: Log): void {
+  const faultLog = boundedLog(log)
+  process.on('unhandledRejection', error => {
+    faultLog.error({ err: error }, 'a promise failed that nobody waited for')
+  })
 }
 
 interface Service {

@@ -65,7 +65,14 @@ const PLACES: Record<string, Row> = {
   },
   'gateway/watch.ts': { value: [...WORDS, 'config'] },
   'gateway/serve.ts': {
-    value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'gateway/observe/log.ts', 'config'],
+    value: [
+      ...WORDS,
+      ...JOINERS,
+      'gateway/secret.ts',
+      'gateway/observe/log.ts',
+      'gateway/observe/bounded-log.ts',
+      'config',
+    ],
     dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
   'gateway/cli.ts': { value: ['gateway/load.ts', 'tools/io.ts', 'tools/run.ts'] },

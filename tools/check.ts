@@ -55,6 +55,8 @@ Exit code 0 when good, 1 when not. Warnings alone leave it at 0, but for --stric
 async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded | Unloadable> {
   const loaded = await load(path, env, quiet)
   if ('problems' in loaded) return loaded
+  // A plugin that goes on working would keep this process from its end.
+  await loaded.compiled.close()
   const problems = tryLimiters(loaded, quiet)
   return problems.length === 0 ? loaded : { problems, sources: loaded.sources }
 }

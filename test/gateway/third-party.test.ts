@@ -1,4 +1,5 @@
 /** Plugins that others wrote: how they come in, what is said of those that cannot, and what becomes of those that misbehave. */
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -7,7 +8,9 @@ import { type Loaded, load } from '../../gateway/load.js'
 import { boundedLog } from '../../gateway/observe/bounded-log.js'
 import { sluice } from '../helpers/command.js'
 import { testGateway } from '../helpers/gateway.js'
+import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
+import { inProject } from '../helpers/root.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
@@ -296,6 +299,47 @@ t.test(
     t.match(named('ending').at(-1), { msg: 'a plugin did not close' })
   },
 )
+
+t.test('a promise that a plugin leaves alone does not end the process', async t => {
+  const identify =
+    '() => { Promise.reject(new Error("left alone")); setTimeout(async () => { throw new Error("later") }); return undefined }'
+  const folder = writeConfig(
+    t,
+    `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+upstreams: { app: { url: "${await startApp(t, (_req, res) => res.end('done'))}" } }
+routes: [{ path: /**, upstream: app }]
+plugins: [./p.mjs]
+identify: [careless, host]
+`,
+    {},
+  )
+  writeFileSync(join(folder, 'p.mjs'), `export default ${identifyPlugin('careless', identify)}`)
+  const { url, out } = await gatewayProcess(t, folder)
+  for (let i = 0; i < 3; i++) t.equal((await send(url)).status, 200)
+  t.match(out(), /a promise failed that nobody waited for/)
+})
+
+t.test('check ends although a plugin has begun to work', async t => {
+  const folder = folderWith(
+    t,
+    {
+      'p.mjs': `export default { name: 'keys', kind: 'identify', schema: ${SCHEMA}, create() {
+        const timer = setInterval(() => {}, 60_000)
+        return { identify() {}, async close() { clearInterval(timer) } } } }`,
+    },
+    'plugins: [./p.mjs]\nidentify: [keys]\n',
+  )
+  const { status } = spawnSync(
+    process.execPath,
+    [inProject('dist/gateway/cli.js'), 'check', '--config', folder],
+    {
+      timeout: 20_000,
+    },
+  )
+  t.equal(status, 0)
+})
 
 t.test('an observer hears of every request, and of its verdict', async t => {
   const heard: Record<string, unknown>[] = []
