@@ -154,7 +154,7 @@ export class Passage implements Exchange {
   async #finish(): Promise<void> {
     const beside = await this.#beside?.catch(() => undefined)
     const verdict = this.#verdict
-    await verdict?.settled
+    await Promise.all([verdict?.settled, beside?.settled])
     this.#rooms.finished({
       method: this.req.method ?? '',
       facts: this.#facts,

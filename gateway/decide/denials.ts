@@ -47,7 +47,8 @@ export class Denials {
   /** Keeps an answer when it is a refusal by Redis that time alone will end; slots come back at any moment. */
   remember({ key, demand }: Ask, answer: Answer): void {
     if (demand.kind !== 'windows' || answer.granted || answer.store !== 'redis') return
-    const forMs = answer.askAgainMs ?? longestViolation(answer)
+    // Never beyond what the client was told, whatever the lenders' clock says.
+    const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? Number.POSITIVE_INFINITY)
     if (forMs <= 0) return
     const at = this.#now()
     this.#denials.set(key, { demand, answer, at, until: at + forMs })

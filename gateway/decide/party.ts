@@ -42,7 +42,7 @@ export class CountedParty implements Party {
   record(verdict: GatheredVerdict): void {
     for (const [i, question] of this.questions.entries()) {
       const answer = this.#answers[i]
-      if (answer === undefined) continue
+      if (answer === undefined || answer.skipped) continue
       verdict.add(outcomeOf(question, answer))
       const { release, onLost } = answer
       if (release !== undefined) verdict.hold(question.rule, release, { demand: question.demand, onLost })

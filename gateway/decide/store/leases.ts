@@ -124,8 +124,9 @@ export class LeasedStore implements CounterStore {
 
   #call(account: Account, demand: Windows): void {
     const { purse } = account
-    const batch = account.waiting
-    account.waiting = []
+    // Whoever asks under another quota goes with the next call: this one's answer says nothing about it.
+    const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
+    account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
     account.underWay = true
     this.#accounts.delete(purse.key)
     this.#accounts.set(purse.key, account)
@@ -153,7 +154,9 @@ export class LeasedStore implements CounterStore {
     // Whoever came while the call was under way would hear the same refusal from another.
     const refused = admitted < batch.length
     for (const waiter of later) {
-      const spent = refused ? purse.answer(false, 0, answer, now) : purse.spend(waiter.ask.demand, now)
+      const { demand } = waiter.ask
+      const spent =
+        refused && demand === purse.demand ? purse.answer(false, 0, answer, now) : purse.spend(demand, now)
       if (spent !== undefined) waiter.resolve(spent)
       else account.waiting.push(waiter)
     }
@@ -208,5 +211,5 @@ function isLeased({ demand }: Ask): boolean {
 
 /** Another part of its group was refused first. */
 function notAsked(ask: Ask): Answer {
-  return { granted: false, unavailable: false, store: 'none', counts: uncounted(ask) }
+  return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
 }

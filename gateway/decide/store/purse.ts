@@ -22,6 +22,10 @@ export class Purse {
   /** Spent and not reported yet: time, count, time, count, … */
   #spent: number[] = []
   #lastBegan = 0
+  /** Spendings are numbered; of each told as one, the last number. */
+  #numbers: number[] = []
+  #number = 0
+  #reported = 0
   /** What Redis said last: used without the tokens this purse held then, and the resets at that time. */
   #counts: readonly Count[] = []
   #outstanding = 0
@@ -43,15 +47,24 @@ export class Purse {
   spend(demand: Demand, now: number): Answer | undefined {
     if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
     this.#tokens -= 1
+    this.#number += 1
     const last = this.#spent.length - 2
     if (last >= 0 && now < this.#lastBegan + leaseMs(this.demand) / TIMES) {
       this.#spent[last] = now
       this.#spent[last + 1] = (this.#spent[last + 1] as number) + 1
+      this.#numbers[last / 2] = this.#number
     } else {
       this.#lastBegan = now
       this.#spent.push(now, 1)
+      this.#numbers.push(this.#number)
     }
-    return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, 0), at: now }
+    return {
+      granted: true,
+      unavailable: false,
+      store: 'lease',
+      counts: this.#countsAt(now, 0),
+      at: this.#number,
+    }
   }
 
   /** What `spend` would answer; nothing is spent. */
@@ -60,15 +73,16 @@ export class Purse {
     return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, -1) }
   }
 
-  /** Undoes a spending at `at`; one that was reported already stays spent. */
-  giveBack(at: number): void {
-    for (let i = 0; i < this.#spent.length; i += 2) {
-      if ((this.#spent[i] as number) < at) continue
-      this.#tokens += 1
-      this.#spent[i + 1] = (this.#spent[i + 1] as number) - 1
-      if (this.#spent[i + 1] === 0) this.#spent.splice(i, 2)
-      return
-    }
+  /** Undoes the spending of that number; one that was reported already stays spent. */
+  giveBack(number: number): void {
+    if (number <= this.#reported) return
+    const i = this.#numbers.findIndex(last => last >= number)
+    if (i < 0) return
+    this.#tokens += 1
+    this.#spent[2 * i + 1] = (this.#spent[2 * i + 1] as number) - 1
+    if ((this.#spent[2 * i + 1] as number) > 0) return
+    this.#spent.splice(2 * i, 2)
+    this.#numbers.splice(i, 1)
   }
 
   get isEmpty(): boolean {
@@ -132,6 +146,8 @@ export class Purse {
   forget(): void {
     this.#tokens = 0
     this.#spent = []
+    this.#numbers = []
+    this.#reported = this.#number
     this.#lent = 0
   }
 
@@ -158,6 +174,8 @@ export class Purse {
   #report(now: number, wish: Pick<LeaseCall, 'must' | 'ahead' | 'returned' | 'held' | 'demand'>): LeaseCall {
     const spent = this.#spent.map((value, i) => (i % 2 === 0 ? now - value : value))
     this.#spent = []
+    this.#numbers = []
+    this.#reported = this.#number
     this.#sentAt = now
     return { key: this.key, ttlMs: leaseMs(wish.demand), spent, ...wish }
   }

@@ -34,7 +34,9 @@ export interface Answer {
   readonly release?: (() => void) | undefined
   /** Tells `listener`, at most once, that the slot ran out and may be another's. Absent where slots cannot run out. */
   readonly onLost?: ((listener: () => void) => void) | undefined
-  /** When windows were charged, on the store's clock: what `giveBack` needs. */
+  /** True when nobody was asked, because another ask of the group was refused first. */
+  readonly skipped?: boolean | undefined
+  /** When windows were charged, on the store's clock, or which spending of a lease it was: what `giveBack` needs. */
   readonly at?: number | undefined
   /** On refusal: when asking again may pay, if that can be sooner than the resets promise (tokens lent out may return). */
   readonly askAgainMs?: number | undefined

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { type Behind, LeasedStore } from '../../../gateway/decide/store/leases.js'
-import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
+import type { LeaseAnswer, LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
@@ -240,6 +240,58 @@ t.test('what is taken back is there for the next', async t => {
   const answer = await take()
   store.giveBack([ask], [answer])
   t.equal((await take()).counts[0]?.used, (before as number) + 1)
+})
+
+t.test('a spending that was reported already is not taken back from another', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(1)
+  const [store] = bench.instances as [LeasedStore]
+  const ask = leased(windowOf(1000, 1000))
+  const take = async () => (await store.take([ask], 'holder'))[0] as Answer
+  let admitted = 0
+  // Each is given back one request later, when it may have been reported; the other stays.
+  for (let i = 0; i < 3000; i += 1) {
+    const first = await take()
+    await pass(bench, 0.1)
+    if ((await take()).granted) admitted += 1
+    await pass(bench, i % 40 === 0 ? 2 : 0.1)
+    if (first.granted) store.giveBack([ask], [first])
+    if (bench.at - START > 990) break
+  }
+  t.ok(admitted <= 1000, `${admitted} of 1000`)
+  await pass(bench, 0)
+  t.ok(bench.calls > 5)
+})
+
+t.test('a request under an edited quota is not judged by a call made under the old one', async t => {
+  const calls: LeaseCall[] = []
+  const answers: ((answer: LeaseAnswer) => void)[] = []
+  const lender: Lender = {
+    lease(call) {
+      calls.push(call)
+      return new Promise(resolve => answers.push(resolve))
+    },
+  }
+  const store = new LeasedStore(
+    inProcess(() => START),
+    lender,
+    () => START,
+  )
+  t.teardown(() => store.close())
+  const old = leased(windowOf(10, 60_000))
+  const raised = { ...old, demand: leased(windowOf(1000, 60_000)).demand }
+  const counts = (quota: number, used: number) => [
+    { used, left: Math.max(0, quota - used), violated: used >= quota, resetMs: 50_000 },
+  ]
+  const first = store.take([old], 'a')
+  const second = store.take([raised], 'b')
+  answers[0]?.({ admitted: 0, ahead: 0, counts: counts(10, 10), askAgainMs: undefined, at: 0 })
+  t.equal((await first)[0]?.granted, false)
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(calls[1]?.demand, raised.demand, 'it has a call of its own')
+  answers[1]?.({ admitted: 1, ahead: 0, counts: counts(1000, 11), askAgainMs: undefined, at: 0 })
+  t.equal((await second)[0]?.granted, true)
 })
 
 t.test('a slot that is refused costs no leased token', async t => {
