@@ -37,6 +37,14 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
   return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
 }
 
+/** True for the counter keys of report-only rules. A plugin may have put something behind the key. */
+export function isReportOnlyKey(key: string): boolean {
+  // A project's id has no brace, but the values inside a tag without a project may.
+  const end = key.startsWith('sluice:*:') ? key.lastIndexOf('}') : key.indexOf('}')
+  const space = key.slice(end + 1, end + 4)
+  return end !== -1 && (space === ':r' || space === ':r:')
+}
+
 /**
  * The parts of a rule's key with their values, as an explanation may show them: what may be a credential or an address of
  * a person is only said to be there. Undefined means absent.

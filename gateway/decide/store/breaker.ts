@@ -34,8 +34,17 @@ export class Breaker {
     return this.#probe !== undefined
   }
 
-  /** See `Guard.within`. */
-  within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
+  /**
+   * See `Guard.within`.
+   *
+   * @param feeds whether the call's failure or success counts towards opening the breaker
+   */
+  within<T>(
+    key: string,
+    call: () => Promise<T>,
+    late: ((result: T) => void) | undefined,
+    feeds: boolean,
+  ): Promise<T | undefined> {
     if (this.open) return Promise.resolve(undefined)
     return new Promise(resolve => {
       let waiting = true
@@ -43,7 +52,7 @@ export class Breaker {
         if (!waiting) return
         waiting = false
         arrived()
-        this.#failed(error, key)
+        this.#failed(error, key, feeds)
         resolve(undefined)
       }
       const arrived = this.#options.deadlines.start(giveUp)
@@ -54,7 +63,7 @@ export class Breaker {
         }
         waiting = false
         arrived()
-        this.#failures = 0
+        if (feeds) this.#failures = 0
         resolve(result)
       }, giveUp)
     })
@@ -64,8 +73,9 @@ export class Breaker {
     clearInterval(this.#probe)
   }
 
-  #failed(error: unknown, key: string): void {
+  #failed(error: unknown, key: string, feeds: boolean): void {
     this.#options.onFailure(error)
+    if (!feeds) return
     this.#failures += 1
     if (this.#failures < FAILURES_TO_OPEN || this.open) return
     this.#probe = setInterval(() => this.#ask(key), PROBE_EVERY_MS).unref()

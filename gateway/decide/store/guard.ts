@@ -2,6 +2,7 @@
  * Stands before every call to Redis, which may be away: a hard deadline bounds what a request waits, and a breaker for each
  * node makes a dead one cost nothing (design section 5, 'Redis away'). The keys of other nodes go on.
  */
+import { isReportOnlyKey } from '../key.js'
 import { Breaker } from './breaker.js'
 import { Deadlines } from './deadlines.js'
 
@@ -42,10 +43,11 @@ export class Guard {
 
   /**
    * The result of one call about `key`, or undefined when its node is away, when the call failed, or when it took longer
-   * than the deadline: what comes after that goes to `late`. Never rejects.
+   * than the deadline: what comes after that goes to `late`. Never rejects. Calls for report-only rules alone obey the
+   * breaker but do not feed it: such a rule may not change what an enforced one answers.
    */
   within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
-    return this.#breaker(this.#options.nodeOf(key)).within(key, call, late)
+    return this.#breaker(this.#options.nodeOf(key)).within(key, call, late, !isReportOnlyKey(key))
   }
 
   close(): void {

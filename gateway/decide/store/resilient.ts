@@ -81,9 +81,9 @@ export class ResilientStore implements CounterStore {
   }
 }
 
-/** What is asked together is kept together. */
+/** What is asked together is kept together. An enforced key speaks for the report-only ones that ride along. */
 function keyOf(asks: readonly Ask[]): string {
-  return asks[0]?.key ?? ''
+  return (asks.find(ask => ask.group === 0) ?? asks[0])?.key ?? ''
 }
 
 function giveBackOf(

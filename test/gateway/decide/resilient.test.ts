@@ -144,6 +144,41 @@ t.test(
   },
 )
 
+t.test(
+  'calls for report-only rules alone obey the breaker, and neither open it nor keep it closed',
+  async t => {
+    const changes: boolean[] = []
+    let asked = 0
+    const guard = new Guard({
+      deadlineMs: 1000,
+      nodeOf: () => '',
+      ping: async () => {
+        throw new Error('away')
+      },
+      onFailure() {},
+      onChange: ({ away }) => changes.push(away),
+    })
+    t.teardown(() => guard.close())
+    const fail = async () => {
+      asked += 1
+      throw new Error('slow')
+    }
+    const observed = ['sluice:{acme}:r:k:e', 'sluice:*:{k:ro:9:192.0.2.1}:r', 'sluice:*:{k:ro:2:a}}:r:more']
+    for (const key of observed) for (let i = 0; i < 3; i++) await guard.within(key, fail)
+    t.strictSame(changes, [], 'their failures open nothing')
+    const enforced = ['sluice:{acme}:e:k:r', 'sluice:*:{k:r:9:192.0.2.1}:e', 'sluice:{acme}:e:k:r:1:x']
+    for (const key of enforced) {
+      t.strictSame(changes, [])
+      await guard.within(key, fail)
+      await guard.within(observed[0] as string, async () => 'fine')
+    }
+    t.strictSame(changes, [true], 'their successes do not hide three failures in a row')
+    const before = asked
+    t.equal(await guard.within(observed[1] as string, fail), undefined)
+    t.equal(asked, before, 'while Redis is away nobody asks it for them')
+  },
+)
+
 t.test('a report-only counter that cannot be read leaves the enforced ones alone', async t => {
   const here = await bench(t)
   if (here === undefined) return
