@@ -37,3 +37,8 @@ export function percent(share: number): string {
   if (value === 0 || value >= 10) return `${Math.round(value)} %`
   return `${Number(value.toPrecision(2))} %`
 }
+
+/** Of a time as ISO 8601: `2026-01-02 03:04`. */
+export function minuteOf(iso: string): string {
+  return iso.slice(0, 16).replace('T', ' ')
+}

@@ -147,7 +147,7 @@ t.test('what the log cannot tell is said', async t => {
   const combined = '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST /items/1 HTTP/1.1" 200 12 "-" "curl/8"\n'
   const told = await accuracyOf(combined)
   t.match(told, 'The log tells no durations, so these in-flight rules refuse nothing here: item-write.')
-  t.match(told, 'does not tell header:x-tenant, a part of the key of tenant-flood')
+  t.match(told, 'No line of the log tells header:x-tenant, a part of the key of tenant-flood')
   t.match(told, 'does not tell the host')
   t.match(told, 'whole seconds')
   t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not tell the host')

@@ -1,7 +1,7 @@
 /** What became of the lines of a log, for people. */
 import type { Io } from '../io.js'
-import { count, printable, wrap } from '../text.js'
-import type { Intake } from './intake.js'
+import { count, minuteOf, printable, wrap } from '../text.js'
+import { type Intake, isoTime } from './intake.js'
 
 /** A few lines that end in a newline. */
 export function intakeText(intake: Intake, io: Io): string {
@@ -11,7 +11,10 @@ export function intakeText(intake: Intake, io: Io): string {
   if (troubles.version > 0) parts.push(`${count(troubles.version, 'record')} of an unknown version skipped`)
   if (troubles.clock > 0) parts.push(`${count(troubles.clock, 'record')} with an impossible time skipped`)
   if (late > 0) parts.push(`${count(late, 'record')} came too late to be put in order`)
-  const span = used === 0 ? '' : `${wrap(`From ${minute(from)} to ${minute(to)} (UTC).`, io.columns)}\n`
+  const span =
+    used === 0
+      ? ''
+      : `${wrap(`From ${minuteOf(isoTime(from) ?? '')} to ${minuteOf(isoTime(to) ?? '')} (UTC).`, io.columns)}\n`
   const first = shown.map(({ file, line, reason, text }) => {
     const place = line === 0 ? file : `${file}:${line}`
     return io.style(
@@ -20,8 +23,4 @@ export function intakeText(intake: Intake, io: Io): string {
     )
   })
   return [`${wrap(`${parts.join(', ')}.`, io.columns)}\n${span}`, ...first.map(line => `${line}\n`)].join('')
-}
-
-function minute(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 }

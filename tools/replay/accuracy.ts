@@ -119,7 +119,7 @@ export class Seen {
     }
     const sentences = [...untold].map(
       ([part, rules]) =>
-        `The log does not tell ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
+        `No line of the log tells ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
     )
     const knowsCallers = [...formats].every(({ tells }) => tells.has('project') || tells.has('host'))
     if (!knowsCallers) {

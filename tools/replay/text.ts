@@ -3,7 +3,7 @@ import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
 import { table } from '../table.js'
-import { count, grouped, percent, printable, wrap } from '../text.js'
+import { count, grouped, minuteOf, percent, printable, wrap } from '../text.js'
 import type { Difference } from './difference.js'
 import type { PolicyDocument, ReplayDocument } from './document.js'
 import type { RecordedDocument } from './recorded.js'
@@ -48,7 +48,7 @@ function policyText(policy: PolicyDocument, io: Io): string {
     const hours = [...policy.hours].sort((a, b) => b.refused - a.refused).filter(hour => hour.refused > 0)
     const hourRows = hours
       .slice(0, SHOWN)
-      .map(one => [minute(one.hour), grouped(one.requests), grouped(one.refused)])
+      .map(one => [minuteOf(one.hour), grouped(one.requests), grouped(one.refused)])
     parts.push(table(counts('hour (UTC)'), hourRows, io.columns))
   }
   if (policy.firstOffenders.length > 0) {
@@ -136,8 +136,4 @@ function accuracyText(accuracy: readonly string[], io: Io): string {
 
 function share(part: number, of: number): number {
   return of === 0 ? 0 : part / of
-}
-
-function minute(iso: string): string {
-  return iso.slice(0, 16).replace('T', ' ')
 }

@@ -1,10 +1,10 @@
 /** The report as one page: charts in SVG, no scripts, nothing from the network; light and dark, readable without colour. */
-import { count, grouped, percent } from '../text.js'
+import { count, grouped, minuteOf, percent } from '../text.js'
 import { barChart } from './chart.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import { escapeHtml } from './escape-html.js'
 import type { Promotion } from './promotion.js'
-import { loggedSentences, minuteWords, suggestionSentence, windowWords } from './words.js'
+import { loggedSentences, suggestionSentence, windowWords } from './words.js'
 
 const STYLE = `
 :root { color-scheme: light dark; --ink: #1d2129; --soft: #5c6470; --line: #d5d9e0; --page: #fff; --hit: #b3261e; --would: #8a5a00 }
@@ -42,7 +42,7 @@ export function reportPage(report: ReportDocument): string {
 <body>
 <svg width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6 6 0"/></pattern></defs></svg>
 <h1>Sluice report</h1>
-<p>${escapeHtml(`${count(report.input.used, 'decision record')}, from ${minuteWords(from ?? '')} to ${minuteWords(to ?? '')} UTC.`)} ${escapeHtml(loggedSentences(report))}</p>
+<p>${escapeHtml(`${count(report.input.used, 'decision record')}, from ${minuteOf(from ?? '')} to ${minuteOf(to ?? '')} UTC.`)} ${escapeHtml(loggedSentences(report))}</p>
 ${promotions.length === 0 ? '' : `<h2>Report-only rules: safe to enforce?</h2>${promotions.map(one => promotionHtml(one, percentile)).join('')}`}
 <h2>Rules</h2>
 <div class="wide">${rulesTable(rules)}</div>
@@ -111,7 +111,7 @@ function tableHtml(head: readonly string[], rows: readonly (readonly (string | n
 function ruleChart({ rule, mode, hours }: RuleReport): string {
   const bars = hours.map(({ hour, refused, wouldRefuse }) => ({
     at: Date.parse(hour),
-    label: minuteWords(hour),
+    label: minuteOf(hour),
     refused,
     would: wouldRefuse,
   }))

@@ -3,10 +3,10 @@ import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
 import { table } from '../table.js'
-import { grouped, percent, printable, wrap } from '../text.js'
+import { grouped, minuteOf, percent, printable, wrap } from '../text.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import type { Promotion } from './promotion.js'
-import { loggedSentences, minuteWords, suggestionSentence, windowWords } from './words.js'
+import { loggedSentences, suggestionSentence, windowWords } from './words.js'
 
 /** Hours with the most refusals that are listed. */
 const WORST_HOURS = 5
@@ -93,7 +93,7 @@ function worstHours(rules: readonly RuleReport[]): string[][] {
     .sort((a, b) => b.refused + b.wouldRefuse - (a.refused + a.wouldRefuse) || (a.hour < b.hour ? -1 : 1))
     .slice(0, WORST_HOURS)
     .map(({ hour, rule, refused, wouldRefuse }) => [
-      minuteWords(hour),
+      minuteOf(hour),
       rule,
       grouped(refused),
       grouped(wouldRefuse),

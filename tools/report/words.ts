@@ -34,8 +34,3 @@ export function suggestionSentence(
 export function windowWords(windowMs: number | null): string {
   return windowMs === null ? 'at once' : `${windowMs / 1000} s`
 }
-
-/** `2026-01-02 03:04`. */
-export function minuteWords(iso: string): string {
-  return iso.slice(0, 16).replace('T', ' ')
-}
