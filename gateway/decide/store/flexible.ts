@@ -6,6 +6,7 @@
 import type { Result } from 'ioredis'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { StoreName } from '../../types.js'
+import { isReportOnlyKey } from '../key.js'
 import { BoundedMap } from './bounded-map.js'
 import { type RedisClient, script } from './redis-connection.js'
 
@@ -38,13 +39,33 @@ export interface Windows {
 /** Names are complete as they come; quota and length belong to a call, not to the limiter. */
 const UNJUDGED = { keyPrefix: '', points: 1, duration: 1 }
 
-/** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten. */
+/** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten, and so the oldest blocks. */
 export const MOST_KEYS = 100_000
+
+/** The keys that are counted, each in one place: a flood of fresh keys frees nobody who is blocked. */
+class KnownKeys {
+  readonly #open = new BoundedMap<true>(MOST_KEYS)
+  readonly #blocked = new BoundedMap<true>(MOST_KEYS)
+
+  /** `key` begins a window; returns the key to forget for it. */
+  begins(key: string): string | undefined {
+    this.#blocked.delete(key)
+    return this.#open.set(key, true)
+  }
+
+  /** The end of `key`'s window was moved, as a block does; returns the key to forget for it. */
+  moves(key: string): string | undefined {
+    this.#open.delete(key)
+    return this.#blocked.set(key, true)
+  }
+}
 
 export class MemoryWindows implements Windows {
   readonly store: StoreName
   readonly #limiter = new RateLimiterMemory(UNJUDGED)
-  readonly #keys = new BoundedMap<true>(MOST_KEYS)
+  /** Report-only rules have places of their own: what they see may not end what enforced ones count. */
+  readonly #enforced = new KnownKeys()
+  readonly #observed = new KnownKeys()
 
   constructor(store: StoreName) {
     this.store = store
@@ -52,10 +73,7 @@ export class MemoryWindows implements Windows {
 
   async count(key: string, windowMs: number, cost = 1): Promise<WindowCount> {
     const counted = await countOne(this.#limiter, key, windowMs, cost)
-    if (counted.used === cost) {
-      const forgotten = this.#keys.set(key, true)
-      if (forgotten !== undefined) await this.#limiter.delete(forgotten)
-    }
+    if (counted.used === cost) await this.#forget(this.#keysOf(key).begins(key))
     return counted
   }
 
@@ -65,6 +83,7 @@ export class MemoryWindows implements Windows {
 
   async endIn(key: string, used: number, ms: number): Promise<void> {
     await this.#limiter.set(key, used, ms / 1000)
+    await this.#forget(this.#keysOf(key).moves(key))
   }
 
   async giveBack(key: string, mostLeftMs: number, cost = 1): Promise<void> {
@@ -73,6 +92,14 @@ export class MemoryWindows implements Windows {
     const { consumedPoints } = await this.#limiter.reward(key, cost)
     // The window ended between the two calls: what stands now would be a bonus.
     if (consumedPoints < 0) await this.#limiter.delete(key)
+  }
+
+  #keysOf(key: string): KnownKeys {
+    return isReportOnlyKey(key) ? this.#observed : this.#enforced
+  }
+
+  async #forget(key: string | undefined): Promise<void> {
+    if (key !== undefined) await this.#limiter.delete(key)
   }
 }
 

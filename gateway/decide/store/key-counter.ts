@@ -92,7 +92,11 @@ export class WindowCounter implements KeyCounter {
     const count = judge(found, limit, cost, windows.store)
     const { resetMs, granted } = count
     if (resetMs !== found.leftMs) await windows.endIn(key, found.used, resetMs)
-    if (!granted) return count
+    if (!granted) {
+      // One refusal is enough to tell that the quota was passed: more would outweigh a quota that is raised.
+      if (!isFirstRefused(found, limit, cost)) await windows.giveBack(key, resetMs + 1, cost).catch(() => {})
+      return count
+    }
     const at = this.#options.now()
     const giveBack = () => {
       const leftNow = resetMs - (this.#options.now() - at)
@@ -117,13 +121,20 @@ export class WindowCounter implements KeyCounter {
 }
 
 /** What a window that holds this request, too, means under `limit`. */
-function judge({ used, leftMs }: WindowCount, limit: KeyLimit, cost: number, store: StoreName): KeyCount {
+function judge(found: WindowCount, limit: KeyLimit, cost: number, store: StoreName): KeyCount {
   const { quota, windowMs, blockMs } = limit
-  const granted = used <= quota
-  const isFirstRefused = !granted && used - cost <= quota
+  const { leftMs } = found
+  const granted = found.used <= quota
+  const isFirst = isFirstRefused(found, limit, cost)
+  const used = granted || isFirst ? found.used : found.used - cost
   const longest = granted ? windowMs : Math.max(windowMs, blockMs)
-  const resetMs = isFirstRefused && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
+  const resetMs = isFirst && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
   return { granted, store, used, left: Math.max(0, quota - used), resetMs }
+}
+
+/** True for the request that passes the quota: it counts, and begins the block. */
+function isFirstRefused({ used }: WindowCount, { quota }: KeyLimit, cost: number): boolean {
+  return used > quota && used - cost <= quota
 }
 
 /** What counting one more request would find. */

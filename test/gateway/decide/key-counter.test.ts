@@ -48,9 +48,10 @@ class Model {
       this.#endsAt = now + windowMs
       this.#window += 1
     }
-    this.#used += 1
+    const isFirstRefused = this.#used === quota
+    if (this.#used <= quota) this.#used += 1
     const granted = this.#used <= quota
-    if (this.#used === quota + 1) this.#endsAt = Math.max(this.#endsAt, now + blockMs)
+    if (isFirstRefused) this.#endsAt = Math.max(this.#endsAt, now + blockMs)
     const [window, endsAt] = [this.#window, this.#endsAt]
     const giveBack = (at: number) => {
       if (window === this.#window && endsAt === this.#endsAt && at < endsAt) this.#used -= 1
@@ -136,6 +137,39 @@ t.test('a flood of keys leaves bounded memory: the oldest windows are forgotten'
   t.equal((await windows.count('key 0', 60_000)).used, 1, 'forgotten')
   t.equal((await windows.count('key 100999', 60_000)).used, 2, 'remembered')
   t.equal((await windows.count('key 2000', 60_000)).used, 2)
+})
+
+t.test(
+  'a flood of keys frees nobody who is blocked, and report-only keys displace nothing enforced',
+  async t => {
+    const counter = new WindowCounter({
+      local: new MemoryWindows('memory'),
+      instances: 1,
+      now: () => performance.now(),
+    })
+    const limit = per(60, 1, 3600)
+    const spend = (key: string) => counter.spend(key, limit, 'local')
+    const [blocked, open] = ['sluice:*:{v:v:1:a}:e', 'sluice:*:{v:v:1:b}:e']
+    await spend(open)
+    for (let i = 0; i < 3; i++) await spend(blocked)
+    for (let i = 0; i < 100_000; i++) await spend(`sluice:*:{v:watch:6:${i}}:r`)
+    t.match(await spend(open), { granted: false, used: 2 }, 'report-only keys are counted apart')
+    for (let i = 0; i < 100_000; i++) await spend(`sluice:*:{v:v:6:${i}}:e`)
+    t.match(await spend(blocked), { granted: false, used: 2 })
+  },
+)
+
+t.test('a raised quota admits a source that was refused many times, at once', async t => {
+  const counter = new WindowCounter({
+    local: new MemoryWindows('memory'),
+    instances: 1,
+    now: () => performance.now(),
+  })
+  const ask = async (limit: KeyLimit) => counter.spend('source', limit, 'local')
+  await Promise.all(Array.from({ length: 60 }, () => ask(per(60, 5, 600))))
+  t.match(await ask(per(60, 5, 600)), { granted: false, used: 6, left: 0 })
+  t.match(await ask(per(60, 20, 600)), { granted: true, used: 7, left: 13 })
+  t.match(await ask(per(60, 5, 600)), { granted: false }, 'and one that is lowered refuses')
 })
 
 t.test('on Redis', async t => {
