@@ -50,11 +50,23 @@ export function createLog({ level, pretty, destination }: LogOptions): Log {
         timestamp: pino.stdTimeFunctions.isoTime,
         // A transport formats levels in its own thread and takes only numbers.
         ...(pretty ? {} : { formatters: { level: label => ({ level: label }) } }),
+        serializers: { err: errorFields },
         redact: { paths: SECRET_FIELDS.flatMap(redactPaths), censor: '[redacted]' },
       },
       stream,
     ),
   )
+}
+
+/**
+ * Of an error only what every error has: libraries hang commands, requests and addresses on theirs, credentials and keys
+ * among them.
+ */
+function errorFields(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { name, message, stack } = error
+  const code = 'code' in error ? error.code : undefined
+  return { type: name, message, code, stack }
 }
 
 function stdout(): DestinationStream {

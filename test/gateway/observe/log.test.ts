@@ -251,6 +251,18 @@ t.test('a log line is JSON with time and level, and never holds a credential', a
   t.match(parsed()[1], { headers: { authorization: '[redacted]' } })
   log.warn({ err: new Error('broken') }, 'with an error')
   t.match(parsed()[2], { err: { type: 'Error', message: 'broken', stack: /log\.test/ } })
+  const command = { name: 'auth', args: [canary] }
+  const cause = Object.assign(new Error(canary), { command })
+  const failed = Object.assign(new Error('WRONGPASS'), {
+    ...{ code: 'E', command, cause },
+    ...{ previousErrors: [cause], lastNodeError: cause },
+  })
+  log.warn({ err: failed }, 'a library that hangs its commands on its errors')
+  log.warn({ err: new AggregateError([failed], 'all failed') }, 'or several errors on one')
+  log.warn({ err: canary.length }, 'not an error')
+  t.notMatch(lines.join(''), canary)
+  t.match(parsed()[3], { err: { type: 'Error', message: 'WRONGPASS', code: 'E', stack: /log\.test/ } })
+  t.equal(parsed()[5].err, canary.length)
   t.ok(isLogLevel('warn'))
   t.notOk(isLogLevel('verbose'))
 })
