@@ -64,7 +64,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     request(req, res) {
       enter(req, res, passage => {
         const { facts, matched } = passage
-        if (facts.path === '*') return answerServerOptions(res)
+        if (facts.path === '*' || asksThisHop(facts)) return answerServerOptions(res)
         const looking = matched.filter(one => rooms.needsBody(one, facts))
         const forward = () => passage.forward()
         if (looking.length === 0) judge(passage, matched, forward)
@@ -147,6 +147,11 @@ export function createPipeline(rooms: Rooms): Pipeline {
       forward()
     })
   }
+}
+
+/** An OPTIONS that may be forwarded no further is answered by whom it has reached (RFC 9110 section 7.6.2). */
+function asksThisHop(facts: Facts): boolean {
+  return facts.method === 'OPTIONS' && /^0+$/.test(facts.header('max-forwards') ?? '')
 }
 
 /** `OPTIONS *` asks about the server itself (RFC 9110, 9.3.7): this one. */

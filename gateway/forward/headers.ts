@@ -44,6 +44,7 @@ export function upstreamRequestFields(
   if (authority !== undefined) fields.push('Host', authority)
 
   const named = namedByConnection(req.headers.connection)
+  const counted = facts.method === 'OPTIONS'
   const raw = req.rawHeaders
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string
@@ -59,7 +60,8 @@ export function upstreamRequestFields(
     }
     if (known.startsWith(INTERNAL) || known.startsWith(FORWARDED)) continue
     if (!vouched && (known === fingerprints.ja3 || known === fingerprints.ja4)) continue
-    fields.push(name, raw[i + 1] as string)
+    const value = raw[i + 1] as string
+    fields.push(name, counted && known === 'max-forwards' ? oneLess(value) : value)
   }
 
   fields.push('Via', `${req.httpVersion} sluice`)
@@ -101,6 +103,11 @@ export function answerFields(status: number, upstream: readonly string[], own: r
   }
   for (const part of own) fields.push(part)
   return fields
+}
+
+/** Max-Forwards as the next hop reads it (RFC 9110 section 7.6.2); what is no number passes as it is. */
+function oneLess(hops: string): string {
+  return /^\d{1,15}$/.test(hops) ? String(Math.max(0, Number(hops) - 1)) : hops
 }
 
 /** The fields a Connection field names; undefined for the everyday values. */

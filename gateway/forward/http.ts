@@ -6,6 +6,7 @@ import { type Outgoing, Rider } from './connections.js'
 import { codeOf, isSafe, isSocketGone } from './failure.js'
 import { answerFields, framedAsChunkedAtMost, upstreamRequestFields } from './headers.js'
 import { awaitReader, cutAnswer } from './reader.js'
+import { relayInterim } from './interim.js'
 import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { hasBody, Upload } from './upload.js'
 
@@ -106,12 +107,15 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   }
 
   onHeaders(status: number, raw: Buffer[], resume: () => void, reason: string): boolean {
-    if (status < 200) return true
+    const upstream: string[] = []
+    for (const part of raw) upstream.push(part.toString('latin1'))
+    if (status < 200) {
+      if (!this.clientLeft) relayInterim(this.exchange, status, upstream)
+      return true
+    }
     if (this.connection !== undefined) this.connection.answering = true
     this.resume = resume
     this.attempts.backend.answered()
-    const upstream: string[] = []
-    for (const part of raw) upstream.push(part.toString('latin1'))
     if (!framedAsChunkedAtMost(upstream)) throw new Error('unknown transfer coding')
     if (this.clientLeft) return true
 

@@ -107,7 +107,8 @@ t.test('interim answers', async t => {
         `tinue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${OK}`,
       )
     })
-    const answer = await client.send(GET).message()
+    t.equal((await client.send(GET).head()).line, 'HTTP/1.1 103 Early Hints')
+    const answer = await client.message()
     t.same([answer.line, answer.body], ['HTTP/1.1 200 OK', 'ok'])
   })
 
