@@ -58,17 +58,30 @@ function shownReadings(verdict: Verdict): Reading[] {
   return shown
 }
 
-const policyTexts = new WeakMap<Rule, string>()
+/** The policies that an answer of one rule named last, and their text. */
+interface PolicyText {
+  readonly shown: readonly Reading[]
+  readonly text: string
+}
 
-/** A bucket's policies never change between answers, so their text is made once per rule. */
+const policyTexts = new WeakMap<Rule, PolicyText>()
+
+/** The policies of one rule seldom change between answers, so their text is made again only when they do. */
 function policyList(verdict: Verdict, shown: readonly Reading[]): string {
   const only = verdict.outcomes.length === 1 ? (verdict.outcomes[0] as Outcome).rule : undefined
-  let text = only && policyTexts.get(only)
-  if (text === undefined) {
-    text = shown.map(policyItem).join(', ')
-    if (only !== undefined) policyTexts.set(only, text)
-  }
+  const last = only && policyTexts.get(only)
+  if (last !== undefined && areSamePolicies(last.shown, shown)) return last.text
+  const text = shown.map(policyItem).join(', ')
+  if (only !== undefined) policyTexts.set(only, { shown, text })
   return text
+}
+
+function areSamePolicies(some: readonly Reading[], others: readonly Reading[]): boolean {
+  if (some.length !== others.length) return false
+  return some.every(({ policy, quota, windowMs }, i) => {
+    const other = others[i] as Reading
+    return quota === other.quota && windowMs === other.windowMs && policy === other.policy
+  })
 }
 
 function policyItem({ policy, quota, windowMs }: Reading): string {

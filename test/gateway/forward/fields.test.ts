@@ -154,6 +154,16 @@ t.test('a full in-flight rule is named with its unit, and only on refusal', asyn
   })
 })
 
+t.test('a rule whose quota differs between answers names the one of each', async t => {
+  const own = rule('own', 'own')
+  const policyOf = (quota: number, windowMs = 1000) =>
+    shown(verdict([own, 'allowed', reading('own', quota, windowMs, 3, 400)]))['RateLimit-Policy']
+  t.equal(policyOf(10), '"own";q=10;w=1')
+  t.equal(policyOf(500), '"own";q=500;w=1')
+  t.equal(policyOf(500, 2000), '"own";q=500;w=2')
+  t.equal(policyOf(10), '"own";q=10;w=1')
+})
+
 t.test('while nobody counts, fields that would name a remaining quota are left out', async t => {
   const blind = verdict([
     scim,
