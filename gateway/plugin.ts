@@ -70,9 +70,11 @@ export type Spent = 'unavailable' | KeyCount
 export interface KeyCount {
   readonly granted: boolean
   readonly store: StoreName
+  /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
+  readonly quota: number
   /** Requests counted, this one included; undefined when nobody counted. */
   readonly used: number | undefined
-  /** Left of the quota, or of this instance's share of it while Redis is away. */
+  /** Left of that quota. */
   readonly left: number | undefined
   /** Until the window ends; on refusal until a request could pass. */
   readonly resetMs: number

@@ -129,12 +129,13 @@ export type StoreName = 'redis' | 'lease' | 'memory' | 'local' | 'none'
 export interface Reading {
   /** Name in answers: `<bucket>.burst`, or the rule's id for slots. */
   readonly policy: string
+  /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
   readonly quota: number
   /** Window length in ms; absent for slots, which count concurrent requests. */
   readonly windowMs?: number | undefined
   /** Spent, this request included when it was admitted. Absent when nobody could count. */
   readonly used: number | undefined
-  /** What is left of the quota, or of this instance's share of it while Redis is away. */
+  /** What is left of that quota. */
   readonly left: number | undefined
   /** Until more quota comes back; on refusal until this request could pass. */
   readonly resetMs: number

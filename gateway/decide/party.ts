@@ -141,9 +141,9 @@ export function ruledOutcome({ rule, route, key }: OwnQuestion, ruling: Ruling):
 }
 
 function readingsOf(id: string, demand: CountedQuestion['demand'], { counts }: Answer): Reading[] {
-  return counts.map(({ used, left, violated, resetMs }, i) => {
-    if (demand.kind === 'slots') return { policy: id, quota: demand.max, used, left, violated, resetMs }
-    const { name, quota, ms: windowMs } = demand.windows[i] as Window
+  return counts.map(({ quota, used, left, violated, resetMs }, i) => {
+    if (demand.kind === 'slots') return { policy: id, quota, used, left, violated, resetMs }
+    const { name, ms: windowMs } = demand.windows[i] as Window
     return { policy: `${id}.${name}`, quota, windowMs, used, left, violated, resetMs }
   })
 }

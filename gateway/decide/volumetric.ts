@@ -65,8 +65,8 @@ function ruled(policy: string, limit: KeyLimit, spent: Spent | Promise<Spent>): 
   return spent instanceof Promise ? spent.then(rulingOn) : rulingOn(spent)
 }
 
-function rulingOf(policy: string, { quota, windowMs }: KeyLimit, count: KeyCount): Ruling {
-  const { granted, store, used, left, resetMs, giveBack } = count
+function rulingOf(policy: string, { windowMs }: KeyLimit, count: KeyCount): Ruling {
+  const { granted, store, quota, used, left, resetMs, giveBack } = count
   const reading = { policy, quota, windowMs, used, left, resetMs, violated: !granted, hidden: true }
   return { granted, store, readings: [reading], giveBack }
 }

@@ -114,7 +114,14 @@ export class WindowCounter implements KeyCounter {
   ): Spent | Promise<Spent> {
     if (onStoreError === 'closed') return 'unavailable'
     if (onStoreError === 'open') {
-      return { granted: true, store: 'none', used: undefined, left: undefined, resetMs: 0 }
+      return {
+        granted: true,
+        store: 'none',
+        quota: limit.quota,
+        used: undefined,
+        left: undefined,
+        resetMs: 0,
+      }
     }
     return here({ ...limit, quota: partOf(limit.quota, this.#options.instances) })
   }
@@ -129,7 +136,7 @@ function judge(found: WindowCount, limit: KeyLimit, cost: number, store: StoreNa
   const used = granted || isFirst ? found.used : found.used - cost
   const longest = granted ? windowMs : Math.max(windowMs, blockMs)
   const resetMs = isFirst && blockMs > leftMs ? blockMs : Math.min(leftMs, longest)
-  return { granted, store, used, left: Math.max(0, quota - used), resetMs }
+  return { granted, store, quota, used, left: Math.max(0, quota - used), resetMs }
 }
 
 /** True for the request that passes the quota: it counts, and begins the block. */

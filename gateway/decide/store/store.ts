@@ -13,9 +13,11 @@ export interface Ask {
 
 /** The state of one window, or of the slots. */
 export interface Count {
+  /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
+  readonly quota: number
   /** Spent or held, this request included when it was granted; undefined when nobody could count. */
   readonly used: number | undefined
-  /** Left of the quota that was asked for. */
+  /** Left of that quota. */
   readonly left: number | undefined
   readonly violated: boolean
   /** Until more quota comes back, or until this request could pass. */
@@ -68,13 +70,13 @@ export interface RemoteStore extends CounterStore {
 
 /** A count whose numbers the store knows. */
 export function counted(quota: number, used: number, violated: boolean, resetMs: number): Count {
-  return { used, left: Math.max(0, quota - used), violated, resetMs }
+  return { quota, used, left: Math.max(0, quota - used), violated, resetMs }
 }
 
 /** What is known of a demand that nobody could count: nothing. */
 export function uncounted({ demand }: Ask): Count[] {
-  const count = { used: undefined, left: undefined, violated: false, resetMs: 0 }
-  return demand.kind === 'windows' ? demand.windows.map(() => count) : [count]
+  const quotas = demand.kind === 'windows' ? demand.windows.map(({ quota }) => quota) : [demand.max]
+  return quotas.map(quota => ({ quota, used: undefined, left: undefined, violated: false, resetMs: 0 }))
 }
 
 /** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */

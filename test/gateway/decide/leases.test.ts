@@ -282,7 +282,7 @@ t.test('a request under an edited quota is not judged by a call made under the o
   const old = leased(windowOf(10, 60_000))
   const raised = { ...old, demand: leased(windowOf(1000, 60_000)).demand }
   const counts = (quota: number, used: number) => [
-    { used, left: Math.max(0, quota - used), violated: used >= quota, resetMs: 50_000 },
+    { quota, used, left: Math.max(0, quota - used), violated: used >= quota, resetMs: 50_000 },
   ]
   const first = store.take([old], 'a')
   const second = store.take([raised], 'b')
