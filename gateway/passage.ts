@@ -16,6 +16,8 @@ export class Passage implements Exchange {
   limiterUs = 0
   body: Readable | undefined
   answerFields: readonly string[] = []
+  /** Ends once the verdict is in: what a request that left before was charged is still to be told. */
+  judged: Promise<void> | undefined
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
   readonly #start = performance.now()
@@ -152,6 +154,7 @@ export class Passage implements Exchange {
   }
 
   async #finish(): Promise<void> {
+    await this.judged
     const beside = await this.#beside?.catch(() => undefined)
     const verdict = this.#verdict
     await Promise.all([verdict?.settled, beside?.settled])

@@ -104,13 +104,13 @@ export function createPipeline(rooms: Rooms): Pipeline {
     })
   }
 
-  /** Decide, then forward or refuse. */
+  /** Decide, then forward or refuse. A promise only when the verdict is waited for; it never rejects. */
   function judge(
     passage: Passage,
     matched: readonly Matched[],
     forward: () => void,
     bodyPrefix?: Buffer,
-  ): void {
+  ): void | Promise<void> {
     const { facts, project } = passage
     const startedAt = performance.now()
     const settle = (verdict: Verdict): void => {
@@ -121,17 +121,18 @@ export function createPipeline(rooms: Rooms): Pipeline {
       else passage.refuse(rooms.rejectionOf(verdict, facts.id))
     }
     const verdict = rooms.decide({ facts, project, matched, bodyPrefix })
-    if (verdict instanceof Promise) verdict.then(settle).catch(error => passage.abandon(error))
-    else settle(verdict)
+    if (!(verdict instanceof Promise)) return settle(verdict)
+    passage.judged = verdict.then(settle).catch(error => passage.abandon(error))
+    return passage.judged
   }
 
   /** An enforced rule whose key stands in the body: its first bytes are waited for. */
   function lookThenJudge(passage: Passage, forward: () => void): void {
-    rooms
+    passage.judged = rooms
       .peekBody(passage.req)
       .then(({ prefix, body }) => {
         passage.body = body
-        judge(passage, passage.matched, forward, prefix)
+        return judge(passage, passage.matched, forward, prefix)
       })
       .catch(error => passage.abandon(error))
   }

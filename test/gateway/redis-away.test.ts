@@ -1,5 +1,5 @@
 /** A gateway whose Redis is silent, gone, slow or cuts its answers, as its clients and operators see it. */
-import { Agent } from 'node:http'
+import { Agent, request } from 'node:http'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { type Fault, faultProxy } from '../helpers/faults.js'
@@ -166,4 +166,72 @@ t.test('Redis away', async t => {
       await Promise.all(checks.map(check => check()))
     })
   }
+})
+
+const sharedPolicy = (quota: number) => `version: 1
+kind: project-limits
+buckets: { all: ["*"] }
+limits: [{ for: [{}], quotas: { all: { burst: ${quota}, sustained: ${quota} } } }]
+`
+
+t.test('one of four gateways without Redis names the share that it counts against', async t => {
+  const upstream = await startApp(t, (_, res) => res.end('done'))
+  const gateway = await testGateway(t, {
+    upstream,
+    policies: { 'project-limits.yaml': sharedPolicy(12) },
+    settings: 'redis: redis://127.0.0.1:1\nstore: { deadline: 25ms, instances: 4 }',
+  })
+  const ask = () => send(`${gateway.url}/x`, { headers: { host: 'acme.localhost' } })
+  t.match((await ask()).headers, {
+    'ratelimit-policy': '"all.burst";q=3;w=1, "all.sustained";q=3;w=60',
+    'x-ratelimit-limit': '3, 3;w=1, 3;w=60',
+    'x-ratelimit-remaining': '2',
+  })
+  await ask()
+  await ask()
+  const refused = await ask()
+  t.equal(refused.status, 429)
+  t.match(refused.json().detail, /all admits 3 requests per 60 s/)
+  await waitUntil('the record is written', () => gateway.lines.some(line => line.decision === 'deny'))
+  const record = gateway.lines.find(line => line.decision === 'deny')
+  t.match(record, { store: 'local', counters: [{ q: 3 }, { policy: 'all.sustained', q: 3, used: 3 }] })
+})
+
+t.test('a request that leaves before its verdict is recorded, as it was charged', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  const proxy = await faultProxy(redis.port)
+  t.teardown(async () => {
+    await proxy.stop()
+    await redis.stop()
+  })
+  let reached = 0
+  const upstream = await startApp(t, (_, res) => {
+    reached += 1
+    res.end('done')
+  })
+  const gateway = await testGateway(t, {
+    upstream,
+    policies: { 'project-limits.yaml': sharedPolicy(5) },
+    settings: `redis: redis://127.0.0.1:${proxy.port}
+store: { deadline: 2s }
+log: { decisions: all }`,
+  })
+  await proxy.set({ kind: 'latency', ms: 60 })
+  const leave = () =>
+    new Promise<void>(resolve => {
+      const client = request(`${gateway.url}/x`, { headers: { host: 'acme.localhost' } })
+      client.on('error', () => resolve()).end()
+      setTimeout(() => client.destroy(), 20)
+    })
+  await Promise.all(Array.from({ length: 7 }, leave))
+  const decisions = (decision: string) => gateway.lines.filter(line => line.decision === decision).length
+  await waitUntil('all are recorded', () => decisions('allow') === 5 && decisions('deny') === 2)
+  t.equal(reached, 0)
+  const metrics = (await send(`${gateway.adminUrl}/metrics`)).body
+  const admitted = [...metrics.matchAll(/sluice_decisions_total\{[^\n]*outcome="(?:allowed|near)"\} (\d+)/g)]
+  t.equal(
+    admitted.reduce((sum, [, count]) => sum + Number(count), 0),
+    5,
+  )
 })
