@@ -1,5 +1,5 @@
 /** What a counter is counted by: the parts of a rule's key, joined so that no two keys can be mistaken for one another. */
-import { createHash } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 
 /** A request as far as keys need it. */
@@ -10,15 +10,18 @@ export interface Keyed {
   readonly route: string
   /** Keyed hash of the e-mail, or the flow id, once it is known. */
   readonly emailOrFlow: string | undefined
+  /** Keys the hashes of what may be personal or a credential. */
+  readonly secret: Buffer
 }
 
 const LONGEST_KEY = 200
 
 /**
- * The full counter key of a rule, such as `sluice:{acme}:e:in-flight:identities-write:17:/admin/identities`.
+ * The full counter key of a rule, such as `sluice:{acme}:e:in-flight:identities-write:22:/admin/identities/{id}`.
  * The hash tag is the project, so all counters of a project live in one Redis Cluster slot; a key without the project is
  * its own tag, so clients spread over the cluster. Report-only rules have a key space of their own. The rule's kind and id
- * stand in it, the policy's revision does not: an edit elsewhere resets nothing.
+ * stand in it, the policy's revision does not: an edit elsewhere resets nothing. What a path or a header holds may be
+ * an e-mail or a credential, which belong in no store: keyed hashes stand for them, since plain ones can be guessed.
  *
  * @returns undefined when a part is absent and the rule does not share one counter between such requests
  */
@@ -26,13 +29,13 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
   let tag = ''
   let rest = ''
   for (const part of rule.key) {
-    const value = partValue(part, request)
+    const value = keyValue(part, request)
     if (value === undefined && rule.missing !== 'shared') return undefined
     if (part === 'project') tag = request.project.id
     else rest += value === undefined ? ':-' : `:${value.length}:${value}`
   }
   const space = rule.mode === 'enforce' ? 'e' : 'r'
-  if (rest.length > LONGEST_KEY) rest = `:${hash(rest)}`
+  if (rest.length > LONGEST_KEY) rest = `:${hash(rest, request.secret)}`
   const name = `${rule.kind}:${rule.id}${rest}`
   return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
 }
@@ -57,6 +60,13 @@ export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: 
   })
 }
 
+/** The value of one part, as it may stand in a store. */
+function keyValue(part: KeyPart, request: Keyed): string | undefined {
+  const value = partValue(part, request)
+  if (value === undefined || (part !== 'full-path' && !part.startsWith('header:'))) return value
+  return hash(`${part}:${value}`, request.secret)
+}
+
 /** The values of one request by key part; undefined means absent. An empty value counts as absent. */
 function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed): string | undefined {
   switch (part) {
@@ -78,14 +88,11 @@ function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed)
       return facts.authenticated ? 'authenticated' : 'anonymous'
     case 'method':
       return facts.method
-    default: {
-      // A header may carry credentials, which belong in no store.
-      const value = facts.header(part.slice('header:'.length))
-      return value ? hash(value) : undefined
-    }
+    default:
+      return facts.header(part.slice('header:'.length)) || undefined
   }
 }
 
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+function hash(text: string, secret: Buffer): string {
+  return createHmac('sha256', secret).update(text).digest('base64url')
 }

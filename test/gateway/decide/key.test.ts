@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
@@ -27,6 +28,7 @@ function key(
   rule: Partial<Rule> = {},
   project = 'acme',
   emailOrFlow?: string,
+  keyedBy = secret,
 ) {
   const source = { file: 'f', line: 1 }
   const whole: Rule = {
@@ -46,12 +48,13 @@ function key(
     project: caller,
     route: 'POST /admin/identities/{id}',
     emailOrFlow,
+    secret: keyedBy,
   })
 }
 
 t.test('a key is the project’s hash tag, the mode’s space, the rule’s id and the parts', async t => {
   t.equal(key(['project'], facts()), 'sluice:{acme}:e:k:r')
-  t.equal(key(['project', 'full-path'], facts()), 'sluice:{acme}:e:k:r:19:/admin/identities/7')
+  t.match(key(['project', 'full-path'], facts()), /^sluice:\{acme\}:e:k:r:43:[\w-]{43}$/)
   t.equal(key(['project', 'path'], facts()), 'sluice:{acme}:e:k:r:22:/admin/identities/{id}')
   t.equal(
     key(['client-ip', 'method', 'auth'], facts()),
@@ -141,4 +144,20 @@ t.test('an e-mail never stands in a key', async t => {
     secret,
   )
   t.notMatch(key(['project', 'path', 'email-or-flow'], facts(), {}, 'acme', hash), /ann|example/)
+})
+
+t.test('neither a path nor a header value stands in a key, nor a hash that others could guess', async t => {
+  const [path, device] = ['/admin/identities/ann@example.org', 'Bearer s3cret']
+  const given = facts({ path, headers: { 'x-device': device } })
+  const plain = (text: string) => createHash('sha256').update(text).digest('base64url')
+  const long = facts({ path: path.repeat(20), headers: { 'x-device': device } })
+  for (const request of [given, long]) {
+    const text = key(['project', 'full-path', 'header:x-device', 'method'], request) as string
+    for (const canary of ['ann', 'example', 's3cret', plain(path), plain(device)]) {
+      t.notOk(text.includes(canary), canary)
+    }
+  }
+  t.not(key(['full-path'], given), key(['full-path'], given, {}, 'acme', undefined, Buffer.from('other')))
+  t.equal(key(['full-path'], given), key(['full-path'], facts({ path })), 'equal paths share a counter')
+  t.not(key(['full-path'], given), key(['full-path'], facts({ path: path.toUpperCase() })))
 })
