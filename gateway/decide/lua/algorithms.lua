@@ -138,7 +138,8 @@ local function make_fixed_window()
   return fixed_window
 end
 
--- Holds the quota when full and refills evenly. The list: when it was last looked at, and the tokens missing then.
+-- Holds the quota when full and refills evenly. The list: when it was last looked at, and the tokens missing then. More
+-- than fit in the bucket are read as `whole`, which is the list to keep until somebody is charged or given back.
 local function make_token_bucket()
   local token_bucket = {}
 
@@ -149,7 +150,12 @@ local function make_token_bucket()
     if level < CRUMB then
       return {}, 0
     end
-    return { now, level }, level
+    local spent = { now, level }
+    -- Somebody may have a greater quota still: who only looks, or spends nothing here, keeps what was spent there.
+    if sum > window.quota then
+      spent.whole = { last, sum }
+    end
+    return spent, level
   end
 
   function token_bucket.add(spent, _, at, count)
@@ -157,8 +163,14 @@ local function make_token_bucket()
   end
 
   function token_bucket.add_late(spent, window, at, count, now)
-    local level = max(0, count - (now - at) * window.quota / window.length)
-    return token_bucket.add(spent, window, now, level), level
+    local per_us = window.quota / window.length
+    local level = max(0, count - (now - at) * per_us)
+    local joined, whole = token_bucket.add(spent, window, now, level), spent.whole
+    -- Tokens that were lent before: they were not asked for again here, so what is more than fits stays.
+    if whole then
+      joined.whole = { now, whole[2] - (now - whole[1]) * per_us + level }
+    end
+    return joined, level
   end
 
   -- With less than `excess` asked for, until the next whole token.

@@ -98,7 +98,10 @@ if held + ahead > 0 then
   leases[#leases + 1] = held + ahead
   leases[#leases + 1] = now + ttl
 end
-write(key, windows, states, now, given_clock and TEST_TTL_MS)
+-- Who changes nothing writes nothing, as in `take`.
+if leased or admitted + held + ahead > 0 or states.ahead then
+  write(key, windows, states, now, given_clock and TEST_TTL_MS)
+end
 
 local refused = admitted < waiting
 local result = { now, admitted, ahead, refused and earliest and ceil(earliest - now) or 0 }

@@ -51,7 +51,12 @@ function refunds.t(spent, window, at, now)
   if #spent == 0 then
     return
   end
-  spent[2] = spent[2] - max(0, 1 - (now - at) * window.quota / window.length)
+  local back = max(0, 1 - (now - at) * window.quota / window.length)
+  if back == 0 then
+    return
+  end
+  spent.whole = nil
+  spent[2] = spent[2] - back
   if spent[2] < CRUMB then
     spent[1], spent[2] = nil, nil
   end

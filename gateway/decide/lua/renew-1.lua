@@ -1,7 +1,7 @@
 -- Renews one slot, but only while it is still held: a slot that ran out may belong to another by now.
 --
 -- KEYS  1: the slot set
--- ARGV  1: holder, 2: ttl in microseconds
+-- ARGV  1: the slot's member, 2: ttl in microseconds
 -- Returns 1 when renewed, 0 when the slot was gone
 --
 -- Atomic because a slot must not run out between the look and the renewal.

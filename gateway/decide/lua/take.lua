@@ -4,7 +4,7 @@
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
 --       2: how many requests ask; one when there are slots among the asks
---       3: holder, the member that stands for the request in slot sets
+--       3: holder; with '@' and the slot's ttl it is the member that stands for the request in slot sets
 --       then per ask: group, kind, n and n values
 --         kind 'w' (windows): quota, length in microseconds, algorithm (s, f or t), …
 --         kind 's' (slots):   max, ttl in microseconds
@@ -22,6 +22,16 @@ local now = clock(given_clock)
 local times = tonumber(ARGV[2])
 local holder = ARGV[3]
 
+-- A slot that ends later than it can was taken before the clock was set back: it ends as if it were taken now.
+local function shorten(ask)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', ask.key, now + ask.ttl + 1, '+inf')) do
+    local latest = now + (tonumber(member:match('@(%d+)$')) or ask.ttl)
+    if tonumber(redis.call('ZSCORE', ask.key, member)) > latest then
+      redis.call('ZADD', ask.key, latest, member)
+    end
+  end
+end
+
 -- How many requests the ask has room for by itself.
 local function room(ask)
   if ask.windows then
@@ -34,7 +44,11 @@ local function room(ask)
   end
   redis.call('ZREMRANGEBYSCORE', ask.key, '-inf', now)
   ask.held = redis.call('ZCARD', ask.key)
-  return ask.held < ask.max and 1 or 0
+  if ask.held < ask.max then
+    return 1
+  end
+  shorten(ask)
+  return 0
 end
 
 local asks, admitted = {}, {}
@@ -47,6 +61,7 @@ for i, key in ipairs(KEYS) do
     ask.windows = windows_of(first, n)
   else
     ask.max, ask.ttl = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
+    ask.member = holder .. '@' .. ARGV[first + 1]
   end
   local most
   if ask.group == ENFORCED then
@@ -90,7 +105,7 @@ for _, ask in ipairs(asks) do
   else
     local full = ask.held >= ask.max
     if count > 0 then
-      redis.call('ZADD', ask.key, now + ask.ttl, holder)
+      redis.call('ZADD', ask.key, now + ask.ttl, ask.member)
       local ttl = test_ttl or ceil(ask.ttl / 1000)
       -- The set lives as long as its longest slot, which may be of another length since the rule was edited.
       if redis.call('PTTL', ask.key) < ttl then

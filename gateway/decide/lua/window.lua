@@ -19,9 +19,19 @@ local function windows_of(first, n)
   return windows
 end
 
+-- Half the shortest window: what store/lender.ts asks for.
+local function longest_lease(windows)
+  local shortest = windows[1].length
+  for i = 2, #windows do
+    shortest = min(shortest, windows[i].length)
+  end
+  return shortest / 2
+end
+
 -- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
 -- `ahead`: it was written later than now, so the clock was set back, and what was read must be kept to grow old.
--- A lease that has ended unsettled was spent, as far as anybody knows, at its end.
+-- A lease that has ended unsettled was spent, as far as anybody knows, at its end; by a clock that was set back it ends
+-- as if it had begun now.
 local function read(key, windows, now)
   local leases = {}
   local state = { leases = leases, lent = 0 }
@@ -40,8 +50,9 @@ local function read(key, windows, now)
     local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
     state[i] = { spent = spent, used = used }
   end
+  local latest = state.ahead and now + longest_lease(windows) or math.huge
   for j = 1, #lent, 3 do
-    local tokens, ends = lent[j + 1], base + lent[j + 2]
+    local tokens, ends = lent[j + 1], min(base + lent[j + 2], latest)
     if ends > now then
       leases[#leases + 1] = lent[j]
       leases[#leases + 1] = tokens
@@ -96,9 +107,10 @@ local function write(key, windows, states, now, ttl)
   local ends, lists = now, {}
   for i = 1, #windows do
     local list, before, spent = {}, now, states[i].spent
-    for j = 1, #spent, 2 do
-      list[j], list[j + 1] = spent[j] - before, spent[j + 1]
-      before = spent[j]
+    local kept = spent.whole or spent
+    for j = 1, #kept, 2 do
+      list[j], list[j + 1] = kept[j] - before, kept[j + 1]
+      before = kept[j]
     end
     lists[i] = list
     if #spent > 0 then

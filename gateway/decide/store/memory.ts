@@ -10,13 +10,22 @@ type Windows = Demand & { kind: 'windows' }
 export class MemoryStore implements CounterStore {
   readonly #now: () => number
   readonly #name: StoreName
+  readonly #heldElsewhere: (key: string) => number
   readonly #slots = new Map<string, number>()
   readonly #states = new WindowStates()
 
-  /** `now` in milliseconds, from any origin. */
-  constructor(now: () => number, name: StoreName = 'memory') {
+  /**
+   * @param now in milliseconds, from any origin
+   * @param heldElsewhere slots of a key that this process holds in the store it stands in for
+   */
+  constructor(
+    now: () => number,
+    name: StoreName = 'memory',
+    heldElsewhere: (key: string) => number = () => 0,
+  ) {
     this.#now = now
     this.#name = name
+    this.#heldElsewhere = heldElsewhere
   }
 
   take(asks: readonly Ask[]): Answer[] {
@@ -55,6 +64,12 @@ export class MemoryStore implements CounterStore {
     }
   }
 
+  /** Forgets what was counted by `key`; slots that are held are as if given back. */
+  forget(key: string): void {
+    this.#states.delete(key)
+    this.#slots.delete(key)
+  }
+
   async close(): Promise<void> {
     this.#states.clear()
     this.#slots.clear()
@@ -65,6 +80,10 @@ export class MemoryStore implements CounterStore {
   }
 
   #held(key: string): number {
+    return this.#heldHere(key) + this.#heldElsewhere(key)
+  }
+
+  #heldHere(key: string): number {
     return this.#slots.get(key) ?? 0
   }
 
@@ -93,12 +112,12 @@ export class MemoryStore implements CounterStore {
   }
 
   #hold(key: string): () => void {
-    this.#slots.set(key, this.#held(key) + 1)
+    this.#slots.set(key, this.#heldHere(key) + 1)
     let released = false
     return () => {
       if (released) return
       released = true
-      const left = this.#held(key) - 1
+      const left = this.#heldHere(key) - 1
       if (left > 0) this.#slots.set(key, left)
       else this.#slots.delete(key)
     }

@@ -34,6 +34,8 @@ export interface OpenStore {
   readonly store: CounterStore
   /** Counts in the same place, for limiters that count by themselves. */
   readonly counter: KeyCounter
+  /** Forgets what was counted by a key. Rejects when Redis cannot be told. */
+  forget(key: string): Promise<void>
 }
 
 /** How long a start waits for Redis before it goes on without. */
@@ -48,7 +50,12 @@ export async function openStore(
   const now = () => performance.now()
   if (redis === '') {
     const local = new MemoryWindows('memory')
-    return { store: new MemoryStore(now), counter: new WindowCounter({ local, instances, now }) }
+    const store = new MemoryStore(now)
+    const forget = async (key: string) => {
+      store.forget(key)
+      await local.forget(key)
+    }
+    return { store, counter: new WindowCounter({ local, instances, now }), forget }
   }
   const remote = new RedisStore({ url: redis, log })
   if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
@@ -68,14 +75,24 @@ export async function openStore(
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
-  const resilient = new ResilientStore({ remote, guard, local: new MemoryStore(now, 'local'), instances })
+  const inMemory = new MemoryStore(now, 'local', key => remote.slotsHeld(key))
+  const resilient = new ResilientStore({ remote, guard, local: inMemory, instances })
   const redisLender = new RedisLender(remote.connection)
   const lender: Lender = { lease: call => guard.within(call.key, () => redisLender.lease(call)) }
+  const local = new MemoryWindows('local')
   const counter = new WindowCounter({
-    local: new MemoryWindows('local'),
+    local,
     remote: { windows: new RedisWindows(remote.connection), guard },
     instances,
     now,
   })
-  return { store: new LeasedStore(resilient, lender, now), counter }
+  const store = new LeasedStore(resilient, lender, now)
+  const forget = async (key: string) => {
+    await remote.connection.del(key)
+    store.forget(key)
+    inMemory.forget(key)
+    counter.forget(key)
+    await local.forget(key)
+  }
+  return { store, counter, forget }
 }

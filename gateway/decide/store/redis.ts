@@ -21,7 +21,7 @@ declare module 'ioredis' {
     take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     peek(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
-    renew(key: string, holder: string, ttlUs: number): Result<number, Context>
+    renew(key: string, member: string, ttlUs: number): Result<number, Context>
   }
 }
 
@@ -132,6 +132,16 @@ export class RedisStore implements RemoteStore {
       .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
   }
 
+  slotsHeld(key: string): number {
+    return this.#slots.heldOf(key)
+  }
+
+  abandon(asks: readonly Ask[], holder: string): void {
+    for (const { key, demand } of asks) {
+      if (demand.kind === 'slots') this.#slots.abandon({ key, holder, ttlMs: demand.ttlMs })
+    }
+  }
+
   async close(): Promise<void> {
     this.#slots.close()
     this.connection.disconnect()
@@ -159,7 +169,7 @@ export class RedisStore implements RemoteStore {
     const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
     if (!slots) return { ...answer, at }
     return granted && holder !== NOBODY
-      ? { ...answer, ...this.#slots.hold(ask.key, holder, demand.ttlMs) }
+      ? { ...answer, ...this.#slots.hold({ key: ask.key, holder, ttlMs: demand.ttlMs }) }
       : answer
   }
 }

@@ -22,11 +22,9 @@ export class ResilientStore implements CounterStore {
 
   constructor(options: ResilientOptions) {
     this.#options = options
-    const { guard, remote } = options
     this.#turns = new SharedTurns(
-      (asks, holder, times) =>
-        guard.within(keyOf(asks), () => remote.takeMany(asks, holder, times), releaseAll),
-      calls => remote.together(calls),
+      (asks, holder, times) => this.#send(asks, holder, times),
+      calls => options.remote.together(calls),
     )
   }
 
@@ -56,6 +54,20 @@ export class ResilientStore implements CounterStore {
   /** What is said without Redis: each rule's `onStoreError`. */
   standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     return this.#without(asks, shares => this.#options.local.take(shares, holder))
+  }
+
+  /** A call that failed may have been carried out: what it took then is nobody's. */
+  #send(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][] | undefined> {
+    const { guard, remote } = this.#options
+    let sent = false
+    const call = () => {
+      sent = true
+      return remote.takeMany(asks, holder, times)
+    }
+    return guard.within(keyOf(asks), call, releaseAll).then(answers => {
+      if (answers === undefined && sent) remote.abandon(asks, holder)
+      return answers
+    })
   }
 
   /** @param here asks this process's own counters */

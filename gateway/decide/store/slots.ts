@@ -4,8 +4,8 @@ import type { Log } from '../../types.js'
 /** What is asked of Redis. */
 export interface SlotCommands {
   /** `lua/renew-1.lua`: 1 when renewed, 0 when the slot was gone. */
-  renew(key: string, holder: string, ttlUs: number): Promise<number>
-  zrem(key: string, holder: string): Promise<unknown>
+  renew(key: string, member: string, ttlUs: number): Promise<number>
+  zrem(key: string, member: string): Promise<unknown>
 }
 
 /** One slot, as the request that took it knows it. */
@@ -16,14 +16,26 @@ export interface HeldSlot {
   onLost(listener: () => void): void
 }
 
-interface Hold {
+/** A slot as it was asked for. */
+export interface Slot {
   readonly key: string
   readonly holder: string
   readonly ttlMs: number
+}
+
+interface Hold extends Slot {
   renewAt: number
   /** When the renewal under way was sent; undefined when none is. */
   sentAt: number | undefined
   lost: () => void
+}
+
+/** A slot that may have been taken, and is nobody's. */
+interface Orphan {
+  readonly slot: Slot
+  /** Then it has run out by itself. */
+  readonly endsAt: number
+  isAsked: boolean
 }
 
 const TICK_MS = 250
@@ -35,6 +47,8 @@ export class RedisSlots {
   readonly #log: Log
   readonly #onSilence: (key: string) => void
   readonly #holds = new Set<Hold>()
+  readonly #heldOf = new Map<string, number>()
+  readonly #orphans = new Set<Orphan>()
   readonly #ticks: NodeJS.Timeout
 
   /** `onSilence` hears of a key whose renewal is not answered: a connection that swallows bytes must be given up for a new one. */
@@ -45,16 +59,17 @@ export class RedisSlots {
     this.#ticks = setInterval(() => this.#tick(), TICK_MS).unref()
   }
 
-  /** Looks after a slot that was just taken for `ttlMs`. */
-  hold(key: string, holder: string, ttlMs: number): HeldSlot {
-    const renewAt = performance.now() + intervalOf(ttlMs)
-    const hold: Hold = { key, holder, ttlMs, renewAt, sentAt: undefined, lost: () => {} }
+  /** Looks after a slot that was just taken. */
+  hold(slot: Slot): HeldSlot {
+    const renewAt = performance.now() + intervalOf(slot.ttlMs)
+    const hold: Hold = { ...slot, renewAt, sentAt: undefined, lost: () => {} }
     this.#holds.add(hold)
+    this.#heldOf.set(slot.key, this.heldOf(slot.key) + 1)
     return {
       release: () => {
-        if (!this.#holds.delete(hold)) return
+        if (!this.#drop(hold)) return
         // A release that is lost heals by itself when the slot's TTL ends.
-        this.#redis.zrem(key, holder).catch(error => this.#log.debug({ err: error }, 'slot not released'))
+        this.#free(slot).catch(error => this.#log.debug({ err: error }, 'slot not released'))
       },
       onLost: listener => {
         hold.lost = listener
@@ -62,10 +77,47 @@ export class RedisSlots {
     }
   }
 
+  /** How many slots of `key` are held here. */
+  heldOf(key: string): number {
+    return this.#heldOf.get(key) ?? 0
+  }
+
+  /** Frees a slot that may have been taken, now or once Redis can be reached again. */
+  abandon(slot: Slot): void {
+    const orphan = { slot, endsAt: performance.now() + slot.ttlMs, isAsked: false }
+    this.#orphans.add(orphan)
+    this.#freeOrphan(orphan)
+  }
+
   /** Renews nothing more: what is still held ends with its TTL. */
   close(): void {
     clearInterval(this.#ticks)
     this.#holds.clear()
+    this.#heldOf.clear()
+    this.#orphans.clear()
+  }
+
+  /** False when it is held no more. */
+  #drop(hold: Hold): boolean {
+    if (!this.#holds.delete(hold)) return false
+    const left = this.heldOf(hold.key) - 1
+    if (left > 0) this.#heldOf.set(hold.key, left)
+    else this.#heldOf.delete(hold.key)
+    return true
+  }
+
+  #free(slot: Slot): Promise<unknown> {
+    return this.#redis.zrem(slot.key, memberOf(slot))
+  }
+
+  #freeOrphan(orphan: Orphan): void {
+    orphan.isAsked = true
+    this.#free(orphan.slot).then(
+      () => this.#orphans.delete(orphan),
+      () => {
+        orphan.isAsked = false
+      },
+    )
   }
 
   #tick(): void {
@@ -76,6 +128,10 @@ export class RedisSlots {
       if (hold.sentAt === undefined) {
         if (hold.renewAt <= now) this.#renew(hold, now)
       } else if (hold.sentAt + PATIENCE_MS <= now) unanswered = hold
+    }
+    for (const orphan of this.#orphans) {
+      if (orphan.endsAt <= now) this.#orphans.delete(orphan)
+      else if (!orphan.isAsked) this.#freeOrphan(orphan)
     }
     // After a pause of this process the answer may be here, unread: what arrived is read first.
     if (unanswered !== undefined)
@@ -88,10 +144,10 @@ export class RedisSlots {
       hold.sentAt = undefined
       hold.renewAt = now + ms
     }
-    this.#redis.renew(hold.key, hold.holder, hold.ttlMs * 1000).then(
+    this.#redis.renew(hold.key, memberOf(hold), hold.ttlMs * 1000).then(
       renewed => {
         again(intervalOf(hold.ttlMs))
-        if (renewed === 0 && this.#holds.delete(hold)) hold.lost()
+        if (renewed === 0 && this.#drop(hold)) hold.lost()
       },
       error => {
         again(Math.min(intervalOf(hold.ttlMs), PATIENCE_MS))
@@ -99,6 +155,11 @@ export class RedisSlots {
       },
     )
   }
+}
+
+/** What stands for the slot in Redis: see `lua/take.lua`. */
+function memberOf({ holder, ttlMs }: Slot): string {
+  return `${holder}@${ttlMs * 1000}`
 }
 
 /** Two renewals may fail before the slot runs out. */

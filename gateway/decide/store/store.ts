@@ -66,6 +66,10 @@ export interface RemoteStore extends CounterStore {
   takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]>
   /** What `calls` asks for travels together. */
   together(calls: () => void): void
+  /** How many slots of `key` this process holds there. */
+  slotsHeld(key: string): number
+  /** Frees the slots that a failed `take` may have taken, as soon as the store can be reached. */
+  abandon(asks: readonly Ask[], holder: string): void
 }
 
 /** A count whose numbers the store knows. */

@@ -215,6 +215,34 @@ t.test('an edit of the quota applies at once and keeps what was spent', async t 
   t.equal(await knock(bench, 0, edited(120), 50), 20, 'raised: 100 were spent')
 })
 
+t.test('a gateway that has an older, smaller quota still erases nothing of what was spent', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(2)
+  const ask = leased(windowOf(1000, 60_000, 'token-bucket'))
+  const older: Ask = { ...ask, demand: { ...leased(windowOf(10, 60_000, 'token-bucket')).demand } }
+  let got = await knock(bench, 1, older)
+  for (let i = 0; i < 20; i += 1) {
+    got += await knock(bench, 0, ask, 200)
+    got += await knock(bench, 1, older)
+    await pass(bench, 100)
+  }
+  t.ok(got > 900 && got <= 1000 + 2000 * (1000 / 60_000), `${got} admitted in two seconds`)
+})
+
+t.test('a lease of an instance that died ends, also by a clock that was set back', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(2)
+  const ask = leased(windowOf(20, 1000), windowOf(600, 60_000))
+  for (let i = 0; i < 3; i += 1) await knock(bench, 1, ask)
+  bench.at -= 3_600_000
+  const first = await knock(bench, 0, ask, 30)
+  t.ok(first < 20, `${first} while the lease stands`)
+  bench.at += 1600
+  t.equal(await knock(bench, 0, ask, 30), 20)
+})
+
 t.test('tokens that nobody needs go back when their lease ends', async t => {
   const open = await connect(t)
   if (open === undefined) return

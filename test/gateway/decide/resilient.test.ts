@@ -7,6 +7,7 @@ import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { OnStoreError } from '../../../gateway/types.js'
+import { faultProxy } from '../../helpers/faults.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
@@ -28,7 +29,11 @@ async function bench(t: Test, instances = 1) {
     },
     onChange: ({ away }) => changes.push(away),
   })
-  const local = new MemoryStore(() => performance.now(), 'local')
+  const local = new MemoryStore(
+    () => performance.now(),
+    'local',
+    key => remote.slotsHeld(key),
+  )
   const store = new ResilientStore({ remote, guard, local, instances })
   t.teardown(async () => {
     await store.close()
@@ -223,4 +228,59 @@ t.test('slots are renewed while held, and a dead holder’s slot comes back with
   const diedAt = performance.now()
   await waitUntil('the slot comes back', async () => (await here.ask(slot))[0]?.granted)
   t.ok(performance.now() - diedAt < 2 * 1500, 'when its TTL ends')
+})
+
+function slotOf(key: string, max: number): Ask {
+  return { key, demand: { kind: 'slots', max, ttlMs: 15_000 }, group: 0, onStoreError: 'local' }
+}
+
+t.test('slots held in Redis count while this process stands in for it', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const asked = slotOf('{s}', 2)
+  const [inRedis] = await here.ask(asked)
+  t.equal(inRedis?.store, 'redis')
+  await here.redis.kill()
+  const [second] = await here.ask(asked)
+  t.match(second, { granted: true, store: 'local', counts: [{ used: 2, left: 0 }] })
+  t.match(await here.ask(asked), [{ granted: false, store: 'local' }])
+  inRedis?.release?.()
+  const [third] = await here.ask(asked)
+  t.equal(third?.granted, true, 'what came back is there')
+  second?.release?.()
+  third?.release?.()
+  t.match(await here.ask(slotOf('{s}', 1)), [{ granted: true }])
+})
+
+t.test('a slot whose answer was lost is freed at once when Redis is back', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const client = new Redis(here.redis.url)
+  t.teardown(() => client.disconnect())
+  const asked = slotOf('{lost}', 1)
+  await here.ask(slotOf('{warm}', 1))
+  here.redis.pause()
+  const [stoodIn] = await here.ask(asked)
+  t.equal(stoodIn?.store, 'local')
+  stoodIn?.release?.()
+  here.redis.resume()
+  await waitUntil('the slot to be free', async () => (await client.zcard('{lost}')) === 0)
+
+  const proxy = await faultProxy(here.redis.port)
+  const slots = new RedisStore({ url: `redis://127.0.0.1:${proxy.port}`, log: quiet })
+  t.teardown(async () => {
+    await slots.close()
+    await proxy.stop()
+  })
+  await slots.answers(5000)
+  await slots.take([slotOf('{warm}', 2)], 'other')
+  await proxy.set({ kind: 'slow', bytes: 1, ms: 5000 })
+  const taken = slots.take([asked], 'nobody')
+  await waitUntil('it to be taken', async () => (await client.zcard('{lost}')) === 1)
+  await proxy.set({ kind: 'refuse' })
+  await t.rejects(taken)
+  slots.abandon([asked], 'nobody')
+  t.equal(await client.zcard('{lost}'), 1)
+  await proxy.set({ kind: 'pass' })
+  await waitUntil('it to be free', async () => (await client.zcard('{lost}')) === 0, 3000)
 })

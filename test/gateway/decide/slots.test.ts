@@ -119,7 +119,7 @@ t.test('a renewal that is never answered gives the connection up, and is tried a
     answer?.(new Error('connection given up'))
   })
   t.teardown(() => slots.close())
-  const one = slots.hold('{k}', 'holder', 1500)
+  const one = slots.hold({ key: '{k}', holder: 'holder', ttlMs: 1500 })
   let lost = 0
   one.onLost(() => {
     lost += 1
@@ -153,5 +153,29 @@ t.test('a shorter slotTtl ends no slot that was taken under the longer one', par
   t.match(await store.take([slot('{s}', 2, 1000)], 'third'), [{ granted: false }])
   short?.release?.()
   t.match(await store.take([slot('{s}', 2, 1000)], 'third'), [{ granted: true }])
-  t.same(await client.zrange('{s}', '0', '-1'), ['third', 'before'])
+  t.same(await client.zrange('{s}', '0', '-1'), ['third@1000000', 'before@60000000'])
 })
+
+t.test(
+  'a slot of a dead holder ends within its TTL, also by a clock that was set back',
+  parallel,
+  async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const clock = { at: 1_700_000_000_000 }
+    const store = new RedisStore({ url, log: quiet, clock: () => clock.at * 1000 })
+    t.teardown(() => store.close())
+    await store.answers(5000)
+    const granted = async (ask: Ask, holder: string) => (await store.take([ask], holder))[0]?.granted
+    t.equal(await granted(slot('{back}', 2, 60_000), 'long'), true)
+    t.equal(await granted(slot('{back}', 2, 1000), 'short'), true)
+    clock.at -= 3_600_000
+    t.equal(await granted(slot('{back}', 2, 1000), 'next'), false)
+    clock.at += 1001
+    t.equal(await granted(slot('{back}', 2, 1000), 'next'), true, 'the short one has ended')
+    clock.at += 500
+    t.equal(await granted(slot('{back}', 2, 1000), 'third'), false, 'the long one has not')
+    clock.at += 58_500
+    t.equal(await granted(slot('{back}', 1, 1000), 'third'), true)
+  },
+)
