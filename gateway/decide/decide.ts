@@ -56,6 +56,11 @@ export class Decider {
     return this.#enforce(enforced, observed, verdict, id)
   }
 
+  /** Forgets that `key` was refused. */
+  forget(key: string): void {
+    this.#denials.forget(key)
+  }
+
   #enforce(
     enforced: readonly Question[],
     observed: readonly Question[],
@@ -67,10 +72,12 @@ export class Decider {
     const riders = ridersOf(last, observed)
     const final = riders.length === 0 ? last : this.#join(last as CountedParty, riders)
     let rode = false
-    const granted = after(askAll(parties, id), granted => {
-      rode = granted
-      return granted && final.ask(id)
-    })
+    const granted = orGiveBack(parties, () =>
+      after(askAll(parties, id), granted => {
+        rode = granted
+        return granted && final.ask(id)
+      }),
+    )
     return after(granted, granted => {
       if (!granted) for (const party of parties) party.giveBack()
       for (const party of parties) party.record(verdict)
@@ -145,13 +152,34 @@ function ridesInCall({ rule, demand }: CountedQuestion): boolean {
   return rule.key.includes('project') && !(demand.kind === 'windows' && demand.lease)
 }
 
+/** A failure is heard once all have answered: only then is it known what the others took. */
 function askAll(parties: readonly Party[], id: string): boolean | Promise<boolean> {
-  if (parties.length === 0) return true
-  const asked = parties.map(party => party.ask(id))
+  const asked = parties.map(party => attempt(() => party.ask(id)))
   if (asked.some(answer => answer instanceof Promise)) {
-    return Promise.all(asked).then(answers => answers.every(Boolean))
+    return Promise.allSettled(asked)
+      .then(() => Promise.all(asked))
+      .then(answers => answers.every(Boolean))
   }
   return asked.every(Boolean)
+}
+
+/** Who throws fails like one that rejects. */
+function attempt<T>(ask: () => T | Promise<T>): T | Promise<T> {
+  try {
+    return ask()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+/** When asking fails, what any party was granted is given back: no verdict will hold it. */
+function orGiveBack<T>(parties: readonly Party[], ask: () => T | Promise<T>): T | Promise<T> {
+  const answer = attempt(ask)
+  if (!(answer instanceof Promise)) return answer
+  return answer.catch(error => {
+    for (const party of parties) party.giveBack()
+    throw error
+  })
 }
 
 /** Goes on at once when nothing has to be waited for. */

@@ -84,8 +84,11 @@ export function inOneWrite(client: RedisClient, calls: () => void): void {
   // A connection that was never made has no stream yet.
   const streams = connections.flatMap(({ stream }) => (stream as typeof stream | undefined) ?? [])
   for (const stream of streams) stream.cork()
-  calls()
-  for (const stream of streams) stream.uncork()
+  try {
+    calls()
+  } finally {
+    for (const stream of streams) stream.uncork()
+  }
 }
 
 /** What a library of `lua/` stands on. */

@@ -220,6 +220,39 @@ t.test(
   },
 )
 
+t.test('when one store call fails, what the others granted is given back', async t => {
+  for (const failing of ['first', 'last'] as const) {
+    for (const manner of ['throws', 'rejects'] as const) {
+      let broken = true
+      const world = bench(now => {
+        const memory = new MemoryStore(now)
+        const take = (asks: readonly Ask[]) => {
+          const fails = asks.some(({ key }) => key.includes(failing))
+          if (!broken || !fails) return memory.take(asks)
+          if (manner === 'throws') throw new Error('broken')
+          return Promise.reject(new Error('broken'))
+        }
+        return Object.assign(Object.create(memory), {
+          take,
+          giveBack: (...given: Parameters<CounterStore['giveBack']>) => memory.giveBack(...given),
+        }) as CounterStore
+      })
+      const rules = [
+        slots('first', 1, { key: ['client-ip'] }),
+        slots('held', 1, { key: ['client-ip'] }),
+        counted('own', 1),
+        limits('last', 10, 10),
+      ]
+      await t.rejects(async () => decide(world, rules), /broken/)
+      t.equal(world.spent.get([...world.spent.keys()][0] as string), 0, 'also by a limiter of its own')
+      broken = false
+      const verdict = await decide(world, rules)
+      t.equal(verdict.allowed, true, `${failing} ${manner}`)
+      verdict.release()
+    }
+  }
+})
+
 t.test('a key that Redis refused is refused here until it could pass', async t => {
   const open = await onRedis(t)
   if (open === undefined) return
