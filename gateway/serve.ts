@@ -82,10 +82,7 @@ function openLog(): Log {
 
 function warnOfLonelySecret({ gateway }: Config, log: Log): void {
   if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
-  log.warn(
-    {},
-    'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail, full path or header',
-  )
+  log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
 }
 
 /** A promise that a plugin left alone must not end the process. Without plugins it would be one of ours: that ends it. */

@@ -1,5 +1,5 @@
 /** What a counter is counted by: the parts of a rule's key, joined so that no two keys can be mistaken for one another. */
-import { createHmac } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 
 /** A request as far as keys need it. */
@@ -10,8 +10,6 @@ export interface Keyed {
   readonly route: string
   /** Keyed hash of the e-mail, or the flow id, once it is known. */
   readonly emailOrFlow: string | undefined
-  /** Keys the hashes of what may be personal or a credential. */
-  readonly secret: Buffer
 }
 
 const LONGEST_KEY = 200
@@ -21,7 +19,8 @@ const LONGEST_KEY = 200
  * The hash tag is the project, so all counters of a project live in one Redis Cluster slot; a key without the project is
  * its own tag, so clients spread over the cluster. Report-only rules have a key space of their own. The rule's kind and id
  * stand in it, the policy's revision does not: an edit elsewhere resets nothing. What a path or a header holds may be
- * an e-mail or a credential, which belong in no store: keyed hashes stand for them, since plain ones can be guessed.
+ * an e-mail or a credential: hashes stand for them. They need no secret, so gateways that share a Redis share these rules
+ * even when they share nothing else.
  *
  * @returns undefined when a part is absent and the rule does not share one counter between such requests
  */
@@ -35,7 +34,7 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
     else rest += value === undefined ? ':-' : `:${value.length}:${value}`
   }
   const space = rule.mode === 'enforce' ? 'e' : 'r'
-  if (rest.length > LONGEST_KEY) rest = `:${hash(rest, request.secret)}`
+  if (rest.length > LONGEST_KEY) rest = `:${hash(rest)}`
   const name = `${rule.kind}:${rule.id}${rest}`
   return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
 }
@@ -64,7 +63,7 @@ export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: 
 function keyValue(part: KeyPart, request: Keyed): string | undefined {
   const value = partValue(part, request)
   if (value === undefined || (part !== 'full-path' && !part.startsWith('header:'))) return value
-  return hash(`${part}:${value}`, request.secret)
+  return hash(`${part}:${value}`)
 }
 
 /** The values of one request by key part; undefined means absent. An empty value counts as absent. */
@@ -93,6 +92,6 @@ function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed)
   }
 }
 
-function hash(text: string, secret: Buffer): string {
-  return createHmac('sha256', secret).update(text).digest('base64url')
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }

@@ -39,7 +39,7 @@ export class Questions {
   readonly #log: Log
 
   /**
-   * @param secret keys the hashes that stand for e-mail addresses, paths and header values
+   * @param secret keys the hashes that stand for e-mail addresses
    * @param log hears of limiters that fail
    */
   constructor(limiters: ReadonlyMap<string, Limiter<unknown>>, secret: Buffer, log: Log) {
@@ -111,7 +111,7 @@ export class Questions {
   #keyed(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): Keyed {
     const looks = rule.key.includes('email-or-flow')
     const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
-    return { facts, project, route, emailOrFlow: identity, secret: this.#secret }
+    return { facts, project, route, emailOrFlow: identity }
   }
 }
 
