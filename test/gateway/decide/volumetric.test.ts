@@ -1,5 +1,5 @@
 /** Volumetric rules as a client meets them: a whole gateway, on each counter store. */
-import { createHmac } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -334,7 +334,7 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
     keys.some(key => key.includes('xxx')),
     'nor does one stand in clear in Redis',
   )
-  const counter = `sluice:*:{volumetric:hard:43:${createHmac('sha256', 'test').update('header:x-device:a').digest('base64url')}}:e`
+  const counter = `sluice:*:{volumetric:hard:43:${createHash('sha256').update('header:x-device:a').digest('base64url')}}:e`
   t.ok(keys.includes(counter))
   t.ok((await Promise.all(keys.map(key => redis.pttl(key)))).every(ttl => ttl > 0 && ttl <= 2000))
 
