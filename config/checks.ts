@@ -1,4 +1,5 @@
 /** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
+import { isIPv4 } from 'node:net'
 import { ENVIRONMENTS, PLANS } from './fields.js'
 import { type Fault, listed, nearest, type Path, type Place } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
@@ -31,6 +32,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ? limits.flatMap(({ document }) => Object.keys(document.buckets))
     : undefined
   return [
+    ...checkAdmin(read),
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
@@ -39,6 +41,17 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkDoubleQuotas(read, limits),
     ...(buckets === undefined ? [] : checkCoverage(limits)),
   ]
+}
+
+/** What stands there must not be open to a network. */
+function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
+  const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
+  return [{ file, path: ['admin', 'host'], message }]
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
 function checkUpstreams({ gateway, gatewayFile: file }: Readable): FileFault[] {

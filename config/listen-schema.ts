@@ -59,7 +59,17 @@ export const DataListener = Strict(
   { default: {}, description: 'Where requests are taken.' },
 )
 
-export const AdminListener = Strict(address(8081), {
-  default: {},
-  description: 'Where health, metrics and state are served; keep it on loopback.',
-})
+export const AdminListener = Strict(
+  {
+    ...address(8081),
+    key: Type.String({
+      default: '',
+      pattern: '^([!-~]{16,256})?$',
+      secret: true,
+      expected: 'empty, or a key of 16 to 256 characters without spaces',
+      description:
+        'Key that everything but health asks for: "Authorization: Bearer KEY". Without one only loopback is listened on.',
+    }),
+  },
+  { default: {}, description: 'Where health, metrics, state and the admin API are served.' },
+)

@@ -1,6 +1,7 @@
 /** Joins the rooms into one running gateway: start, reload and drain. */
 import { startAdmin } from './admin/server.js'
 import { Decider } from './decide/decide.js'
+import { HeldSlots } from './decide/held-slots.js'
 import { slotReports } from './decide/hold.js'
 import { Questions } from './decide/question.js'
 import { SelfCounting } from './decide/self-counting.js'
@@ -9,6 +10,7 @@ import { CATALOGUE } from './errors.js'
 import { explain } from './explain.js'
 import { Generation, type Lasting } from './generation.js'
 import { UnknownHosts } from './identify/identify.js'
+import { inspect, serviceDocuments } from './inspect.js'
 import { LoopDelay } from './listen/loop-delay.js'
 import { createListener } from './listen/server.js'
 import type { Loaded, Unloadable } from './load.js'
@@ -48,7 +50,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { listen, admin: adminSettings, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
   const health = new Health()
-  const { store, counter } = await openStore({ redis, ...storeSettings }, log, {
+  const { store, counter, forget } = await openStore({ redis, ...storeSettings }, log, {
     failed: op => metrics.storeError(op),
     awayChanged: away => metrics.fallbackActive(away),
   })
@@ -61,6 +63,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     limitMs: listen.maxEventLoopDelay,
     changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
   }).start()
+  const held = new HeldSlots()
   const counters = {
     questions: new Questions(limiters, options.secret, faultLog),
     store,
@@ -70,7 +73,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const lasting: Lasting = {
     decider: new Decider({
       ...counters,
-      onSlots: slotReports((rule, change) => metrics.inflight(rule, change), log),
+      onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
       onLost: error => log.error({ err: error }, 'a report-only rule was not counted'),
     }),
     upstreams,
@@ -118,6 +121,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     loopDelay,
     backends: () => upstreams.ejectable(),
   })
+  // The admin port answers before there is an address for data.
+  let url = ''
   const admin = await startAdmin({
     ...adminSettings,
     health,
@@ -129,12 +134,24 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const { unknownHosts } = lasting
       return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, live: true })
     },
+    inspected: inspect({
+      loaded: () => inForce.loaded,
+      counters,
+      held,
+      async forget(key) {
+        await forget(key)
+        lasting.decider.forget(key)
+      },
+      log,
+    }),
+    documents: () => serviceDocuments(settings(), url),
   })
   const address = await listener.start(listen.host, listen.port)
+  url = urlOf(address, listen.tls && 'https')
   health.ready()
 
   return {
-    url: urlOf(address, listen.tls && 'https'),
+    url,
     adminUrl: urlOf(admin),
     reloader,
     async drain() {

@@ -5,15 +5,21 @@ import type { Io } from './io.js'
 
 const PATIENCE_MS = 5000
 
-/** The origin that `where` is, or that the configuration at `where` names. */
-export async function adminUrl(where: string, io: Io): Promise<string> {
+/** The admin port, and the key it asks for; '' when there is none. */
+export interface AdminPort {
+  readonly origin: string
+  readonly key: string
+}
+
+/** The one at the address `where`, with the key of the environment, or the one that the configuration at `where` names. */
+export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   if (/^https?:\/\//.test(where)) {
-    if (URL.canParse(where)) return new URL(where).origin
+    if (URL.canParse(where)) return { origin: new URL(where).origin, key: io.env.ADMIN_KEY ?? '' }
     throw new Failure(`"${where}" is not an address such as http://127.0.0.1:8081.`)
   }
   const { config } = await loadOrFail(where, io.env, quiet)
-  const { host, port } = config.gateway.admin
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const { host, port, key } = config.gateway.admin
+  return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, key }
 }
 
 export interface AdminAnswer {
@@ -23,10 +29,18 @@ export interface AdminAnswer {
 }
 
 /** @throws {Failure} when nobody answers */
-export async function postToAdmin(url: string, body: object): Promise<AdminAnswer> {
+export async function postToAdmin(
+  { origin, key }: AdminPort,
+  path: string,
+  body: object,
+): Promise<AdminAnswer> {
+  const url = origin + path
   const answer = await fetch(url, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: {
+      'content-type': 'application/json',
+      ...(key && { authorization: `Bearer ${key}` }),
+    },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(PATIENCE_MS),
   }).catch(() => undefined)

@@ -45,7 +45,8 @@ const SCHEMA = {
 /** 200 with the explanation, 422 when there is no such project, 400 for what is no question. */
 export function explainRoute(explain: (asked: Asked) => Promise<object>): FastifyPluginAsync {
   return async app => {
-    const options = { schema: { body: SCHEMA }, bodyLimit: MAX_BODY_BYTES }
+    const summary = 'What the gateway would do with a request; nothing is charged'
+    const options = { schema: { tags: ['Policy'], summary, body: SCHEMA }, bodyLimit: MAX_BODY_BYTES }
     app.post<{ Body: Asked }>('/explain', options, async (request, reply) => {
       try {
         return await explain(request.body)

@@ -20,7 +20,11 @@ export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginA
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, _body, done) => done(null))
 
-    app.post('/reload', async (request, reply) => {
+    const schema = {
+      tags: ['Policy'],
+      summary: 'Read the configuration anew: 200, or 422 with what is wrong with it',
+    }
+    app.post('/reload', { schema }, async (request, reply) => {
       if (mayBeForged(request)) {
         const detail =
           'Not for pages of other sites. Send it without an Origin field, or as application/json.'

@@ -1,7 +1,10 @@
 /** The admin port: health, metrics and state; loopback unless told otherwise (design section 6 and 12). The home of fastify. */
 import { type FastifyError, type FastifyReply, fastify } from 'fastify'
 import type { Log } from '../types.js'
+import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { type Asked, explainRoute } from './explain.js'
+import { type Inspected, inspectRoutes } from './inspect.js'
+import { keyGuard, OPEN } from './key.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 
@@ -9,6 +12,8 @@ export interface AdminOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
+  /** What everything but health asks for; '' asks for nothing. */
+  readonly key: string
   readonly health: {
     readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
   }
@@ -19,6 +24,9 @@ export interface AdminOptions {
   reload(): Promise<ReloadResult>
   /** What would become of a request; counters stay as they are. */
   explain(asked: Asked): Promise<object>
+  readonly inspected: Inspected
+  /** Addresses of the services' own documents, by service. */
+  documents(): Readonly<Record<string, string>>
   readonly log: Log
 }
 
@@ -34,12 +42,14 @@ const MAX_BODY_BYTES = 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { host, port, health, metrics, state, reload, explain, log } = options
+  const { host, port, key, health, metrics, state, reload, explain, inspected, documents, log } = options
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: PATIENCE_MS,
     connectionTimeout: PATIENCE_MS,
     forceCloseConnections: true,
+    // What a question does not know is told of, not left out.
+    ajv: { customOptions: { removeAdditional: false } },
     // A path that cannot be decoded never reaches a route.
     frameworkErrors: (error, _request, reply: FastifyReply) => sendError(reply, error),
   })
@@ -47,20 +57,34 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     reply.header('cache-control', 'no-store')
   })
 
-  app.get('/livez', async () => ({ status: 'alive' }))
-  app.get('/readyz', async (_request, reply) => {
+  app.addHook('onRequest', keyGuard(key))
+  const methods = new Map<string, string[]>()
+  app.addHook('onRoute', ({ url, method }) => {
+    if (!url.startsWith(PAGE_PATH)) methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+  })
+  await addApiDocument(app)
+
+  app.get('/', async () => ({
+    document: DOCUMENT_PATH,
+    page: PAGE_PATH,
+    services: documents(),
+  }))
+  app.get('/livez', { ...OPEN, schema: LIVEZ }, async () => ({ status: 'alive' }))
+  app.get('/readyz', { ...OPEN, schema: READYZ }, async (_request, reply) => {
     const { readiness } = health
     if (readiness.ready) return { status: 'ready' }
     return sendProblem(reply, 503, `Not ready, ${readiness.reason}.`)
   })
-  app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))
-  app.get('/state', async () => state())
+  app.get('/metrics', { schema: METRICS }, async (_request, reply) =>
+    reply.type(metrics.contentType).send(await metrics.text()),
+  )
+  app.get('/state', { schema: STATE }, async () => state())
 
   app.setNotFoundHandler((request, reply) => {
     const [path = ''] = request.url.split('?')
-    const allowed = METHODS[path]
+    const allowed = [...methods].find(([url]) => isBelow(url, path))?.[1].join(', ')
     if (allowed === undefined)
-      return sendProblem(reply, 404, `Known here: ${Object.keys(METHODS).join(', ')}.`)
+      return sendProblem(reply, 404, `Known here: ${[...methods.keys()].join(', ')}.`)
     reply.header('allow', allowed)
     return sendProblem(reply, 405, `Allowed here: ${allowed}.`)
   })
@@ -71,6 +95,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
+  await app.register(inspectRoutes(inspected))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')
@@ -78,12 +103,15 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   return { host: address.address, port: address.port, close: async () => app.close() }
 }
 
-const READ = 'GET, HEAD'
-const METHODS: Readonly<Record<string, string>> = {
-  '/livez': READ,
-  '/readyz': READ,
-  '/metrics': READ,
-  '/state': READ,
-  '/reload': 'POST',
-  '/explain': 'POST',
+const LIVEZ = { tags: ['Health'], summary: 'The process runs' }
+const READYZ = { tags: ['Health'], summary: 'It takes requests: 200, or 503 while it starts or drains' }
+const METRICS = { tags: ['Health'], summary: 'Metrics as Prometheus reads them' }
+const STATE = { tags: ['Policy'], summary: 'What is in force since when, and how the last reload ended' }
+
+/** Whether a path is one of a route, such as `/projects/:id/counters`. */
+function isBelow(route: string, path: string): boolean {
+  const [wanted, given] = [route.split('/'), path.split('/')]
+  return (
+    wanted.length === given.length && wanted.every((part, i) => part.startsWith(':') || part === given[i])
+  )
 }

@@ -30,6 +30,10 @@ export class Denials {
     return this.#denials.size === 0
   }
 
+  forget(key: string): void {
+    this.#denials.delete(key)
+  }
+
   /** The refusal that still holds for this ask, its times counted down. */
   recall({ key, demand }: Ask): Answer | undefined {
     const denial = this.#denials.get(key)

@@ -4,17 +4,24 @@ import type { Demand, Log, Rule } from '../types.js'
 /** Why a slot is held no longer: its request is done with it, `maxHold` is over, or it ran out unrenewed. */
 export type SlotEnding = 'given-back' | 'held-too-long' | 'lost'
 
-/** Hears of every slot taken (+1) and of its end (-1), by the rule's id. */
-export type OnSlots = (rule: string, change: 1 | -1, ending?: SlotEnding) => void
+/** Hears of every slot taken (+1) and of its end (-1), by the rule's id; `hold` is the slot itself. */
+export type OnSlots = (rule: string, change: 1 | -1, ending?: SlotEnding, hold?: Hold) => void
 
 /** What its limiter says of a slot. */
 export interface SlotTerms {
+  /** What it is counted by, and the pattern that matched. */
+  readonly key?: string
+  readonly route?: string
   readonly demand?: Demand
   readonly onLost?: ((listener: () => void) => void) | undefined
 }
 
 export class Hold {
   readonly rule: Rule
+  readonly key: string | undefined
+  readonly route: string | undefined
+  /** When it was taken, by `performance.now()`. */
+  readonly since = performance.now()
   /** True when an upgrade holds it until its tunnel closes. */
   readonly lifetime: boolean
   readonly #release: () => void
@@ -26,10 +33,12 @@ export class Hold {
   constructor(
     rule: Rule,
     release: () => void,
-    { demand, onLost }: SlotTerms,
+    { demand, onLost, key, route }: SlotTerms,
     onEnd: (ending: SlotEnding) => void,
   ) {
     this.rule = rule
+    this.key = key
+    this.route = route
     this.#release = release
     this.#onEnd = onEnd
     const terms = demand?.kind === 'slots' ? demand : undefined

@@ -45,7 +45,8 @@ export class CountedParty implements Party {
       if (answer === undefined || answer.skipped) continue
       verdict.add(outcomeOf(question, answer))
       const { release, onLost } = answer
-      if (release !== undefined) verdict.hold(question.rule, release, { demand: question.demand, onLost })
+      const { key, route, demand } = question
+      if (release !== undefined) verdict.hold(question.rule, release, { key, route, demand, onLost })
     }
   }
 
@@ -95,7 +96,7 @@ export class OwnParty implements Party {
     }
     verdict.add(ruledOutcome(this.#question, ruling))
     const release = ruling.release?.bind(ruling)
-    if (ruling.granted && release !== undefined) verdict.hold(rule, release)
+    if (ruling.granted && release !== undefined) verdict.hold(rule, release, { key, route })
   }
 
   #hear(ruling: Contained): boolean {

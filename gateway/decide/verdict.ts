@@ -38,10 +38,10 @@ export class GatheredVerdict implements Verdict {
     }
     const hold = new Hold(rule, release, terms, ending => {
       this.#held = this.#held.filter(other => other !== hold)
-      this.#onSlots(rule.id, -1, ending)
+      this.#onSlots(rule.id, -1, ending, hold)
     })
     this.#held = [...this.#held, hold]
-    this.#onSlots(rule.id, 1)
+    this.#onSlots(rule.id, 1, undefined, hold)
     if (this.#upgraded) this.upgraded()
   }
 

@@ -18,6 +18,8 @@ export interface TestGatewayOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
   /** Keys of `listen` beside the address. */
   readonly limits?: string
+  /** Key of the admin port. */
+  readonly adminKey?: string
   /** Lines of gateway.yaml beside the address, upstream and route. */
   readonly settings?: string
   /** Of the upstream. */
@@ -74,13 +76,13 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
 }
 
 function gatewayYaml(options: TestGatewayOptions): string {
-  const { upstream, others = [], ca, tls, limits, settings = '', timeouts = TIMEOUTS } = options
+  const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
   return `version: 1
 listen: { host: 127.0.0.1, port: 0${files}${limits ? `, ${limits}` : ''} }
-admin: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
 routes: [{ path: /**, upstream: app }]
 drain: 100ms

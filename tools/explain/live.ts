@@ -2,17 +2,19 @@
 import type { Asked } from '../../gateway/admin/explain.js'
 import type { Explanation } from '../../gateway/explanation.js'
 import { Failure } from '../../gateway/load.js'
-import { adminUrl, postToAdmin } from '../admin.js'
+import { adminPort, postToAdmin } from '../admin.js'
 import { Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { printable } from '../text.js'
 
 /** @param where its admin address, or the configuration that names it */
 export async function explainLive(asked: Asked, where: string, io: Io): Promise<Explanation> {
-  const url = `${await adminUrl(where, io)}/explain`
-  const { status, json } = await postToAdmin(url, asked)
+  const port = await adminPort(where, io)
+  const url = `${port.origin}/explain`
+  const { status, json } = await postToAdmin(port, '/explain', asked)
   const { detail } = (json ?? {}) as { detail?: unknown }
   if (status === 422 || status === 400) throw new Unusable(printable(String(detail)))
+  if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')
   if (status !== 200 || !isExplanation(json)) {
     const said = typeof detail === 'string' ? `: ${printable(detail)}` : '.'
     throw new Failure(`What answers on ${url} is no gateway that explains (${status})${said}`)

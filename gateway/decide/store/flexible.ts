@@ -86,6 +86,11 @@ export class MemoryWindows implements Windows {
     await this.#forget(this.#keysOf(key).moves(key))
   }
 
+  /** Forgets the window of `key`. */
+  async forget(key: string): Promise<void> {
+    await this.#limiter.delete(key)
+  }
+
   async giveBack(key: string, mostLeftMs: number, cost = 1): Promise<void> {
     const present = await this.#limiter.get(key)
     if (present === null || present.msBeforeNext <= 0 || present.msBeforeNext > mostLeftMs) return

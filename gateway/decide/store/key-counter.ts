@@ -66,7 +66,12 @@ export class WindowCounter implements KeyCounter {
       this.#refusals.delete(key)
       return undefined
     }
-    return { granted: false, store: 'redis', used: refusal.used, left: 0, resetMs }
+    return { granted: false, store: 'redis', quota: limit.quota, used: refusal.used, left: 0, resetMs }
+  }
+
+  /** Forgets that `key` was refused. */
+  forget(key: string): void {
+    this.#refusals.delete(key)
   }
 
   async #ask(

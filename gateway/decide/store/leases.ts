@@ -92,6 +92,11 @@ export class LeasedStore implements CounterStore {
     }
   }
 
+  /** Forgets the tokens that were lent to `key`. */
+  forget(key: string): void {
+    this.#accounts.get(key)?.purse.forget()
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#sweeps)
     const now = this.#now()

@@ -50,6 +50,11 @@ export class WindowStates {
     if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY
   }
 
+  delete(key: string): void {
+    this.#young.delete(key)
+    this.#old.delete(key)
+  }
+
   clear(): void {
     this.#young.clear()
     this.#old.clear()

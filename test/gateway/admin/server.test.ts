@@ -21,7 +21,24 @@ async function start(
   const reload = async () => ({ result: 'loaded', revision: 'sha256:2', needsRestart: [] }) as const
   const explain = async (asked: object) => ({ asked })
   const listen = { host: '127.0.0.1', port: 0 }
-  const options = { ...listen, health, metrics: new Metrics(), state, reload, explain, log, ...changes }
+  const inspected = {
+    policy: () => ({}),
+    counters: async () => ({}),
+    slots: () => ({}),
+    reset: async () => ({}),
+  }
+  const more = { key: '', inspected, documents: () => ({}) }
+  const options = {
+    ...listen,
+    ...more,
+    health,
+    metrics: new Metrics(),
+    state,
+    reload,
+    explain,
+    log,
+    ...changes,
+  }
   const admin = await startAdmin(options)
   test.teardown(() => admin.close())
   const get = async (path: string, init?: RequestInit) => {
@@ -69,7 +86,6 @@ t.test('what is not there, not allowed or too much is said as problem+json', asy
   const { get } = await start(t)
   for (const [path, init, status] of [
     ['/nothing', {}, 404],
-    ['/', {}, 404],
     ['/state?x=1', { method: 'POST', body: '{}' }, 405],
     ['/livez', { method: 'DELETE' }, 405],
     [

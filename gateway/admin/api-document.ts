@@ -1,0 +1,45 @@
+/** The OpenAPI document of the admin port, made from the schemas beside the routes, and a page to browse it. */
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance } from 'fastify'
+
+/** Where the document and its page are; neither needs a key, for they tell nothing of this gateway. */
+export const DOCUMENT_PATH = '/openapi.json'
+export const PAGE_PATH = '/docs'
+
+/** To be awaited before the routes are added. */
+export async function addApiDocument(app: FastifyInstance): Promise<void> {
+  await app.register(swagger, {
+    hideUntagged: true,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Sluice admin port',
+        description:
+          'State, policy and counters of a gateway that runs. When admin.key is set, everything but health asks for it. Documents of the services behind the gateway: see GET /.',
+        version: 'v1',
+      },
+      tags: [
+        { name: 'Health', description: 'For orchestrators and monitoring' },
+        { name: 'Policy', description: 'What is in force, and why' },
+        { name: 'Counters', description: 'What is counted now' },
+      ],
+      components: { securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } } },
+    },
+    transform: ({ schema, url, route }) => ({
+      schema: route.config?.open ? schema : { ...schema, security: [{ adminKey: [] }] },
+      url,
+    }),
+  })
+  await app.register(async scope => {
+    scope.addHook('onRoute', route => {
+      route.config = { ...route.config, open: true }
+    })
+    await scope.register(swaggerUi, {
+      routePrefix: PAGE_PATH,
+      staticCSP: true,
+      uiConfig: { validatorUrl: null },
+    })
+    scope.get(DOCUMENT_PATH, async () => app.swagger())
+  })
+}

@@ -1,0 +1,104 @@
+/** What is in force and what is counted, for operators: effective policy, counters of a project, slots, reset of a counter. */
+import type { FastifyPluginAsync } from 'fastify'
+import { sendProblem } from './problem.js'
+
+/** Whose policy: a project's, or a plan's in an environment. */
+export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }
+
+/** Names one counter: a rule, and the parts of its key that stand for a request. */
+export interface CounterName {
+  readonly rule: string
+  readonly project?: string
+  readonly method?: string
+  readonly path?: string
+  readonly ip?: string
+}
+
+export interface Inspected {
+  policy(of: PolicyOf): object
+  counters(project: string): Promise<object>
+  /** The oldest of the slots that requests of this process hold. */
+  slots(): object
+  /** Forgets what was counted. */
+  reset(counter: CounterName): Promise<object>
+}
+
+/** What was asked for is not there: the sentence says what is. */
+export class NotFound extends Error {}
+/** A counter that the question does not name. */
+export class Unnamed extends Error {}
+/** What counts cannot be reached. */
+export class Unreachable extends Error {}
+
+const text = (description: string, maxLength = 256) =>
+  ({ type: 'string', minLength: 1, maxLength, description }) as const
+const PROJECT = text('Id of a project.')
+const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
+const ENVIRONMENTS = ['development', 'staging', 'production']
+
+const policySchema = {
+  tags: ['Policy'],
+  summary: 'The limits that count in the end, of a plan and environment or of a project',
+  querystring: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      plan: { type: 'string', enum: PLANS },
+      environment: { type: 'string', enum: ENVIRONMENTS },
+      project: PROJECT,
+    },
+    oneOf: [{ required: ['plan', 'environment'] }, { required: ['project'] }],
+  },
+}
+const countersSchema = {
+  tags: ['Counters'],
+  summary: 'What a project has used of its limits; nothing is charged',
+  params: { type: 'object', required: ['id'], properties: { id: PROJECT } },
+}
+const slotsSchema = {
+  tags: ['Counters'],
+  summary: 'In-flight slots that requests of this process hold, the oldest first',
+}
+const resetSchema = {
+  tags: ['Counters'],
+  summary: 'Forget what one counter has counted; the log gets a line',
+  description:
+    'The query gives the parts of the rule’s key: the project, the path and so on of a request that it would count. Other gateways may go on refusing from memory for as long as they were told.',
+  params: { type: 'object', required: ['rule'], properties: { rule: text('Name of a bucket or rule.', 64) } },
+  querystring: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      project: PROJECT,
+      method: text('Method of such a request.', 32),
+      path: text('Path of such a request.', 8192),
+      ip: text('Client address of such a request.', 64),
+    },
+  },
+}
+
+/** 200; 404 for what is not there, 422 for a counter that the question does not name, 503 while Redis is away. */
+export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
+  return async app => {
+    app.setErrorHandler((error, _request, reply) => {
+      if (error instanceof NotFound) return sendProblem(reply, 404, error.message)
+      if (error instanceof Unnamed) return sendProblem(reply, 422, error.message)
+      if (error instanceof Unreachable) return sendProblem(reply, 503, error.message)
+      throw error
+    })
+    app.get<{ Querystring: PolicyOf }>('/policy', { schema: policySchema }, async ({ query }) =>
+      inspected.policy(query),
+    )
+    app.get<{ Params: { id: string } }>(
+      '/projects/:id/counters',
+      { schema: countersSchema },
+      async ({ params }) => inspected.counters(params.id),
+    )
+    app.get('/slots', { schema: slotsSchema }, async () => inspected.slots())
+    app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> }>(
+      '/counters/:rule',
+      { schema: resetSchema },
+      async ({ params, query }) => inspected.reset({ ...query, rule: params.rule }),
+    )
+  }
+}
