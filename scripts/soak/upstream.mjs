@@ -1,0 +1,64 @@
+/** An upstream that does, by path, whatever an upstream may do. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { WebSocketServer } from 'ws'
+
+const BLOCK = Buffer.alloc(64 * 1024, 'x')
+
+const PATHS = {
+  '/': (req, res) => req.resume().on('end', () => res.end('done')),
+  '/work': (req, res) => req.resume().on('end', () => setTimeout(() => res.end('done'), Math.random() * 50)),
+  '/big'(_req, res) {
+    let blocks = 160
+    const fill = () => {
+      while (blocks > 0 && !res.destroyed) {
+        blocks -= 1
+        if (!res.write(BLOCK)) return
+      }
+      res.end()
+    }
+    res.on('drain', fill)
+    fill()
+  },
+  '/trickle'(_req, res) {
+    let left = 10
+    const timer = setInterval(() => (--left > 0 ? res.write('drop') : res.end()), 20)
+    res.on('close', () => clearInterval(timer))
+  },
+  '/silent': req => req.resume(),
+  '/cut'(_req, res) {
+    res.writeHead(200, { 'content-length': 1000 }).write('part')
+    setTimeout(() => res.socket?.resetAndDestroy(), 5)
+  },
+  '/gone': (_req, res) => res.socket.destroy(),
+  '/stall'(_req, res) {
+    res.writeHead(200, { 'content-length': 1000 }).write('part')
+  },
+}
+
+export async function startUpstream() {
+  // Shorter than a client's pause, so that the gateway meets connections that have just died.
+  const server = createServer({ keepAliveTimeout: 300 }, (req, res) => {
+    res.on('error', () => undefined)
+    const answer = PATHS[req.url.split('?', 1)[0]] ?? PATHS['/']
+    answer(req, res)
+  })
+  const sockets = new WebSocketServer({ server })
+  sockets.on('connection', socket => {
+    socket
+      .on('error', () => undefined)
+      .on('message', data => {
+        if (String(data) === 'cut') socket.terminate()
+        else socket.send(data)
+      })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    stop() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
