@@ -122,6 +122,7 @@ t.test('framing', async t => {
       t.match(refusal.line, / 4(?:00|17) /, fields)
       t.same(valuesOf(refusal, 'connection'), ['close'])
       t.equal(await client.rest(), '')
+      await sleep(40)
       t.equal(seen.length, 0)
     }
   })
