@@ -72,7 +72,7 @@ t.test(
     t.match(inRuntime('ENV').join(' '), 'LISTEN_HOST=0.0.0.0')
     const { listen, admin } = parse(projectFile('config', 'gateway.yaml'))
     t.equal(listen.host, '$' + '{LISTEN_HOST:-127.0.0.1}')
-    t.equal(admin.host, '127.0.0.1')
+    t.equal(admin.host, '$' + '{ADMIN_HOST:-127.0.0.1}')
   },
 )
 

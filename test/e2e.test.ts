@@ -179,8 +179,8 @@ t.test(
       code: 1,
       stderr: /cannot be read: it does not exist/,
     })
-    t.match(await sluice('chekc'), { code: 2, stderr: /Unknown command "chekc"/ })
-    t.match(await sluice('--help'), { code: 0, stdout: /sluice check/ })
+    t.match(await sluice('chekc'), { code: 2, stderr: /no command "chekc". Did you mean check/ })
+    t.match(await sluice('--help'), { code: 0, stdout: /check +\S/ })
     t.match(await sluice('--version'), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
   },
 )
