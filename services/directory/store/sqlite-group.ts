@@ -13,8 +13,8 @@ interface Open {
 }
 
 /**
- * One transaction for all changes of a turn of the event loop, each in a savepoint of its own. Later changes of a turn see the
- * earlier ones and may build on them: if the flush fails, all are undone and none is kept.
+ * One transaction for all changes of a turn of the event loop, each after the first in a savepoint of its own. Later changes
+ * of a turn see the earlier ones and may build on them: if the flush fails, all are undone and none is kept.
  */
 export function createGroup(exec: (sql: string) => void): Group {
   let open: Open | undefined
@@ -54,29 +54,36 @@ export function createGroup(exec: (sql: string) => void): Group {
     }
   }
 
-  function undo(error: unknown): void {
+  function undoAll(error: unknown): void {
+    const group = open
+    open = undefined
+    rollBack()
+    group?.lose(error)
+  }
+
+  function undoLast(error: unknown): void {
     try {
       exec('ROLLBACK TO change; RELEASE change')
     } catch {
-      const group = open
-      open = undefined
-      rollBack()
-      group?.lose(error)
+      undoAll(error)
     }
   }
 
   return {
     flush,
     join(work) {
+      // The first change of a group has no other beside it to spare.
+      const alone = open === undefined
       open ??= begin()
       const { kept } = open
-      exec('SAVEPOINT change')
+      if (!alone) exec('SAVEPOINT change')
       try {
         const result = work()
-        exec('RELEASE change')
+        if (!alone) exec('RELEASE change')
         return { result, kept }
       } catch (error) {
-        undo(error)
+        if (alone) undoAll(error)
+        else undoLast(error)
         throw error
       }
     },

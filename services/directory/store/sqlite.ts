@@ -13,13 +13,15 @@ import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
- * the data cannot part (sqlite-group.ts). `synchronous=FULL`: what was answered survives a power cut.
+ * the data cannot part (sqlite-group.ts). `synchronous=FULL`: what was answered survives a power cut. 16 MiB of cache, as
+ * each new resource is written at many places of the indexes.
  */
 export function openSqlite(file: string): Store {
   // Made by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;')
+  db.exec('PRAGMA cache_size = -16384')
   db.exec(sqliteSchema)
   db.exec(eventSchema)
   db.exec(pullSchema)

@@ -249,10 +249,26 @@ t.test('SQLite', async t => {
     await Promise.all(changes)
     t.same(told, ['a', 'b', 'c'])
     const made = ['SAVEPOINT', 'RELEASE']
-    t.same(statements, ['BEGIN', ...made, ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT'])
+    t.same(statements, ['BEGIN', ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT'])
     group.flush()
     t.equal(statements.at(-1), 'COMMIT', 'nothing to flush, nothing done')
   })
+
+  t.test(
+    'a first change that fails leaves nothing, and those that come after it in the same turn stand',
+    async t => {
+      const directory = newDirectory()
+      await store.createDirectory(directory)
+      const [first, second] = ['first', 'second'].map(name => newResource(directory, 'user', name))
+      const [broken, good] = [{ ...first, label: null }, second].map(user =>
+        write(store, directory, [save(user as Resource)], 1),
+      )
+      await t.rejects(broken as Promise<unknown>, /NOT NULL/)
+      await good
+      t.equal(await store.count(directory.id, 'user'), 1)
+      t.same(await store.head(directory.id), { version: 1, sequence: 1 })
+    },
+  )
 
   t.test('a flush that fails undoes all changes of its group, and the next group works', async t => {
     const statements: string[] = []
