@@ -33,8 +33,8 @@ export async function load({ port, connections, seconds, script, host = 'bench.t
   return {
     requests: Number(requests),
     rps: Number(requests) / (milliseconds(time) / 1000),
-    p50: milliseconds(/50%\s+(\S+)/.exec(text)?.[1]),
-    p99: milliseconds(/99%\s+(\S+)/.exec(text)?.[1]),
+    p50: milliseconds(/^\s+50%\s+(\S+)/m.exec(text)?.[1]),
+    p99: milliseconds(/^\s+99%\s+(\S+)/m.exec(text)?.[1]),
     others: Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0),
   }
 }
