@@ -52,9 +52,20 @@ const PLACES: Record<string, Row> = {
   ...Object.fromEntries(
     JOINERS.map(file => [
       file,
-      { value: [...WORDS, ...ROOMS, ...JOINERS, ...PATH_OF_A_REQUEST, 'gateway/third-party', 'config'] },
+      {
+        value: [
+          ...WORDS,
+          ...ROOMS,
+          ...JOINERS,
+          ...PATH_OF_A_REQUEST,
+          'gateway/third-party',
+          'gateway/inspect',
+          'config',
+        ],
+      },
     ]),
   ),
+  'gateway/inspect': { value: [...WORDS, ...ROOMS, ...JOINERS, 'config'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // What others wrote is brought in and looked at here.
   'gateway/third-party': {

@@ -19,8 +19,8 @@ export interface Inspected {
   counters(project: string): Promise<object>
   /** The oldest of the slots that requests of this process hold. */
   slots(): object
-  /** Forgets what was counted. */
-  reset(counter: CounterName): Promise<object>
+  /** Forgets what was counted, at the wish of the address `by`. */
+  reset(counter: CounterName, by: string): Promise<object>
 }
 
 /** What was asked for is not there: the sentence says what is. */
@@ -98,7 +98,7 @@ export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
     app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> }>(
       '/counters/:rule',
       { schema: resetSchema },
-      async ({ params, query }) => inspected.reset({ ...query, rule: params.rule }),
+      async ({ params, query, ip }) => inspected.reset({ ...query, rule: params.rule }, ip),
     )
   }
 }

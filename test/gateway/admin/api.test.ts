@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { sluice } from '../../helpers/command.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { type Received, send, startApp } from '../../helpers/http.js'
-import { redisUrl } from '../../helpers/redis.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 const POLICIES = {
@@ -112,7 +112,7 @@ for (const [name, redis] of [
     t.equal(await post('/a'), 200, 'also where a refusal was remembered')
     t.match(
       lines.filter(line => line.audit !== undefined),
-      [{ level: 'warn', audit: 'counter-reset', rule: 'all', project: 'acme' }],
+      [{ level: 'warn', audit: 'counter-reset', rule: 'all', project: 'acme', by: '127.0.0.1' }],
     )
 
     t.equal(await post('/flood'), 429)
@@ -126,6 +126,16 @@ for (const [name, redis] of [
     t.same((await ask('/projects/acme/counters')).json().not_shown, ['by-ip', 'by-header', 'slow'])
   })
 }
+
+t.test('while Redis is away a reset says that nothing was reset', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const { ask } = await start(t, `redis: "${redis.url}"\nstore: { deadline: 200ms }`)
+  await redis.kill()
+  t.match(await ask('/counters/all?project=acme', 'DELETE'), { status: 503, body: /Redis cannot be told/ })
+  t.match(await ask('/projects/acme/counters'), { status: 200 }, 'what is counted here is told')
+})
 
 t.test('a counter that is not there or not named is told of', async t => {
   const { ask } = await start(t)
