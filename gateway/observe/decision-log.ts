@@ -23,9 +23,9 @@ export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log:
     finished(event) {
       const chosen = share > 0 && Math.random() < share
       if (!chosen && isPlainlyAllowed(event)) return
-      for (const record of decisionRecords(event, { redactor, sample: chosen ? share : undefined })) {
-        if (chosen || budget.spend(record.rule ?? '')) log.info(record, 'decision')
-      }
+      const sample = chosen ? share : undefined
+      const wants = (rule: string) => chosen || budget.spend(rule)
+      for (const record of decisionRecords(event, { redactor, sample, wants })) log.info(record, 'decision')
     },
     close: async () => budget.close(),
   }

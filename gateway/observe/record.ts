@@ -76,6 +76,8 @@ export interface RecordOptions {
   readonly redactor: Redactor
   /** The share with which this allowed request was chosen; undefined when it was not. */
   readonly sample: number | undefined
+  /** Asked before a record is made, by the rule it is named after: in a flood most are not wanted, and none is cheap. */
+  wants(rule: string): boolean
 }
 
 const WOULD_STATUS: Readonly<Record<Decision, number | null>> = {
@@ -100,7 +102,7 @@ export function decisionRecords(event: Finished, options: RecordOptions): Decisi
   const decisive = decisiveOf(verdict.outcomes)
   const decision = decisive === undefined ? 'allow' : decisionOf(decisive)
   const sample = decision === 'allow' ? options.sample : 1
-  if (sample !== undefined) {
+  if (sample !== undefined && options.wants(decisive?.rule.id ?? '')) {
     const others = verdict.outcomes.filter(outcome => outcome !== decisive)
     const outcomes = decisive === undefined ? [] : [decisive, ...others]
     records.push(
@@ -108,7 +110,7 @@ export function decisionRecords(event: Finished, options: RecordOptions): Decisi
     )
   }
   for (const outcome of verdict.reportOnly) {
-    if (outcome.result !== 'limited') continue
+    if (outcome.result !== 'limited' || !options.wants(outcome.rule.id)) continue
     records.push(
       recordOf(event, facts, 'would_deny', { ...options, sample: 1, outcomes: [outcome], beside: [] }),
     )
