@@ -1,7 +1,9 @@
 /** What counters in this process cost: little for each key, and bounded whatever keys come. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
 import t from 'tap'
+import { BoundedMap } from '../../../gateway/decide/store/bounded-map.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Algorithm, Demand } from '../../../gateway/types.js'
 
@@ -60,4 +62,42 @@ t.test('a flood of distinct keys takes no more than a bounded memory', async t =
   }
   t.ok(highest < 100e6, `${(highest / 1e6).toFixed(0)} MB`)
   await store.close()
+})
+
+t.test('a few keys that are refused, admitted and refused again for days leave nothing behind', async t => {
+  const map = new BoundedMap<{ at: number }>(10_000)
+  const before = heapUsed()
+  for (let i = 0; i < 300_000; i += 1) {
+    map.set(`key ${i % 5}`, { at: i })
+    if (i % 3 === 0) map.delete(`key ${(i + 2) % 5}`)
+  }
+  t.ok(heapUsed() - before < 1_000_000, 'though each was set 60,000 times')
+  t.ok(map.size <= 5)
+})
+
+t.test('a bounded map is one that forgets the key set longest ago', async () => {
+  const operation = fc.record({ key: fc.constantFrom(...'abcdefg'), deletes: fc.boolean() })
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(operation, { maxLength: 60 }),
+      (most, operations) => {
+        const map = new BoundedMap<number>(most)
+        const model: [string, number][] = []
+        for (const [i, { key, deletes }] of operations.entries()) {
+          const at = model.findIndex(([known]) => known === key)
+          if (at >= 0) model.splice(at, 1)
+          if (deletes) map.delete(key)
+          else {
+            model.push([key, i])
+            const forgotten = model.length > most ? model.shift()?.[0] : undefined
+            if (map.set(key, i) !== forgotten) return false
+          }
+          if (map.size !== model.length) return false
+        }
+        const known = new Map(model)
+        return [...'abcdefg'].every(key => map.get(key) === known.get(key))
+      },
+    ),
+  )
 })
