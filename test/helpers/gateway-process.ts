@@ -1,9 +1,10 @@
 /** The built command as a process of its own, on a configuration written for the test. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { inProject } from './root.js'
 import { waitUntil } from './wait.js'
@@ -13,6 +14,8 @@ export interface GatewayProcess {
   readonly adminUrl: string
   /** Everything it has logged. */
   out(): string
+  /** Resident memory now, in bytes. */
+  resident(): Promise<number>
   signal(name: NodeJS.Signals): void
   /** Ends it at once, as a crash would. */
   kill(): Promise<void>
@@ -62,6 +65,10 @@ export async function gatewayProcess(
     url: url as string,
     adminUrl: adminUrl as string,
     out: () => out,
+    async resident() {
+      const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)])
+      return Number(stdout) * 1024
+    },
     signal: name => child.kill(name),
     async kill() {
       child.kill('SIGKILL')

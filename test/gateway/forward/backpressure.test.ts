@@ -1,14 +1,14 @@
 /** Large bodies in both directions past a slow reader: what is under way waits where it comes from, not in memory. */
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request } from 'node:http'
 import type { Readable, Writable } from 'node:stream'
 import t, { type Test } from 'tap'
-import { testGateway } from '../../helpers/gateway.js'
+import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
+import { startApp } from '../../helpers/http.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const MB = 1024 * 1024
 const SIZE = 200 * MB
-/** Of this whole process: client, gateway and upstream together. */
+/** Of the gateway's process, in use before: V8 lets some 64 MB of dead buffers gather in whoever moves bytes. */
 const EXTRA = 60 * MB
 const BLOCK = Buffer.alloc(256 * 1024, 'x')
 
@@ -40,26 +40,17 @@ async function readSlowly(from: Readable): Promise<number> {
   return read
 }
 
-/** The most that memory grows by while `work` is under way. */
-async function growth(work: () => Promise<void>): Promise<number> {
-  const before = process.memoryUsage.rss()
-  let most = before
-  const sampling = setInterval(() => {
-    most = Math.max(most, process.memoryUsage.rss())
-  }, 20)
-  await work().finally(() => clearInterval(sampling))
-  return most - before
-}
-
 interface Scene {
   readonly url: string
   /** What the upstream has sent and received. */
   readonly app: { sent(): number; received: number }
+  /** The most that the gateway's memory grows by, in bytes, while `work` is under way. */
+  growth(work: () => Promise<void>): Promise<number>
 }
 
 async function scene(t: Test): Promise<Scene> {
   const app = { sent: () => 0, received: 0 }
-  const server = createServer(async (req, res) => {
+  const upstream = await startApp(t, async (req, res) => {
     if (req.method === 'GET') {
       app.sent = pour(res).sent
       return
@@ -67,25 +58,53 @@ async function scene(t: Test): Promise<Scene> {
     app.received = await readSlowly(req)
     res.end('done')
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const upstream = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { url } = await testGateway(t, { upstream, timeouts: '{ connect: 1s, head: 20s, idle: 20s }' })
-  return { url, app }
+  const folder = writeConfig(
+    t,
+    `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+upstreams: { app: { url: "${upstream}", timeouts: { connect: 5s, head: 60s, idle: 60s } } }
+routes: [{ path: /**, upstream: app }]
+`,
+    {},
+  )
+  const { url, resident } = await gatewayProcess(t, folder)
+
+  async function growth(work: () => Promise<void>): Promise<number> {
+    const before = await resident()
+    let most = before
+    let done = false
+    const sampling = (async () => {
+      while (!done) {
+        most = Math.max(most, await resident())
+        await sleep(50)
+      }
+    })()
+    await work().finally(() => {
+      done = true
+    })
+    await sampling
+    return most - before
+  }
+
+  return { url, app, growth }
 }
 
 const answerOf = (sent: ReturnType<typeof request>): Promise<Readable> =>
   new Promise((resolve, reject) => sent.once('response', resolve).once('error', reject))
 
 t.test('200 MB', async t => {
-  const { url, app } = await scene(t)
+  const { url, app, growth } = await scene(t)
+  for await (const _chunk of await answerOf(request(url).end())) {
+    // The first two hundred go by at full speed.
+  }
 
   t.test('down to a slow reader', async t => {
     const grown = await growth(async () => {
       const answer = await answerOf(request(url).end())
       await sleep(200)
       t.ok(
-        app.sent() < 40 * MB,
+        app.sent() < SIZE / 2,
         `${Math.round(app.sent() / MB)} MB left the upstream before the first was read`,
       )
       t.equal(await readSlowly(answer), SIZE)
@@ -104,13 +123,12 @@ t.test('200 MB', async t => {
   })
 
   t.test('to forty readers that read nothing', async t => {
-    const asked = Array.from({ length: 40 }, () => request(url, { agent: false }).end())
     const grown = await growth(async () => {
+      const asked = Array.from({ length: 40 }, () => request(url, { agent: false }).end())
       await Promise.all(asked.map(answerOf))
       await sleep(500)
+      for (const one of asked) one.destroy()
     })
-    for (const one of asked) one.destroy()
-    t.comment(`${Math.round(grown / MB / 40)} MB for each, sockets of both sides included`)
-    t.ok(grown < 40 * 2 * MB, `${Math.round(grown / MB)} MB`)
+    t.ok(grown < EXTRA, `${Math.round(grown / MB)} MB`)
   })
 })
