@@ -64,6 +64,11 @@ export const CATALOGUE = {
     title: 'Request timed out',
     detail: 'The request did not arrive in time.',
   },
+  'target-too-long': {
+    status: 414,
+    title: 'Request target too long',
+    detail: 'Send a shorter path or query.',
+  },
   'expectation-failed': {
     status: 417,
     title: 'Expectation failed',

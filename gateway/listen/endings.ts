@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
+import { codeOfOverflow, type ParserError } from './head-size.js'
 
 /** How long a client may still send, or not read, after our last byte. */
 const GOODBYE_MS = 2_000
@@ -39,33 +40,24 @@ export function lastAnswerMayComeEarly(req: IncomingMessage, res: ServerResponse
 }
 
 /** What a client hears whose bytes Node's parser gave up on. */
-export function codeOfParserError(error: NodeJS.ErrnoException): ErrorCode {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return 'header-too-large'
+export function codeOfParserError(error: ParserError): ErrorCode {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return codeOfOverflow(error)
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request-timeout'
   return 'bad-request'
 }
 
-/** A problem answer to a request that never reached the pipeline; fields are flat. */
-export function problemAnswer(code: ErrorCode): {
-  status: number
-  title: string
-  fields: string[]
-  body: string
-} {
+/** The bytes of a problem answer to what never reached the pipeline; it is the last of its connection. */
+export function rawAnswer(code: ErrorCode): string {
   const { status, title, ...rest } = problem(code, randomUUID())
   const { retryAfter }: { status: number; retryAfter?: number } = CATALOGUE[code]
   const body = JSON.stringify({ status, title, ...rest })
-  const fields = ['Content-Type', 'application/problem+json', 'Content-Length', `${Buffer.byteLength(body)}`]
-  if (status === 405) fields.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
-  if (retryAfter !== undefined) fields.push('Retry-After', `${retryAfter}`)
-  fields.push('Cache-Control', 'no-store')
-  return { status, title, fields, body }
-}
-
-/** The bytes of a problem answer that is the last of its connection. */
-export function rawAnswer(code: ErrorCode): string {
-  const { status, title, fields, body } = problemAnswer(code)
-  let head = `HTTP/1.1 ${status} ${title}\r\n`
-  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return `${head}Connection: close\r\n\r\n${body}`
+  const lines = [
+    `HTTP/1.1 ${status} ${title}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ]
+  if (status === 405) lines.push('Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  if (retryAfter !== undefined) lines.push(`Retry-After: ${retryAfter}`)
+  lines.push('Cache-Control: no-store', 'Connection: close')
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
 }

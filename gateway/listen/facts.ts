@@ -5,6 +5,7 @@ import type { Facts } from '../types.js'
 import { clientAddress, networkOf, type TrustedProxies } from './client.js'
 import { getFingerprints } from './fingerprint.js'
 import { checkFraming, isAuthority } from './framing.js'
+import { checkHeadSize } from './head-size.js'
 import { parseTarget } from './target.js'
 
 export interface FactsSettings {
@@ -21,6 +22,7 @@ const FINGERPRINT = /^[\x21-\x7e]{1,256}$/
  * The path of `OPTIONS *` is `*`: the gateway answers it itself.
  */
 export function readFacts(req: IncomingMessage, settings: FactsSettings): Facts {
+  checkHeadSize(req)
   checkFraming(req)
   const method = req.method as string
   const { path, query, authority } = parseTarget(method, req.url as string)

@@ -8,21 +8,19 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import type { ErrorCode } from '../errors.js'
-import { problemAnswer } from './endings.js'
 import { continueWhenWanted } from './expect.js'
-import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, MAX_HEAD, REQUEST_TIMEOUT_MS } from './limits.js'
+import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
 import { StreamRequest } from './stream-request.js'
 import { StreamResponse } from './stream-response.js'
 
 /** Beyond MAX_HEAD a head is still read, so that it can be answered; beyond this Node resets its stream. */
-const MAX_HEAD_READ = 64 * 1024
+const MAX_HEAD_LIST = 64 * 1024
 /** What a client may do for nothing, per window: resets of its requests, pings, settings (CVE-2023-44487 and kin). */
 const MAX_IDLE_FRAMES = 200
 const WINDOW_MS = 10_000
 
 const OPTIONS = {
-  settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_READ },
+  settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_LIST },
   maxHeaderListPairs: 1_000,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
@@ -30,7 +28,6 @@ const OPTIONS = {
 
 export interface StreamHandlers {
   request(req: IncomingMessage, res: ServerResponse): void
-  refused?(code: ErrorCode): void
   failed?(error: unknown): void
 }
 
@@ -76,7 +73,7 @@ export function createHttp2Listener(handlers: StreamHandlers): Http2Listener {
         if (stream.closed || stream.destroyed) return spend()
         open++
         session.setTimeout(0)
-        const res = serve(stream, new StreamRequest(stream, socket, joined, raw), raw)
+        const res = serve(stream, new StreamRequest(stream, socket, joined, raw))
         stream.on('close', () => {
           open--
           if (open === 0 && !session.destroyed) session.setTimeout(KEEP_ALIVE_MS)
@@ -86,15 +83,9 @@ export function createHttp2Listener(handlers: StreamHandlers): Http2Listener {
     )
   }
 
-  function serve(stream: ServerHttp2Stream, req: StreamRequest, raw: readonly string[]): StreamResponse {
+  function serve(stream: ServerHttp2Stream, req: StreamRequest): StreamResponse {
     const res = new StreamResponse(stream, req)
     if (!req.complete) limitUpload(req, res)
-    if (sizeOf(raw) > MAX_HEAD) {
-      handlers.refused?.('header-too-large')
-      const { status, fields, body } = problemAnswer('header-too-large')
-      res.writeHead(status, fields).end(body)
-      return res
-    }
     continueWhenWanted(req, res)
     try {
       handlers.request(req, res.asServerResponse())
@@ -124,11 +115,4 @@ function allowance(exhausted: () => void): () => void {
     count++
     if (count > MAX_IDLE_FRAMES) exhausted()
   }
-}
-
-/** Bytes of a head as HTTP/1.1 would write it. */
-function sizeOf(raw: readonly string[]): number {
-  let bytes = raw.length * 2
-  for (const part of raw) bytes += part.length
-  return bytes
 }

@@ -12,8 +12,9 @@ import { createDoor, type DoorSettings } from './door.js'
 import { codeOfParserError, hasBody, lastAnswerMayComeEarly, rawAnswer, sayGoodbye } from './endings.js'
 import { continueWhenWanted } from './expect.js'
 import { asksForWebSocket } from './framing.js'
+import type { ParserError } from './head-size.js'
 import { createHttp2Listener } from './http2.js'
-import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, MAX_HEAD, REQUEST_TIMEOUT_MS } from './limits.js'
+import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, MAX_HEAD_READ, REQUEST_TIMEOUT_MS } from './limits.js'
 import { createTlsFront, type TlsSettings } from './tls.js'
 import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 import { WaitingConnections } from './waiting.js'
@@ -82,7 +83,7 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
 
   const options = {
     ServerResponse: Response,
-    maxHeaderSize: MAX_HEAD,
+    maxHeaderSize: MAX_HEAD_READ,
     headersTimeout: HEAD_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -143,7 +144,7 @@ export function createListener(handlers: Handlers, limits: DoorSettings, tls?: T
   server.on('connect', (_req, socket) => {
     if (takeOver(socket)) refuse(socket, 'method-not-allowed')
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+  server.on('clientError', (error: ParserError, socket) => {
     if (broken.has(socket)) return
     broken.add(socket)
     refuse(socket, codeOfParserError(error))

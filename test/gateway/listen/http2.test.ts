@@ -202,6 +202,7 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
       [{ ':method': 'CONNECT', ':path': undefined, ':scheme': undefined }, 405, 'method-not-allowed'],
       [{ expect: 'tea' }, 417, 'expectation-failed'],
       [{ 'x-long': 'a'.repeat(17_000) }, 431, 'header-too-large'],
+      [{ ':path': `/${'a'.repeat(17_000)}` }, 414, 'target-too-long'],
     ] as const) {
       const answer = await ask(session, headers as OutgoingHttpHeaders)
       t.equal(answer.status, status, JSON.stringify(headers).slice(0, 60))

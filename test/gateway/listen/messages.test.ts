@@ -1,82 +1,50 @@
 /** Messages as they look on the wire on both sides of a whole gateway, one behaviour per test. */
-import t, { type Test } from 'tap'
-import { testGateway } from '../../helpers/gateway.js'
-import {
-  type RawMessage,
-  type RawPeer,
-  type RawUpstream,
-  rawClient,
-  rawUpstream,
-  valuesOf,
-} from '../../helpers/raw.js'
+import t from 'tap'
+import { valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { createWire, GET } from './wire.js'
 
-const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
-
-const upstream: RawUpstream = await rawUpstream(peer => play(peer))
-t.teardown(() => upstream.stop())
-const { url } = await testGateway(t, { upstream: upstream.url })
-
-/** What the upstream does with each of its connections, as the test in progress has it. */
-let play: (peer: RawPeer) => unknown = () => undefined
-let seen: RawMessage[] = []
-
-/** A client, and an upstream that answers every request with `answer` and keeps it in `seen`. */
-async function answered(t: Test, answer = OK): Promise<RawPeer> {
-  for (const { socket } of upstream.connections) socket.destroy()
-  seen = []
-  play = async peer => {
-    for (;;) {
-      seen.push(await peer.message())
-      peer.send(answer)
-    }
-  }
-  // The gateway has then noticed that its idle connections are gone.
-  await sleep(10)
-  const client = await rawClient(Number(new URL(url).port))
-  t.teardown(() => client.socket.destroy())
-  return client
-}
-
-const first = (): RawMessage => seen[0] as RawMessage
+const wire = await createWire(t)
 
 t.test('fields', async t => {
   t.test('an earlier Via stays, and ours comes after it, with the version that was received', async t => {
-    const client = await answered(t)
+    const client = await wire.answered(t)
     await client.send('GET / HTTP/1.0\r\nHost: a\r\nVia: 1.1 first\r\nVia: 1.0 second\r\n\r\n').message()
-    t.same(valuesOf(first(), 'via'), ['1.1 first', '1.0 second', '1.0 sluice'])
+    t.same(valuesOf(wire.first(), 'via'), ['1.1 first', '1.0 second', '1.0 sluice'])
   })
 
   t.test('Connection takes away what it names, both ways, and no more', async t => {
     const answer =
       'HTTP/1.1 200 OK\r\nConnection: x-mine, Content-Length\r\nX-Mine: 1\r\nX-Yours: 1\r\nContent-Length: 2\r\n\r\nok'
-    const client = await answered(t, answer)
+    const client = await wire.answered(t, answer)
     client.send(
       'GET / HTTP/1.1\r\nHost: a\r\nConnection: x-mine, Host, Via, X-Forwarded-For\r\nX-Mine: 1\r\nX-Yours: 1\r\n\r\n',
     )
     const received = await client.message()
-    for (const message of [first(), received]) {
+    for (const message of [wire.first(), received]) {
       t.same([valuesOf(message, 'x-mine'), valuesOf(message, 'x-yours')], [[], ['1']])
     }
-    t.same([valuesOf(first(), 'host'), valuesOf(first(), 'x-forwarded-for')], [['a'], ['127.0.0.1']])
+    t.same(
+      [valuesOf(wire.first(), 'host'), valuesOf(wire.first(), 'x-forwarded-for')],
+      [['a'], ['127.0.0.1']],
+    )
     t.equal(received.body, 'ok')
   })
 
   t.test('repeats keep their order, and bytes beyond ASCII their value, both ways', async t => {
     const lines = 'X-A: caf\xe9\r\nX-B: 2\r\nX-A: \xff\xfe\r\n'
-    const client = await answered(
+    const client = await wire.answered(
       t,
       `HTTP/1.1 200 OK\r\n${lines}Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 2\r\n\r\nok`,
     )
     const received = await client.send(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`).message()
-    for (const message of [first(), received]) t.same(valuesOf(message, 'x-a'), ['caf\xe9', '\xff\xfe'])
+    for (const message of [wire.first(), received]) t.same(valuesOf(message, 'x-a'), ['caf\xe9', '\xff\xfe'])
     t.same(valuesOf(received, 'set-cookie'), ['a=1', 'b=2'])
   })
 
   t.test('trailers never become fields, and do not pass', async t => {
     const chunks = '2\r\nhi\r\n0\r\nX-Late: 1\r\nHost: evil\r\n\r\n'
-    const client = await answered(
+    const client = await wire.answered(
       t,
       `HTTP/1.1 200 OK\r\nTrailer: X-Late\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
     )
@@ -86,14 +54,14 @@ t.test('fields', async t => {
     )
     client.send(chunks)
     const received = await client.message()
-    for (const message of [first(), received]) {
+    for (const message of [wire.first(), received]) {
       t.equal(message.body, 'hi')
       t.same(
         [...valuesOf(message, 'x-late'), ...valuesOf(message, 'trailer'), ...valuesOf(message, 'te')],
         [],
       )
     }
-    t.same(valuesOf(first(), 'host'), ['a'])
+    t.same(valuesOf(wire.first(), 'host'), ['a'])
     await sleep(20)
     t.equal(client.unread, '')
   })
@@ -103,7 +71,7 @@ t.test('fields', async t => {
     ['a bare CR', 'a\rb'],
   ] as const) {
     t.test(`${what} in an upstream’s field is not passed on: 502`, async t => {
-      const client = await answered(t, `HTTP/1.1 200 OK\r\nX-A: ${value}\r\nContent-Length: 2\r\n\r\nok`)
+      const client = await wire.answered(t, `HTTP/1.1 200 OK\r\nX-A: ${value}\r\nContent-Length: 2\r\n\r\nok`)
       t.match((await client.send(GET).message()).line, / 502 /)
     })
   }
@@ -116,7 +84,7 @@ t.test('framing', async t => {
       'Transfer-Encoding: ,chunked',
       'Expect: x\r\nTransfer-Encoding: chunked',
     ]) {
-      const client = await answered(t)
+      const client = await wire.answered(t)
       // A connection to the upstream is then open, and would take at once what is forwarded.
       await client.send(GET).message()
       client.send(`POST / HTTP/1.1\r\nHost: a\r\n${fields}\r\n\r\n0\r\n\r\n${GET}`)
@@ -125,14 +93,14 @@ t.test('framing', async t => {
       t.same(valuesOf(refusal, 'connection'), ['close'])
       t.equal(await client.rest(), '')
       await sleep(40)
-      t.equal(seen.length, 1)
+      t.equal(wire.seen.length, 1)
     }
   })
 
   t.test(
     'a refusal of ambiguous framing ends the connection, though all of the request has come',
     async t => {
-      const client = await answered(t)
+      const client = await wire.answered(t)
       client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked, chunked\r\n\r\n0\r\n\r\n')
       t.same(valuesOf(await client.message(), 'connection'), ['close'])
       await waitUntil('the end', () => client.ended)
@@ -142,19 +110,19 @@ t.test('framing', async t => {
   t.test(
     'a chunked body arrives with its bytes, whatever the sizes and extensions of its chunks',
     async t => {
-      const client = await answered(t)
+      const client = await wire.answered(t)
       client.send('PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n')
       for (const piece of ['1;a=b\r\nx\r\n', '000A\r\n0123456789\r', '\n3\r\nyz', '!\r\n0\r\n', '\r\n']) {
         client.send(piece)
         await sleep(2)
       }
       await client.message()
-      t.equal(first().body, 'x0123456789yz!')
+      t.equal(wire.first().body, 'x0123456789yz!')
     },
   )
 
   t.test('chunks of an upstream speak HTTP/1.0 to nobody: its answer ends with the connection', async t => {
-    const client = await answered(
+    const client = await wire.answered(
       t,
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
     )
@@ -164,7 +132,7 @@ t.test('framing', async t => {
   })
 
   t.test('HEAD has no body, also where the upstream frames one by chunks', async t => {
-    const client = await answered(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+    const client = await wire.answered(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
     await client.send('HEAD / HTTP/1.1\r\nHost: a\r\n\r\n').message({ bodyless: true })
     await client.send('HEAD / HTTP/1.1\r\nHost: a\r\n\r\n').message({ bodyless: true })
     t.equal(client.unread, '')
@@ -175,7 +143,7 @@ t.test('framing', async t => {
     [304, '304 Not Modified'],
   ] as const) {
     t.test(`bytes behind a ${status} never become the next answer`, async t => {
-      const client = await answered(
+      const client = await wire.answered(
         t,
         `HTTP/1.1 ${line}\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`,
       )
@@ -186,157 +154,61 @@ t.test('framing', async t => {
       t.notMatch(client.unread, /evil/)
     })
   }
-
-  t.test('a head larger than 16 KiB is 431, whether its target or its fields are', async t => {
-    for (const head of [
-      `GET /${'a'.repeat(17_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
-      `GET / HTTP/1.1\r\nHost: a\r\n${`A: ${'b'.repeat(100)}\r\n`.repeat(200)}\r\n`,
-    ]) {
-      const client = await answered(t)
-      const refusal = await client.send(head).message({ tillClose: true })
-      t.match(refusal.line, / 431 /)
-      t.equal(JSON.parse(refusal.body).code, 'header-too-large')
-    }
-  })
-})
-
-t.test('interim answers', async t => {
-  const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\n'
-
-  t.test('a 103 reaches a client of HTTP/1.1 before the answer, without the fields of a hop', async t => {
-    const client = await answered(t, HINTS + HINTS + OK)
-    client.send(GET)
-    for (let i = 0; i < 2; i++) {
-      const hints = { ...(await client.head()), body: '' }
-      t.equal(hints.line, 'HTTP/1.1 103 Early Hints')
-      t.same([valuesOf(hints, 'link'), valuesOf(hints, 'x-hop')], [['</a>; rel=preload'], []])
-    }
-    t.equal((await client.message()).body, 'ok')
-  })
-
-  t.test('it does not reach one of HTTP/1.0', async t => {
-    const client = await answered(t, HINTS + OK)
-    client.send('GET / HTTP/1.0\r\nHost: a\r\n\r\n')
-    t.match((await client.message()).line, / 200 /)
-  })
-
-  t.test(
-    'it waits for no turn: behind an unanswered request it is left out, and the order stays',
-    async t => {
-      const client = await answered(t)
-      play = async peer => {
-        for (;;) {
-          const { line } = await peer.message()
-          if (line.includes('/slow')) await sleep(60)
-          peer.send(line.includes('/slow') ? OK : HINTS + OK)
-        }
-      }
-      client.send('GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /hinted HTTP/1.1\r\nHost: a\r\n\r\n')
-      for (let i = 0; i < 2; i++) t.match((await client.message()).line, / 200 /)
-      t.equal(client.unread, '')
-    },
-  )
-
-  t.test('a 100 never arrives within the answer it belongs to', async t => {
-    const client = await answered(t)
-    play = async peer => {
-      for (;;) {
-        const { line } = await peer.message()
-        if (line.includes('/slow')) await sleep(60)
-        peer.send(OK)
-      }
-    }
-    client.send('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n')
-    client.send(`POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi${GET}`)
-    t.equal((await client.message()).body, 'ok')
-    t.equal((await client.head()).line, 'HTTP/1.1 100 Continue')
-    t.equal((await client.message()).body, 'ok')
-    t.equal((await client.message()).body, 'ok', 'and the connection goes on')
-  })
-
-  t.test('an expectation without a body is met, and the connection goes on', async t => {
-    const client = await answered(t)
-    client.send(`GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n${GET}`)
-    t.match((await client.head()).line, / 100 /)
-    for (let i = 0; i < 2; i++) t.equal((await client.message()).body, 'ok')
-  })
 })
 
 t.test('methods and targets', async t => {
   t.test('OPTIONS * is answered here', async t => {
-    const client = await answered(t)
+    const client = await wire.answered(t)
     const answer = await client.send('OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n').message()
     t.match(answer.line, / 204 /)
     t.match(valuesOf(answer, 'allow')[0], /GET, HEAD, POST/)
-    t.equal(seen.length, 0)
+    t.equal(wire.seen.length, 0)
   })
 
   t.test('Max-Forwards counts down for OPTIONS, and ends here at 0', async t => {
-    const client = await answered(t)
+    const client = await wire.answered(t)
     const asked = (hops: string, method = 'OPTIONS') =>
       client.send(`${method} /a HTTP/1.1\r\nHost: a\r\nMax-Forwards: ${hops}\r\n\r\n`).message()
     t.match((await asked('0')).line, / 204 /)
-    t.equal(seen.length, 0)
+    t.equal(wire.seen.length, 0)
     await asked('7')
     await asked('7', 'GET')
     t.same(
-      seen.map(message => valuesOf(message, 'max-forwards')),
+      wire.seen.map(message => valuesOf(message, 'max-forwards')),
       [['6'], ['7']],
     )
   })
 
   t.test('TRACE and CONNECT are refused with the methods that are served', async t => {
     for (const line of ['TRACE / HTTP/1.1', 'CONNECT a:443 HTTP/1.1']) {
-      const client = await answered(t)
+      const client = await wire.answered(t)
       const answer = await client.send(`${line}\r\nHost: a\r\nAuthorization: secret\r\n\r\n`).message()
       t.match(answer.line, / 405 /)
       t.match(valuesOf(answer, 'allow')[0], /^GET, HEAD, POST/)
       t.notMatch(answer.body, /secret/)
-      t.equal(seen.length, 0)
+      t.equal(wire.seen.length, 0)
     }
   })
 
   t.test(
     'an absolute-form target goes on as origin-form, its authority as Host, to our upstream',
     async t => {
-      const client = await answered(t)
+      const client = await wire.answered(t)
       await client.send('GET http://shop.example:81/a/./b?c HTTP/1.1\r\nHost: other\r\n\r\n').message()
-      t.equal(first().line, 'GET /a/b?c HTTP/1.1')
-      t.same(valuesOf(first(), 'host'), ['shop.example:81'])
+      t.equal(wire.first().line, 'GET /a/b?c HTTP/1.1')
+      t.same(valuesOf(wire.first(), 'host'), ['shop.example:81'])
     },
   )
 
   t.test('h2c is never let through', async t => {
-    const client = await answered(t)
+    const client = await wire.answered(t)
     client.send(
       'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
     )
     t.match((await client.message()).line, / (?:400|200) /)
     t.same(
-      seen.flatMap(message => [...valuesOf(message, 'upgrade'), ...valuesOf(message, 'http2-settings')]),
+      wire.seen.flatMap(message => [...valuesOf(message, 'upgrade'), ...valuesOf(message, 'http2-settings')]),
       [],
     )
   })
-})
-
-t.test('an upload that is refused before it ends: the answer arrives whole', async t => {
-  const client = await answered(t)
-  play = async peer => {
-    await peer.head()
-    peer.send('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')
-  }
-  client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${32 * 1024 * 1024}\r\n\r\n`)
-  let sent = 0
-  const pour = (): void => {
-    while (!client.ended && !client.closed && sent < 32) {
-      sent += 1
-      if (!client.socket.write(Buffer.alloc(1024 * 1024))) return
-    }
-  }
-  client.socket.on('drain', pour)
-  pour()
-  const answer = await client.message()
-  t.same([answer.line, answer.body], ['HTTP/1.1 413 Content Too Large', 'no'])
-  t.same(valuesOf(answer, 'connection'), ['close'])
-  t.equal(client.error, undefined)
 })

@@ -319,7 +319,7 @@ t.test('what is not HTTP', async t => {
   t.test('is reported by its code', async t => {
     const codes: string[] = []
     const { port } = await listen(t, slow, { refused: code => codes.push(code) })
-    for (const bytes of ['not http\r\n\r\n', CONNECT, request(`Host: a\r\nX: ${'x'.repeat(17_000)}\r\n`)]) {
+    for (const bytes of ['not http\r\n\r\n', CONNECT, request(`Host: a\r\nX: ${'x'.repeat(40_000)}\r\n`)]) {
       const client = await rawClient(port)
       await client.send(bytes).message({ tillClose: true })
       client.end()
