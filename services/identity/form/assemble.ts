@@ -1,13 +1,14 @@
 /** From entries to the typed document: where each value goes, and which objects and arrays exist (rules 7 to 12). */
+import { arrangeRows, type Given, isLeftBlank } from './blank.js'
 import { decodeProblem, keepDeclared, type Problems } from './declared.js'
 import type { Entry } from './entry.js'
 import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
-import { isJsonObject, type JsonObject, type JsonValue } from './json.js'
-import { typeMessage } from './messages.js'
+import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
+import { typeMessage, validationMessage } from './messages.js'
 import { typeScalar } from './type.js'
 
 /** What was sent for one place of the table. Made only for names the table holds. */
-interface Slot {
+interface Slot extends Given {
   readonly field: Field
   readonly texts: string[]
   readonly values: JsonValue[]
@@ -15,13 +16,21 @@ interface Slot {
   readonly inner: Map<string | number, Slot>
 }
 
-/** Builds `traits`, an object of own data properties, and reports every problem met on the way. */
-export function assembleTraits(root: Field, entries: readonly Entry[], problems: Problems): JsonValue {
+/**
+ * Builds `traits`, an object of own data properties, and reports every problem met on the way. What changes `stored`
+ * traits may be less than they require.
+ */
+export function assembleTraits(
+  root: Field,
+  entries: readonly Entry[],
+  problems: Problems,
+  stored?: JsonObject,
+): JsonValue {
   const document = newSlot(root)
   for (const entry of entries) place(document, entry)
   const traits = document.inner.get('traits')
   const field = root.children.get('traits') as Field
-  const value = build(traits ?? newSlot(field), 'traits', true, problems)
+  const value = build(traits ?? newSlot(field), 'traits', true, problems, stored)
   return value === undefined ? {} : value
 }
 
@@ -44,7 +53,13 @@ function place(document: Slot, entry: Entry): void {
 }
 
 /** The slot's value; undefined when it is not supplied. After a problem null keeps the place. */
-function build(slot: Slot, path: string, required: boolean, problems: Problems): JsonValue | undefined {
+function build(
+  slot: Slot,
+  path: string,
+  required: boolean,
+  problems: Problems,
+  stored?: JsonValue,
+): JsonValue | undefined {
   const fail = (code: string, message: string) => problems.add(path, code, message)
   const { field, values } = slot
   if (slot.file) return fail('file', 'A file cannot be accepted here.')
@@ -58,7 +73,10 @@ function build(slot: Slot, path: string, required: boolean, problems: Problems):
     if (count > 1) return fail('duplicate', 'This was sent more than once.')
     return keepDeclared(field, values[0] as JsonValue, path, problems)
   }
-  if (field.kind === 'object') return buildObject(slot, given, path, required, problems)
+  if (field.kind === 'object') {
+    // What is there already is changed, whether it had to be there or not.
+    return buildObject(slot, given, path, required || isJsonObject(stored), problems, stored)
+  }
   if (field.kind === 'array') return buildArray(slot, given, path, required, problems)
   if (slot.texts.length === 0) return undefined
   const typed = typeScalar(field, slot.texts)
@@ -70,25 +88,28 @@ function buildObject(
   slot: Slot,
   given: readonly string[],
   path: string,
-  required: boolean,
+  exists: boolean,
   problems: Problems,
+  stored: JsonValue | undefined,
 ): JsonValue | undefined {
   const { field } = slot
   if (given.length > 1) return problems.add(path, 'duplicate', 'This was sent more than once.')
   if (given[0] !== undefined) return fromJsonText(field, given[0], path, problems)
   if (slot.texts.length > 0 && slot.inner.size === 0 && field.nullable) return null
+  if (!exists && isLeftBlank(field, slot)) return undefined
   const object: JsonObject = {}
   for (const [name, child] of field.children) {
     const sent = slot.inner.get(name)
+    const required = exists && field.required.has(name)
+    const before = isJsonObject(stored) ? own(stored, name) : undefined
     const value = sent
-      ? build(sent, `${path}.${name}`, required && field.required.has(name), problems)
-      : required && field.required.has(name)
+      ? build(sent, `${path}.${name}`, required, problems, before)
+      : required
         ? emptyRequired(child)
         : undefined
     if (value !== undefined) object[name] = value
   }
-  if (required) return object
-  return isUnused(field, object) ? undefined : object
+  return object
 }
 
 /** An object that is required all the way up exists, so that what misses is reported at its leaves. */
@@ -102,18 +123,6 @@ function emptyRequired(field: Field, depth = 0): JsonObject | undefined {
   return object
 }
 
-/**
- * True when nobody filled in an optional object. What blank fields give (null, an empty list) does not bring it to
- * life; nor do checkboxes, which send `false` when they are left alone, where it would then lack its required fields.
- */
-function isUnused(field: Field, object: JsonObject): boolean {
-  const filled = Object.values(object).filter(
-    value => value !== null && !(Array.isArray(value) && value.length === 0),
-  )
-  const lacks = [...field.required].some(name => !Object.hasOwn(object, name))
-  return filled.every(value => lacks && value === false)
-}
-
 function buildArray(
   slot: Slot,
   given: readonly string[],
@@ -124,37 +133,28 @@ function buildArray(
   const { field } = slot
   if (slot.texts.length === 0 && slot.inner.size === 0) return undefined
   if (given.length === 1 && given[0]?.startsWith('[')) return fromJsonText(field, given[0], path, problems)
-  const items = slot.inner.size > 0 ? positioned(slot) : repeated(field, given)
+  const items = slot.inner.size > 0 ? arrangeRows(field, slot.inner) : repeatedRows(field, given)
   if (items.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
   const array: JsonValue[] = []
   for (const item of items) {
-    const at = `${path}.${array.length}`
-    const value = item
-      ? build(item, at, false, problems)
+    const position = array.length
+    const at = `${path}.${position}`
+    const below = itemField(field, position)
+    const value = below
+      ? build(item ?? { ...newSlot(below), texts: [''] }, at, position < field.tuple.length, problems)
       : problems.add(at, 'additionalItems', 'This is one too many.')
-    // A nullable item would turn every blank row into null.
-    if (value !== undefined && !(value === null && item && isBlank(item))) array.push(value)
+    array.push(value === undefined ? problems.add(at, 'required', validationMessage('required', {})) : value)
   }
   // A list that may be left out is left out, rather than refused for being shorter than `minItems`.
   const optional = !required && (field.display.minItems ?? 0) > 0
   return array.length === 0 && optional ? undefined : array
 }
 
-function positioned(slot: Slot): Slot[] {
-  return [...slot.inner].sort(([a], [b]) => Number(a) - Number(b)).map(([, item]) => item)
-}
-
-function repeated(field: Field, given: readonly string[]): (Slot | undefined)[] {
-  return given.map((text, index) => {
-    const item = itemField(field, index)
+function repeatedRows(field: Field, given: readonly string[]): (Slot | undefined)[] {
+  return given.map((text, position) => {
+    const item = itemField(field, position)
     return item && { ...newSlot(item), texts: [text] }
   })
-}
-
-function isBlank(slot: Slot): boolean {
-  return (
-    !slot.file && slot.values.length === 0 && slot.inner.size === 0 && slot.texts.every(text => text === '')
-  )
 }
 
 function fromJsonText(field: Field, text: string, path: string, problems: Problems): JsonValue {

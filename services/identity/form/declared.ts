@@ -50,6 +50,10 @@ export function keepDeclared(
     }
     return copy
   }
+  // JSON.parse reads 1e400 as Infinity, which no JSON text could hold again.
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    return problems.add(path, 'type', 'This number is too large to be kept.')
+  }
   const whole = field?.scalars.has('integer') && !field.scalars.has('number')
   if (whole && Number.isInteger(value) && !Number.isSafeInteger(value)) {
     return problems.add(path, 'type', 'This whole number is too large to be kept exactly.')

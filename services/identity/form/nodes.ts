@@ -58,7 +58,7 @@ export function buildNodes(
   }
 
   function rows(field: Field, place: Place): Node[] {
-    const filled = place.sent?.inner.size ?? 0
+    const filled = 1 + Math.max(-1, ...[...(place.sent?.inner.keys() ?? [])].map(Number))
     const fewest = Math.min(field.display.minItems ?? 0, MAX_ITEMS)
     const plain = itemField(field, filled)?.kind === 'scalar' ? MIN_ROWS : 1
     const most = Math.min(field.display.maxItems ?? Infinity, field.items ? Infinity : field.tuple.length)
@@ -69,7 +69,7 @@ export function buildNodes(
       return node(item, {
         ...place,
         name: `${place.name}.${row}`,
-        label: `${item.display.title ?? place.label} ${row + 1}`,
+        label: rowLabel(field, item, row, place.label),
         sent: place.sent?.inner.get(row),
         required: place.required && row < fewest,
         unused: place.unused || row >= filled,
@@ -103,6 +103,12 @@ export function buildNodes(
 
   const state = { required: true, unused: false, repeated: false, around: new Set<Field>() }
   return children(traitsField(schema.root), { name: 'traits', label: '', sent, ...state })
+}
+
+/** A position of a tuple that has a title needs no number. */
+function rowLabel(array: Field, item: Field, row: number, label: string): string {
+  const { title } = item.display
+  return title !== undefined && row < array.tuple.length ? title : `${title ?? label} ${row + 1}`
 }
 
 /** A property's name as words, for a schema without titles. */

@@ -37,15 +37,16 @@ export async function readForm(
   return { result: judge(schema, traits, problems), entries }
 }
 
-/** Types a submission that tells only what changes; the whole is judged when it is merged. */
+/** Types a submission that tells only what changes in `stored` traits; the whole is judged when it is merged. */
 export async function parsePatch(
   schema: CompiledSchema,
   submission: Submission,
+  stored: JsonObject,
 ): Promise<{ readonly patch: JsonValue } | { readonly errors: readonly FieldError[] }> {
   const entries = await readEntries(submission)
   if ('errors' in entries) return entries
   const problems = new Problems()
-  const patch = assembleTraits(schema.root, entries, problems)
+  const patch = assembleTraits(schema.root, entries, problems, stored)
   return problems.errors.length > 0 ? { errors: problems.errors } : { patch }
 }
 

@@ -1,10 +1,11 @@
 /** What a form shows as already filled in: a tree along the path table, whichever source it comes from. */
+import { arrangeRows } from './blank.js'
 import { textOf } from './choices.js'
 import type { Entry } from './entry.js'
 import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { isJsonObject, type JsonValue, own } from './json.js'
 
-/** The texts under one name, and what was sent below it. Array rows are numbered without gaps. */
+/** The texts under one name, and what was sent below it. Rows are numbered as the parser numbers them. */
 export interface Sent {
   readonly texts: string[]
   readonly inner: Map<string | number, Sent>
@@ -76,24 +77,25 @@ function fromValue(field: Field, value: JsonValue): Sent {
       if (inner !== undefined) keep(sent, name, fromValue(child, inner))
     }
   } else if (Array.isArray(value)) {
+    let position = 0
     for (const item of value) {
-      const inner = itemField(field, sent.inner.size)
-      if (inner) keep(sent, sent.inner.size, fromValue(inner, item))
+      const inner = itemField(field, position)
+      if (inner) keep(sent, position, fromValue(inner, item))
+      if (sent.inner.has(position) || position < field.tuple.length) position++
     }
   }
   return sent
 }
 
-/** The parser closes gaps between rows, so errors name rows as they are numbered here. */
+/** As the parser arranges rows, whose numbers its errors name. */
 function withoutGaps(field: Field, sent: Sent): Sent {
   const closed = { texts: field.kind === 'array' ? [] : sent.texts, inner: new Map<string | number, Sent>() }
   if (field.kind === 'array') {
-    const positions = [...sent.inner].sort(([a], [b]) => Number(a) - Number(b))
-    const repeats = sent.texts.map(text => ({ texts: [text], inner: new Map() }))
-    const rows = [...repeats, ...positions.map(([, inner]) => inner)]
-    for (const row of rows.slice(0, MAX_ITEMS)) {
-      const item = itemField(field, closed.inner.size)
-      if (item) keep(closed, closed.inner.size, withoutGaps(item, row))
+    const repeats = sent.texts.filter(text => text !== '').map(text => ({ texts: [text], inner: new Map() }))
+    const rows = [...repeats, ...arrangeRows(field, sent.inner)].slice(0, MAX_ITEMS)
+    for (const [position, row] of rows.entries()) {
+      const item = itemField(field, position)
+      if (item && row) keep(closed, position, withoutGaps(item, row))
     }
     return closed
   }

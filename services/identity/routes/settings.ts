@@ -53,9 +53,10 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
     const refused = async (status: number, errors: readonly FieldError[]) => {
       if (!isBrowser(request)) return refusal(status, errors)
-      // The form goes on from the newest version: what is saved next is meant to replace it.
-      const { version } = (await holder(request)) ?? held
-      const hidden = { [VERSION_FIELD]: String(version) }
+      // Told of the other change, whoever saves again means to replace it. Until then the form stands for what it showed.
+      const newest = errors.includes(CHANGED_MEANWHILE) ? await holder(request) : undefined
+      const version = newest ? String(newest.version) : (shownVersion(entries) ?? String(held.version))
+      const hidden = { [VERSION_FIELD]: version }
       return forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors, hidden })
     }
     if ('errors' in result) return refused(statusOf(result.errors), result.errors)
@@ -76,7 +77,7 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
     if (!held) return nobody(request)
     const contentType = request.header('content-type')
     const schema = identities.schemaOf(request.project)
-    const parsed = await parsePatch(schema, { contentType, body: request.body })
+    const parsed = await parsePatch(schema, { contentType, body: request.body }, held.identity.traits)
     if ('errors' in parsed) return refusal(statusOf(parsed.errors), parsed.errors)
     const known = ifMatch(request.header('if-match'))
     return saved(request, await identities.merge(request.project, held.identity.id, parsed.patch, known))
@@ -93,8 +94,13 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
 /** If-Match, and for a form the version it showed. */
 function knownVersion(request: Request, entries: readonly Entry[]): Precondition {
   const demanded = ifMatch(request.header('if-match'))
-  const shown = entries.find(entry => entry.name === VERSION_FIELD && 'text' in entry)
-  return version => demanded(version) && (!shown || !('text' in shown) || shown.text === String(version))
+  const shown = shownVersion(entries)
+  return version => demanded(version) && (shown === undefined || shown === String(version))
+}
+
+function shownVersion(entries: readonly Entry[]): string | undefined {
+  const shown = entries.find(entry => entry.name === VERSION_FIELD)
+  return shown && 'text' in shown ? shown.text : undefined
 }
 
 function saved(request: Request, written: Written): Answer {

@@ -1,0 +1,79 @@
+/**
+ * Which places of a form were left blank. The parser leaves their rows out, and the form that is shown again numbers its
+ * rows in the same way, so that an error stands in the row it speaks of (design section 10, rules 4, 8 and 9).
+ */
+import { type Field, itemField } from './field.js'
+import type { JsonValue } from './json.js'
+
+/** What was sent for one place of the table, and below it. */
+export interface Given {
+  readonly texts: readonly string[]
+  readonly inner: ReadonlyMap<string | number, Given>
+  /** Values that came typed, and whether a file came: neither is ever blank. */
+  readonly values?: readonly JsonValue[]
+  readonly file?: boolean
+}
+
+/**
+ * True when nobody filled in this place. Checkboxes send `false` when they are left alone, so they do not bring what
+ * holds them to life where it would then lack what it requires.
+ */
+export function isLeftBlank(field: Field | undefined, given: Given): boolean {
+  if (given.file || given.values?.length || given.texts.some(text => text !== '')) return false
+  const filled = new Map(
+    [...given.inner].filter(([key, inner]) => !isLeftBlank(field && fieldBelow(field, key), inner)),
+  )
+  if (filled.size === 0) return true
+  if (!field || !requiredKeys(field).some(key => isLacking(field, key, given, filled))) return false
+  return [...filled].every(([key, inner]) => isUnticked(fieldBelow(field, key), inner))
+}
+
+/**
+ * The rows of an array in order of their positions. Blank rows are left out, but in a tuple each position before the
+ * last filled one means something of its own and keeps its place; undefined where nothing was sent for it.
+ */
+export function arrangeRows<Row extends Given>(
+  array: Field,
+  rows: ReadonlyMap<string | number, Row>,
+): (Row | undefined)[] {
+  if (isLeftBlank(array, { texts: [], inner: rows })) return []
+  const filled = [...rows]
+    .map(([position, row]) => ({ position: Number(position), row }))
+    .filter(({ position, row }) => !isLeftBlank(itemField(array, position), row))
+    .sort((a, b) => a.position - b.position)
+  const last = filled.at(-1)?.position ?? -1
+  const fixed = Math.min(last + 1, array.tuple.length)
+  return [
+    ...Array.from({ length: fixed }, (_, position) => rows.get(position)),
+    ...filled.filter(({ position }) => position >= fixed).map(({ row }) => row),
+  ]
+}
+
+function fieldBelow(field: Field, key: string | number): Field | undefined {
+  return typeof key === 'number' ? itemField(field, key) : field.children.get(key)
+}
+
+function requiredKeys(field: Field): (string | number)[] {
+  return field.kind === 'array' ? [...field.tuple.keys()] : [...field.required]
+}
+
+/** True when `key` has no value: it was not sent, or blank means none there. */
+function isLacking(
+  field: Field,
+  key: string | number,
+  given: Given,
+  filled: ReadonlyMap<string | number, Given>,
+): boolean {
+  if (filled.has(key)) return false
+  const below = fieldBelow(field, key)
+  const takesBlank =
+    below?.nullable || below?.kind === 'array' || below?.choices?.some(({ value }) => value === '')
+  return !(takesBlank && given.inner.has(key))
+}
+
+function isUnticked(field: Field | undefined, given: Given): boolean {
+  const isBoolean = field?.scalars.has('boolean') || field?.choices?.some(({ value }) => value === false)
+  return (
+    isBoolean === true && !given.values?.length && given.texts.every(text => text === '' || text === 'false')
+  )
+}
