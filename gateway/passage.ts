@@ -6,7 +6,7 @@ import { type ErrorCode, GatewayError } from './errors.js'
 import type { Rejection } from './forward/reject.js'
 import type { Exchange } from './forward/transport.js'
 import type { Rooms, Upstream } from './pipeline.js'
-import type { AnswerSource, Facts, Matched, Project, Verdict } from './types.js'
+import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from './types.js'
 
 export class Passage implements Exchange {
   readonly req: IncomingMessage
@@ -16,7 +16,7 @@ export class Passage implements Exchange {
   limiterUs = 0
   body: Readable | undefined
   answerFields: readonly string[] = []
-  /** Ends once the verdict is in: what a request that left before was charged is still to be told. */
+  /** Until the verdict is in: what a request that left before was charged is still to be told. */
   judged: Promise<void> | undefined
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
@@ -77,6 +77,7 @@ export class Passage implements Exchange {
   /** The verdict is in; from here on the request may hold slots. */
   settle(verdict: Verdict): void {
     this.#verdict = verdict
+    this.judged = undefined
     this.answerFields = this.#rooms.answerFields(this.facts, verdict)
   }
 
@@ -153,20 +154,32 @@ export class Passage implements Exchange {
     if (this.#pending === 0) this.#rooms.ended()
   }
 
-  async #finish(): Promise<void> {
+  /** Tells in the same turn where nothing is left to wait for: what a promise holds outlives a young collection. */
+  #finish(): void {
+    const verdict = this.#verdict
+    const nothingToAwait = (this.judged ?? this.#beside ?? verdict?.settled) === undefined
+    if (nothingToAwait) this.#tell(verdict)
+    else this.#completeVerdict().then(complete => this.#tell(complete))
+  }
+
+  /** The verdict once every rule has spoken, those beside the request included. */
+  async #completeVerdict(): Promise<Judgement | undefined> {
     await this.judged
     const beside = await this.#beside?.catch(() => undefined)
     const verdict = this.#verdict
     await Promise.all([verdict?.settled, beside?.settled])
+    if (verdict === undefined || beside === undefined) return verdict
+    const { allowed, outcomes, reportOnly } = verdict
+    return { allowed, outcomes, reportOnly: reportOnly.concat(beside.reportOnly) }
+  }
+
+  #tell(verdict: Judgement | undefined): void {
     this.#rooms.finished({
       method: this.req.method ?? '',
       facts: this.#facts,
       project: this.#project,
       upstream: this.#upstream?.name ?? '',
-      verdict:
-        verdict && beside
-          ? { ...verdict, reportOnly: verdict.reportOnly.concat(beside.reportOnly) }
-          : verdict,
+      verdict,
       revision: this.revision,
       status: this.res.headersSent ? this.res.statusCode : this.#relayed,
       source: this.#source,

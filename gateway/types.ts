@@ -155,11 +155,15 @@ export interface Outcome {
   readonly readings: readonly Reading[]
 }
 
-/** The request's answer. Report-only outcomes stand apart and never make `allowed` false. */
-export interface Verdict {
+/** What every rule said of a request. */
+export interface Judgement {
   readonly allowed: boolean
   readonly outcomes: readonly Outcome[]
   readonly reportOnly: readonly Outcome[]
+}
+
+/** The request's answer. Report-only outcomes stand apart and never make `allowed` false. */
+export interface Verdict extends Judgement {
   /** Resolves when every report-only rule has been counted; absent when that is so already. Never rejects. */
   readonly settled: Promise<void> | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
@@ -168,6 +172,12 @@ export interface Verdict {
   upgraded(): void
   /** Gives back every slot; safe to call more than once. */
   release(): void
+}
+
+/** An answer that others can come before, such as 103 (RFC 9110 section 15.2). */
+export interface InterimSender {
+  /** Fields are flat; left out where the client could not read it, or not now. */
+  sendInterim(status: number, fields: readonly string[]): void
 }
 
 /** Who sent the answer the client saw. */
@@ -180,7 +190,7 @@ export interface Finished {
   readonly facts: Facts | undefined
   readonly project: Project | undefined
   readonly upstream: string
-  readonly verdict: Verdict | undefined
+  readonly verdict: Judgement | undefined
   /** Revision of the policy the request was judged by. */
   readonly revision: string
   /** Status sent to the client; 0 when it left before one was sent. */
