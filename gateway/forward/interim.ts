@@ -1,5 +1,5 @@
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import type { InterimSender } from '../types.js'
 import { answerFields } from './headers.js'
 import type { Exchange } from './transport.js'
 
@@ -56,15 +56,11 @@ function withoutContinue(bytes: Buffer): { passed: Buffer; rest: Buffer | undefi
   return { passed: Buffer.concat(kept), rest: undefined }
 }
 
-/**
- * Sends an interim answer on, such as 103 (RFC 9110 section 15.2): to clients of HTTP/1.1 alone, which must know
- * them, in the turn of its request, and to none that is slow to read, who could be made to fill our memory.
- */
-export function relayInterim({ req, res }: Exchange, status: number, upstream: readonly string[]): void {
-  const { socket } = res
-  if (req.httpVersion !== '1.1' || socket === null || socket.writableNeedDrain) return
-  const fields = answerFields(status, upstream, [])
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
-  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
-  socket.write(`${head}\r\n`, 'latin1')
+/** Sends an interim answer on, such as 103 (RFC 9110 section 15.2), where the client can take it. */
+export function relayInterim({ res }: Exchange, status: number, upstream: readonly string[]): void {
+  if (sendsInterim(res)) res.sendInterim(status, answerFields(status, upstream, []))
+}
+
+function sendsInterim(res: object): res is InterimSender {
+  return 'sendInterim' in res
 }

@@ -1,7 +1,11 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { Writable } from 'node:stream'
+import type { InterimSender } from '../types.js'
 import type { StreamRequest } from './stream-request.js'
+
+/** Frames that may wait for a client that is slow to read before interim answers are left out. */
+const MAX_QUEUED_FRAMES = 100
 
 /** Fields that HTTP/2 has no use for (RFC 9113 section 8.2.2). */
 const CONNECTION_FIELDS = new Set([
@@ -16,7 +20,7 @@ const CONNECTION_FIELDS = new Set([
  * The answer on an HTTP/2 stream, with as much of Node's ServerResponse as this house uses. (Node's own stand-in
  * takes a cut upload for a complete one, and does not tell when its client has left.)
  */
-export class StreamResponse extends Writable {
+export class StreamResponse extends Writable implements InterimSender {
   readonly req: StreamRequest
   statusCode = 200
   headersSent = false
@@ -54,6 +58,13 @@ export class StreamResponse extends Writable {
 
   writeContinue(): void {
     if (!this.stream.destroyed && !this.stream.closed) this.stream.additionalHeaders({ ':status': 100 })
+  }
+
+  sendInterim(status: number, fields: readonly string[]): void {
+    const { stream } = this
+    if (stream.destroyed || stream.closed) return
+    if ((stream.session?.state.outboundQueueSize ?? 0) > MAX_QUEUED_FRAMES) return
+    stream.additionalHeaders({ ...headersOf(fields), ':status': status })
   }
 
   /** Emits `timeout` when for `ms` nothing that was written has left; 0 ends the watch. */

@@ -1,13 +1,14 @@
 /** The answers of each connection: the one that is being sent, and those that wait for their turn. */
-import { ServerResponse } from 'node:http'
+import { ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { InterimSender } from '../types.js'
 
 const current = new WeakMap<Duplex, ServerResponse>()
 const queues = new WeakMap<Duplex, Set<TurnResponse>>()
 
 /** A response that notes when its turn on the connection comes and when it is over. */
-export class TurnResponse extends ServerResponse {
+export class TurnResponse extends ServerResponse implements InterimSender {
   override assignSocket(socket: Socket): void {
     current.set(socket, this)
     queues.get(socket)?.delete(this)
@@ -17,6 +18,15 @@ export class TurnResponse extends ServerResponse {
   override detachSocket(socket: Socket): void {
     super.detachSocket(socket)
     current.delete(socket)
+  }
+
+  /** To clients of HTTP/1.1 alone, in its turn, and to none that is slow to read: it could make us fill our memory. */
+  sendInterim(status: number, fields: readonly string[]): void {
+    const { socket } = this
+    if (this.req.httpVersion !== '1.1' || socket === null || socket.writableNeedDrain) return
+    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+    for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+    socket.write(`${head}\r\n`, 'latin1')
   }
 }
 

@@ -1,0 +1,81 @@
+/** A whole gateway before a scripted upstream, and clients of HTTP/2 in front of it. */
+import { once } from 'node:events'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from 'node:http2'
+import type { Test } from 'tap'
+import type { TestCertificate } from '../../helpers/certificates.js'
+import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
+import { type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
+
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+export interface Answer {
+  readonly headers: IncomingHttpHeaders
+  readonly status: number | undefined
+  readonly body: string
+}
+
+/** What came on a stream, to its end; rejects when it was reset. */
+export async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
+  const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  const body = Buffer.concat(chunks).toString('latin1')
+  return { headers, status: Number(headers[':status']), body }
+}
+
+/** Sends a request's head; with `body` also that, and its end. */
+export function open(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body?: string,
+): ClientHttp2Stream {
+  const stream = session.request(
+    { ':path': '/', ':authority': 'acme.localhost', ...headers },
+    { endStream: false },
+  )
+  stream.on('error', () => {})
+  if (body !== undefined) stream.end(body)
+  return stream
+}
+
+export const ask = (session: ClientHttp2Session, headers: OutgoingHttpHeaders, body = ''): Promise<Answer> =>
+  answerOf(open(session, headers, body))
+
+export interface Scene {
+  readonly gateway: TestGateway
+  readonly port: number
+  readonly upstream: RawUpstream
+  readonly session: ClientHttp2Session
+}
+
+export async function scene(
+  t: Test,
+  certificate: TestCertificate,
+  script?: (peer: RawPeer) => unknown,
+  options: Partial<TestGatewayOptions> = {},
+): Promise<Scene> {
+  const upstream = await rawUpstream(script)
+  t.teardown(() => upstream.stop())
+  const gateway = await testGateway(t, { upstream: upstream.url, tls: certificate, ...options })
+  const session = await openSession(t, gateway.url, certificate)
+  return { gateway, port: Number(new URL(gateway.url).port), upstream, session }
+}
+
+export async function openSession(
+  t: Test,
+  url: string,
+  { cert }: TestCertificate,
+): Promise<ClientHttp2Session> {
+  const session = connect(url, { ca: cert })
+  session.on('error', () => {})
+  t.teardown(() => session.destroy())
+  await once(session, 'connect')
+  if (session.remoteSettings.maxConcurrentStreams === undefined) await once(session, 'remoteSettings')
+  return session
+}

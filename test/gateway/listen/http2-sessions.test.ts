@@ -1,0 +1,121 @@
+/** What a connection of HTTP/2 may cost, and how it ends. */
+import { once } from 'node:events'
+import fc from 'fast-check'
+import t from 'tap'
+import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import { rawUpstream } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { answering, startGateway } from '../forward/gateway.js'
+import {
+  CANCEL,
+  CONTINUATION,
+  code,
+  END_HEADERS,
+  END_STREAM,
+  ENHANCE_YOUR_CALM,
+  FrameClient,
+  frame,
+  GOAWAY,
+  HEADERS,
+  PING,
+  RST_STREAM,
+  requestFields,
+  SETTINGS,
+} from './frames.js'
+import { answerOf, ask, OK, open, openSession, scene } from './http2-scene.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+
+if (canMakeCertificates(t)) {
+  const certificate = makeCertificate(t.testdir(), 'localhost')
+
+  t.test('a flood', async t => {
+    const { port, upstream, session } = await scene(t, certificate, answering(OK))
+    const head = (stream: number): Buffer =>
+      frame(HEADERS, END_HEADERS | END_STREAM, stream, requestFields('/'))
+
+    t.test('of requests reset as they are sent ends its connection', async t => {
+      const client = await FrameClient.open(t, port)
+      const before = upstream.connections.length
+      for (let i = 0; i < 1000 && !client.closed; i++) {
+        const stream = 2 * i + 1
+        client.send(head(stream), frame(RST_STREAM, 0, stream, code(CANCEL)))
+        if (i % 50 === 49) await sleep(1)
+      }
+      const goaway = await client.frame(GOAWAY)
+      t.equal(goaway.payload.readUInt32BE(4), ENHANCE_YOUR_CALM)
+      await waitUntil('the end', () => client.closed)
+      t.ok(upstream.connections.length - before < 210)
+    })
+
+    for (const [what, bytes] of [
+      ['pings', frame(PING, 0, 0, Buffer.alloc(8))],
+      ['settings', frame(SETTINGS, 0, 0)],
+    ] as const) {
+      t.test(`of ${what} ends its connection`, async t => {
+        const client = await FrameClient.open(t, port)
+        for (let i = 0; i < 300; i++) client.send(bytes)
+        t.equal((await client.frame(GOAWAY)).payload.readUInt32BE(4), ENHANCE_YOUR_CALM)
+        await waitUntil('the end', () => client.closed)
+      })
+    }
+
+    for (const [what, size, frames, type] of [
+      ['of fields in one request is reset', 16_000, 6, RST_STREAM],
+      ['of pieces of a head ends its connection', 1_000, 60, GOAWAY],
+    ] as const) {
+      t.test(what, async t => {
+        const client = await FrameClient.open(t, port)
+        const fill = Array.from({ length: 700 }, (_, i) => [`x-${i}`, 'a'.repeat(110)] as const)
+        const block = requestFields('/', fill)
+        for (let i = 0; i < frames; i++) {
+          const kind = i === 0 ? HEADERS : CONTINUATION
+          const flags = (i === 0 ? END_STREAM : 0) | (i === frames - 1 ? END_HEADERS : 0)
+          const end = i === frames - 1 ? block.length : (i + 1) * size
+          client.send(frame(kind, flags, 1, block.subarray(i * size, end)))
+        }
+        const { payload } = await client.frame(type)
+        if (type === RST_STREAM) t.equal(payload.readUInt32BE(), ENHANCE_YOUR_CALM)
+        else await waitUntil('the end', () => client.closed)
+      })
+    }
+
+    t.test('of whatever bytes ends its connection, or is nothing', async t => {
+      const anyFrame = fc
+        .tuple(fc.nat(12), fc.nat(255), fc.nat(5), fc.uint8Array({ maxLength: 40 }))
+        .map(([type, flags, stream, bytes]) => frame(type, flags, stream, Buffer.from(bytes)))
+      await fc.assert(
+        fc.asyncProperty(fc.array(anyFrame, { minLength: 1, maxLength: 8 }), async frames => {
+          const client = await FrameClient.open(t, port)
+          client.send(...frames)
+          client.socket.end()
+          await waitUntil('the end', () => client.closed)
+        }),
+        { numRuns: 25 },
+      )
+    })
+
+    t.equal(session.remoteSettings.maxConcurrentStreams, 100)
+    t.equal((await ask(session, {})).status, 200, 'others do not notice')
+  })
+
+  t.test('drain: requests finish, new ones are not taken, idle connections close', async t => {
+    const upstream = await rawUpstream()
+    t.teardown(() => upstream.stop())
+    const tls = { cert: certificate.certFile, key: certificate.keyFile, log: quiet }
+    const gateway = await startGateway(t, { url: upstream.url, tls })
+    const url = `https://127.0.0.1:${gateway.port}`
+    const [session, idle] = [await openSession(t, url, certificate), await openSession(t, url, certificate)]
+    const running = open(session, {}, '')
+    const peer = await upstream.connection(0)
+    await peer.message()
+    const drained = gateway.drain(5_000)
+    await once(session, 'goaway')
+    await waitUntil('the idle one to close', () => idle.destroyed)
+    t.throws(() => session.request({ ':path': '/' }), { code: 'ERR_HTTP2_GOAWAY_SESSION' })
+    peer.send(OK)
+    t.equal((await answerOf(running)).body, 'ok')
+    await drained
+    await waitUntil('the end', () => session.destroyed)
+  })
+}

@@ -1,0 +1,172 @@
+/** Streams of HTTP/2 that are sent, reset, cut or held up, each without harm to the others. */
+import { once } from 'node:events'
+import { constants } from 'node:http2'
+import t from 'tap'
+import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { answering } from '../forward/gateway.js'
+import {
+  CANCEL,
+  code,
+  DATA,
+  END_HEADERS,
+  FrameClient,
+  frame,
+  HEADERS,
+  NO_ERROR,
+  RST_STREAM,
+  requestFields,
+} from './frames.js'
+import { type Answer, answerOf, ask, OK, open, scene } from './http2-scene.js'
+
+if (canMakeCertificates(t)) {
+  const certificate = makeCertificate(t.testdir(), 'localhost')
+
+  t.test('an upload', async t => {
+    t.test('arrives whole, with and without its length', async t => {
+      const { session, upstream } = await scene(t, certificate, async peer => {
+        for (;;) {
+          const { body } = await peer.message()
+          peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${String(body.length).length}\r\n\r\n${body.length}`)
+        }
+      })
+      const body = 'x'.repeat(300_000)
+      t.equal((await ask(session, { ':method': 'POST' }, body)).body, '300000')
+      t.equal((await ask(session, { ':method': 'PUT', 'content-length': 300_000 }, body)).body, '300000')
+      t.equal(upstream.connections.length, 1)
+    })
+
+    t.test('is looked into for the rules that ask for it', async t => {
+      const rule = `version: 1
+kind: in-flight
+rules:
+  - { id: recovery, match: [POST /recovery], key: [project, email-or-flow], max: 1, missing: skip }
+`
+      const { session, upstream } = await scene(t, certificate, undefined, { policies: { 'a.yaml': rule } })
+      const recover = (email: string): Promise<Answer> =>
+        ask(
+          session,
+          { ':method': 'POST', ':path': '/recovery', 'content-type': 'application/json' },
+          JSON.stringify({ email }),
+        )
+      const first = recover('a@b.test')
+      const peer = await upstream.connection(0)
+      const { body } = await peer.message()
+      t.equal((await recover('A@b.test')).status, 429)
+      peer.send(OK)
+      t.equal((await first).status, 200)
+      t.same(JSON.parse(body), { email: 'a@b.test' })
+    })
+
+    t.test('that expects a 100 gets it once somebody reads', async t => {
+      const { session, upstream } = await scene(t, certificate, answering(OK))
+      const stream = open(session, { ':method': 'POST', expect: '100-continue' })
+      await once(stream, 'continue')
+      stream.end('body')
+      t.equal((await answerOf(stream)).status, 200)
+      t.equal(upstream.connections.length, 1)
+    })
+
+    for (const [method, reason] of [
+      ['POST', CANCEL],
+      ['POST', NO_ERROR],
+      ['HEAD', NO_ERROR],
+    ] as const) {
+      t.test(`of ${method} that its client breaks off with code ${reason} never looks complete`, async t => {
+        const { port, upstream } = await scene(t, certificate)
+        const client = await FrameClient.open(t, port)
+        client.send(
+          frame(HEADERS, END_HEADERS, 1, requestFields('/', [], method)),
+          frame(DATA, 0, 1, Buffer.from('half')),
+        )
+        const peer = await upstream.connection(0)
+        await waitUntil('the half', () => peer.unread.includes('half'))
+        client.send(frame(RST_STREAM, 0, 1, code(reason)))
+        await waitUntil('the end upstream', () => peer.closed || peer.ended)
+        t.match(peer.unread, /half$/)
+      })
+    }
+
+    t.test('that stalls is answered 408', async t => {
+      const { session } = await scene(t, certificate, undefined, {
+        timeouts: '{ connect: 1s, head: 2s, idle: 100ms }',
+      })
+      const stream = open(session, { ':method': 'POST' })
+      stream.write('half')
+      t.equal((await answerOf(stream)).status, 408)
+    })
+
+    t.test('answered early is told to stop', async t => {
+      const { session } = await scene(t, certificate, async peer => {
+        await peer.head()
+        peer.send(OK)
+      })
+      const stream = open(session, { ':method': 'POST' })
+      stream.write('half')
+      const answer = await answerOf(stream)
+      t.same([answer.status, answer.body], [200, 'ok'])
+      await waitUntil('the reset', () => stream.closed)
+      t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
+    })
+  })
+
+  t.test('a client that resets its request takes the upstream’s away, and only that one', async t => {
+    const { session, upstream } = await scene(t, certificate)
+    const left = open(session, { ':path': '/left' }, '')
+    const first = await upstream.connection(0)
+    await first.message()
+    const kept = open(session, { ':path': '/kept' }, '')
+    const second = await upstream.connection(1)
+    await second.message()
+    left.close(constants.NGHTTP2_CANCEL)
+    await waitUntil('the end upstream', () => first.closed || first.ended)
+    second.send(OK)
+    t.equal((await answerOf(kept)).body, 'ok')
+  })
+
+  t.test('an answer that is cut upstream is reset, and never looks complete', async t => {
+    const { session, upstream } = await scene(t, certificate)
+    for (const [index, framing] of [
+      'Content-Length: 10\r\n\r\nhalf',
+      'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
+    ].entries()) {
+      const stream = open(session, {}, '')
+      const peer = await upstream.connection(index)
+      await peer.message()
+      peer.send(`HTTP/1.1 200 OK\r\n${framing}`)
+      await once(stream, 'response')
+      peer.reset()
+      await waitUntil('the reset', () => stream.closed)
+      t.equal(stream.rstCode, constants.NGHTTP2_INTERNAL_ERROR)
+    }
+    t.notOk(session.closed, 'its connection lives on')
+  })
+
+  t.test('a reader that stalls holds up the upstream, and is cut while others are served', async t => {
+    const block = Buffer.alloc(64 * 1024)
+    let sent = 0
+    const { session } = await scene(
+      t,
+      certificate,
+      async peer => {
+        const { line } = await peer.message()
+        if (line.includes('/small')) return answering(OK)(peer.send(OK))
+        peer.send('HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n')
+        while (!peer.closed) {
+          sent += block.length
+          if (!peer.socket.write(block)) await Promise.race([once(peer.socket, 'drain'), sleep(5_000)])
+        }
+      },
+      { timeouts: '{ connect: 1s, head: 2s, idle: 400ms }' },
+    )
+    const stalled = open(session, { ':path': '/big' }, '')
+    await once(stalled, 'response')
+    stalled.pause()
+    const beat = setInterval(() => ask(session, { ':path': '/small' }).catch(() => {}), 50)
+    t.teardown(() => clearInterval(beat))
+    await waitUntil('the cut', () => stalled.closed)
+    t.equal(stalled.rstCode, constants.NGHTTP2_INTERNAL_ERROR)
+    t.ok(sent < 30_000_000, `the upstream was held up after ${sent} bytes`)
+    t.equal((await ask(session, { ':path': '/small' })).body, 'ok')
+  })
+}
