@@ -1,0 +1,211 @@
+/** From typed values to a whole that is judged: lists, objects, JSON, errors (rules 8 to 11 and 13). */
+import t from 'tap'
+import { parseForm } from '../../../services/identity/index.js'
+import { everyKind as schema, table, text, wrong } from './every-kind.js'
+import { submit, submitEntries, submitJson, traitsSchema, URL_ENCODED } from './submit.js'
+
+t.test('lists come as repeated names or as positions, never both', async t => {
+  await table(t, [
+    ['tags', ['b', 'a'], { tags: ['b', 'a'] }],
+    ['tags', ['', ''], { tags: [] }],
+    ['tags', ['["x","y"]'], { tags: ['x', 'y'] }],
+    ['tags', ['[x'], wrong('tags', 'malformed')],
+    ['tags', ['[x', 'y'], { tags: ['[x', 'y'] }],
+    ['counts', ['1', '02'], { counts: [1, 2] }],
+    ['counts', ['1', 'x', '3'], wrong('counts.1')],
+    ['counts', ['[1,"2"]'], wrong('counts.1')],
+    ['pair', ['7', 'true'], { pair: [7, true] }],
+    ['pair', ['7', 'true', 'more'], wrong('pair.2', 'additionalItems')],
+  ])
+  const positions: [Record<string, string>, unknown][] = [
+    [{ 'tags.10': 'c', 'tags.2': 'a', 'tags.9': 'b' }, { tags: ['a', 'b', 'c'] }],
+    [{ 'tags.999999999999999': 'z', 'tags.0': '' }, { tags: ['z'] }],
+    [{ 'tags.0': '', 'tags.1': '' }, { tags: [] }],
+    [{ tags: 'a', 'tags.0': 'b' }, wrong('tags', 'mixed')],
+    [{ 'pair.1': 'false', 'pair.0': '3' }, { pair: [3, false] }],
+    [{ 'pair.2': 'x' }, {}],
+    [{ 'counts.5': 'x', 'counts.2': '', 'counts.3': '4' }, wrong('counts.1')],
+    [
+      { 'people.4.name': 'B', 'people.1.name': 'A', 'people.1.adult': 'true', 'people.7.name': '' },
+      { people: [{ name: 'A', adult: true }, { name: 'B' }] },
+    ],
+    [{ 'people.0.name': '', 'people.0.adult': 'false' }, { people: [] }],
+    [{ 'people.0.name': '', 'people.0.adult': 'true' }, wrong('people.0.name', 'required')],
+    [{ 'people.0': '{"name":"A"}' }, { people: [{ name: 'A' }] }],
+  ]
+  for (const [fields, expected] of positions) {
+    const entries = Object.entries(fields).map(([name, value]) => [`traits.${name}`, value] as const)
+    t.same(await submitEntries(schema, entries), expected, JSON.stringify(fields))
+  }
+  const many = Array.from({ length: 1001 }, () => ['traits.tags', 'x'] as const)
+  t.same(await submitEntries(schema, many), wrong('tags', 'too_many_items'))
+  t.same(await submitEntries(schema, many.slice(1)), { tags: many.slice(1).map(() => 'x') })
+})
+
+t.test(
+  'an optional object stays out when it is sent blank; a partly filled one needs its required fields',
+  async t => {
+    const cases: [Record<string, string>, unknown][] = [
+      [{ 'address.city': '', 'address.zip': '' }, {}],
+      [{ 'address.zip': '1' }, wrong('address.city', 'required')],
+      [{ 'address.city': 'X' }, { address: { city: 'X' } }],
+      [{ 'address.city': '', 'address.main': 'false' }, {}],
+      [{ 'address.city': 'X', 'address.main': 'false' }, { address: { city: 'X', main: false } }],
+      [{ address: '{"city":"X","zip":1,"other":2}' }, wrong('address.zip')],
+      [{ address: '{"city":"X","other":2}' }, { address: { city: 'X' } }],
+      [{ address: '{"city":"X"}', 'address.zip': '1' }, wrong('address', 'conflict')],
+      [{ address: '[]' }, wrong('address')],
+      [{ address: '{},"x":1' }, wrong('address', 'malformed')],
+      [{ extra: '{"any":[1,{"b":null}]}' }, { extra: { any: [1, { b: null }] } }],
+      [{ extra: 'x' }, wrong('extra', 'malformed')],
+      [{ extra: '"x"' }, wrong('extra')],
+    ]
+    for (const [fields, expected] of cases) {
+      const entries = Object.entries(fields).map(([name, value]) => [`traits.${name}`, value] as const)
+      t.same(await submitEntries(schema, entries), expected, JSON.stringify(fields))
+    }
+    const loose = traitsSchema({ prefs: { type: 'object', properties: { news: { type: 'boolean' } } } })
+    t.same(await submitEntries(loose, [['traits.prefs.news', 'false']]), { prefs: { news: false } })
+  },
+)
+
+t.test('what is required all the way up is reported at its leaves', async t => {
+  const inner = {
+    type: 'object',
+    required: ['b', 'c'],
+    properties: { b: text, c: { type: 'object', required: ['d'], properties: { d: text } } },
+  }
+  const needy = traitsSchema({ a: inner }, { required: ['a'] })
+  const leaves = ['traits.a.b required', 'traits.a.c.d required']
+  t.same(await submit(needy, ''), leaves)
+  t.same(await submitJson(needy, { traits: {} }), leaves)
+  t.same(await submitJson(needy, {}), leaves)
+})
+
+t.test('traits as one JSON text are accepted alone', async t => {
+  t.same(await submitEntries(schema, [['traits', '{"count":1,"nope":2}']]), { count: 1 })
+  t.same(
+    await submitEntries(schema, [
+      ['traits', '{"count":1}'],
+      ['traits.text', 'a'],
+    ]),
+    ['traits conflict'],
+  )
+  t.same(
+    await submitEntries(schema, [
+      ['traits', '{"count":1}'],
+      ['traits.nope', 'a'],
+    ]),
+    { count: 1 },
+  )
+  t.same(
+    await submitEntries(schema, [
+      ['traits', ''],
+      ['traits.text', 'a'],
+    ]),
+    { text: 'a' },
+  )
+  t.same(await submitEntries(schema, [['traits', '[]']]), ['traits type'])
+})
+
+t.test('nested JSON keeps its types, flat dotted JSON types its texts', async t => {
+  t.same(await submitJson(schema, { traits: { count: 29, text: 'a', tags: ['x'] }, other: 1 }), {
+    count: 29,
+    text: 'a',
+    tags: ['x'],
+  })
+  t.same(await submitJson(schema, { traits: { count: '29' } }), wrong('count'))
+  t.same(await submitJson(schema, { traits: { flag: 'true' } }), wrong('flag'))
+  t.same(await submitJson(schema, { traits: { text: '' } }), { text: '' })
+  t.same(await submit(schema, '{"traits":{"count":9007199254740993}}', 'application/json'), wrong('count'))
+  t.same(await submitJson(schema, { 'traits.count': '29', 'traits.flag': 'on', 'traits.tags': ['a'] }), {
+    count: 29,
+    flag: true,
+    tags: ['a'],
+  })
+  t.same(await submitJson(schema, { 'traits.count': 29, 'traits.address.city': 'X', 'traits.maybe': null }), {
+    count: 29,
+    maybe: null,
+    address: { city: 'X' },
+  })
+  t.same(await submitJson(schema, { traits: { count: 1 }, 'traits.text': 'a' }), ['traits conflict'])
+  t.same(await submitJson(schema, { traits: 'x' }), ['traits malformed'])
+  t.same(await submitJson(schema, { traits: null }), ['traits type'])
+  t.same(
+    await submitJson(schema, { traits: { tags: new Array(1001).fill('x') } }),
+    wrong('tags', 'too_many_items'),
+  )
+})
+
+t.test('unknown JSON fields are dropped, unless the schema speaks of further properties', async t => {
+  const open = traitsSchema({ a: text }, { additionalProperties: { type: 'integer' } })
+  t.same(await submitJson(open, { traits: { a: 'x', b: 1 } }), { a: 'x', b: 1 })
+  t.same(
+    await submitEntries(open, [
+      ['traits.a', 'x'],
+      ['traits.b', '1'],
+    ]),
+    { a: 'x' },
+  )
+  const closed = traitsSchema({ a: text }, { additionalProperties: false })
+  t.same(await submitJson(closed, { traits: { a: 'x', b: 1 } }), ['traits additionalProperties'])
+  t.same(
+    await submitEntries(closed, [
+      ['traits.a', 'x'],
+      ['traits.b', '1'],
+    ]),
+    { a: 'x' },
+  )
+})
+
+t.test('all errors come at once, each with path and code, and none repeats what was sent', async t => {
+  const strict = traitsSchema({
+    email: { type: 'string', format: 'email' },
+    day: { type: 'string', format: 'date' },
+    at: { type: 'string', format: 'date-time' },
+    time: { type: 'string', format: 'time' },
+    site: { type: 'string', format: 'uri' },
+    phone: { type: 'string', format: 'tel' },
+    code: { type: 'string', pattern: '^[a-z]+$', minLength: 8 },
+    age: { type: 'integer', minimum: 18 },
+    size: { enum: ['S', 'M'] },
+  })
+  const names = ['email', 'day', 'at', 'time', 'site', 'phone', 'code', 'age', 'size']
+  const body = names.map(name => `traits.${name}=${name === 'age' ? '17' : 'SECRET'}`).join('&')
+  const result = await parseForm(strict, { contentType: URL_ENCODED, body: Buffer.from(body) })
+  t.notMatch(JSON.stringify(result), /SECRET|17/)
+  t.same(await submit(strict, body), [
+    'traits.size enum',
+    ...['email', 'day', 'at', 'time', 'site', 'phone'].map(name => `traits.${name} format`),
+    'traits.code minLength',
+    'traits.code pattern',
+    'traits.age minimum',
+  ])
+  const good =
+    'traits.email=a@b.example&traits.day=2024-02-29&traits.at=2024-02-29T10:00:00Z&traits.time=10:00:00Z'
+  const rest = '&traits.site=https://a.example/%3Fb&traits.phone=%2B44+(20)+7946-0000&traits.size=S'
+  t.equal(Array.isArray(await submit(strict, good + rest)), false)
+})
+
+t.test('an error of anyOf, oneOf or if is told only when no field explains it', async t => {
+  const either = traitsSchema(
+    { kind: { enum: ['a', 'b'] }, a: text, b: text },
+    JSON.parse(
+      '{"if":{"properties":{"kind":{"const":"a"}}},"then":{"required":["a"]},"else":{"required":["b"]}}',
+    ),
+  )
+  t.same(await submit(either, 'traits.kind=a'), ['traits.a required'])
+  t.same(await submit(either, 'traits.kind=b'), ['traits.b required'])
+  const both = traitsSchema({ a: text, b: text }, { oneOf: [{ required: ['a'] }, { required: ['b'] }] })
+  t.same(await submit(both, 'traits.a=1&traits.b=1'), ['traits oneOf'])
+  t.same(await submit(both, 'traits.a=1'), { a: '1' })
+  const typed = traitsSchema({
+    n: {
+      anyOf: [
+        { type: 'integer', minimum: 5 },
+        { type: 'integer', maximum: 1 },
+      ],
+    },
+  })
+  t.same(await submit(typed, 'traits.n=x'), ['traits.n type'], 'a failed conversion is one error')
+})
