@@ -23,12 +23,14 @@ export function awaitReader(
   // Before Node's own listener, which sets the limit for the next request.
   res.prependOnceListener(event, () => {
     res.off('timeout', cut).setTimeout(0)
-    then?.()
+    // Node can emit this while another answer of the connection is written, which is to say within undici's parser:
+    // that one parser serves all upstream connections, and must not be entered twice.
+    if (then !== undefined) process.nextTick(then)
   })
 }
 
 /** Ends the client's connection so that its answer looks as cut as it is, even where only the end marks the end. */
 export function cutAnswer({ req, res }: Answer): void {
-  if (req.httpVersion === '1.0') res.socket?.resetAndDestroy()
+  if (req.httpVersion === '1.0' && res.socket !== null) res.socket.resetAndDestroy()
   else res.destroy()
 }

@@ -28,6 +28,15 @@ export class TurnResponse extends ServerResponse implements InterimSender {
     for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
     socket.write(`${head}\r\n`, 'latin1')
   }
+
+  /**
+   * One that waits is cut in its turn, and closes at once when its client leaves. Node does one or the other, depending on
+   * its version: it never tells of the client, or never cuts the connection.
+   */
+  override destroy(error?: Error): this {
+    if (!queues.get(this.req.socket)?.has(this)) return super.destroy(error)
+    return this.once('socket', socket => socket.destroy(error))
+  }
 }
 
 /** The answer whose turn it is; undefined when the connection owes none. */
@@ -59,9 +68,7 @@ export function endTurn(socket: Duplex): void {
   abandon(res)
 }
 
-/** Newer versions of Node do this by themselves for answers in the queue. */
 function abandon(res: ServerResponse): void {
-  if (res.destroyed) return
   res.destroyed = true
   res.emit('close')
 }

@@ -1,11 +1,10 @@
 /** Who makes no progress holds nothing for ever: stalled readers and senders, endless answers, silent tunnels. */
 import t, { type Test } from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
-import type { RawPeer } from '../../helpers/raw.js'
+import { GET, type RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { scene } from './gateway.js'
 
-const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const HANDSHAKE =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n\r\n'
 const ACCEPTED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
@@ -32,6 +31,14 @@ function trickle(t: Test, peer: RawPeer): { stop(): void } {
   const stop = () => clearInterval(beat)
   t.teardown(stop)
   return { stop }
+}
+
+/** Waits until a number has not changed for a while. */
+async function standsStill(number: () => number): Promise<void> {
+  for (let last = -1; last !== number(); ) {
+    last = number()
+    await sleep(200)
+  }
 }
 
 /** Two requests of one connection: the first answer trickles, the second is the test's to give. */
@@ -86,6 +93,37 @@ t.test('an earlier answer that takes long does not cut a small one behind it', a
   t.equal(gateway.ended, 1, 'its upstream work has ended meanwhile')
   endFirst()
   t.match((await client.message()).body, /^x+$/)
+  t.equal((await client.message()).body, 'ok')
+})
+
+t.test('an answer cut before its turn is cut in its turn, after the earlier one', async t => {
+  const { client, gateway, second, endFirst } = await behindATrickle(t, 1_000)
+  second.send('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart')
+  await sleep(50)
+  second.reset()
+  await waitUntil('the cut to be known', () => gateway.ended === 1)
+  endFirst()
+  t.match((await client.message()).body, /^x+$/)
+  t.equal(await client.rest(), '')
+})
+
+t.test('an answer behind one that its reader holds up arrives, and both whole', async t => {
+  const { client, upstream } = await scene(t)
+  client.socket.pause()
+  client.send(GET)
+  const first = await upstream.connection(0)
+  await first.message()
+  const size = 16 * 1024 * 1024
+  first.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
+  const count = flood(first, size)
+  await standsStill(() => count.sent)
+  client.send(GET)
+  const second = await upstream.connection(1)
+  await second.message()
+  second.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  await sleep(100)
+  client.socket.resume()
+  t.equal((await client.message()).body.length, size)
   t.equal((await client.message()).body, 'ok')
 })
 
