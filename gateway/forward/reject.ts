@@ -70,8 +70,8 @@ export function sendRejection(req: IncomingMessage, res: ServerResponse, rejecti
   const { code, requestId, detail, members, fields = [] } = rejection
   const entry: { status: number; retryAfter?: number } = CATALOGUE[code]
   const retryAfter = rejection.retryAfter ?? entry.retryAfter
-  const body = Buffer.from(JSON.stringify({ ...problem(code, requestId, detail), ...members }))
-  const head = ['Content-Type', 'application/problem+json', 'Content-Length', String(body.length)]
+  const body = JSON.stringify({ ...problem(code, requestId, detail), ...members })
+  const head = ['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(body))]
   head.push('Cache-Control', 'no-store', ...fields)
   if (retryAfter !== undefined) head.push('Retry-After', String(retryAfter))
   if (code === 'method-not-allowed') head.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
