@@ -35,7 +35,7 @@ export function keepDeclared(
     const items = field?.kind === 'array' ? field : undefined
     if (value.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
     return value.map((item, index) =>
-      keepDeclared(items && itemField(items, index), item, `${path}.${index}`, problems),
+      keepDeclared(items && itemField(items, index), item, items ? `${path}.${index}` : path, problems),
     )
   }
   if (isJsonObject(value)) {

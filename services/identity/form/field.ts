@@ -61,6 +61,11 @@ export function itemField(array: Field, index: number): Field | undefined {
   return array.tuple[index] ?? array.items
 }
 
+/** True for an object that is written as one JSON text because the schema names no properties of it. */
+export function isFreeObject(field: Field): boolean {
+  return field.kind === 'object' && field.children.size === 0
+}
+
 /** One step from a field to the next: a property's name, or an array index. */
 export interface Step {
   readonly key: string | number

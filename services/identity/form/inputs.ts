@@ -1,6 +1,6 @@
 /** One input for one leaf of the schema (design section 10, rule 15). */
 import { textOf } from './choices.js'
-import type { Field } from './field.js'
+import { type Field, isFreeObject } from './field.js'
 
 /** What every node says of its place. */
 export interface Described {
@@ -47,6 +47,20 @@ const READABLE: Partial<Record<InputType, RegExp>> = {
   date: /^\d{4}-\d{2}-\d{2}$/,
 }
 const LONG_TEXT = 250
+/** How to write what is typed as plain text. */
+const WRITTEN: Readonly<Record<string, string>> = {
+  'date-time': 'Such as 2001-12-31T14:30:00Z.',
+  time: 'Such as 14:30:00Z.',
+}
+
+/** What stands below a label: the schema's own words, else how the value is written where a browser cannot help. */
+export function hintOf(field: Field): string | undefined {
+  const { description, format } = field.display
+  if (description !== undefined) return description
+  if (isFreeObject(field)) return 'JSON, such as {"key": "value"}.'
+  const isText = field.scalars.has('string') && !field.choices
+  return isText && format !== undefined ? WRITTEN[format] : undefined
+}
 
 /** The input of a leaf. `mayStayBlank` keeps a boolean from being a checkbox, which always sends a value. */
 export function inputNode(

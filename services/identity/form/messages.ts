@@ -18,7 +18,6 @@ const SENTENCES: Readonly<Record<string, string>> = {
   uniqueItems: 'Each item may be given only once.',
   contains: 'At least one item has to meet the requirement.',
   enum: 'Choose one of the offered values.',
-  const: 'This has to be the one accepted value.',
   anyOf: 'This fits none of the accepted forms.',
   oneOf: 'This has to fit exactly one of the accepted forms.',
   if: 'This does not go together with another answer.',
@@ -39,6 +38,11 @@ const NOUNS: Readonly<Record<string, string>> = {
 export function validationMessage(keyword: string, params: Readonly<Record<string, unknown>>): string {
   const limit = String(params.limit)
   switch (keyword) {
+    case 'const':
+      // Terms and the like: the field is a checkbox.
+      return params.allowedValue === true
+        ? 'This has to be accepted.'
+        : 'This has to be the one accepted value.'
     case 'type':
       return typeMessage([params.type].flat().map(String))
     case 'format':

@@ -3,10 +3,10 @@
  * is what a client gets that renders for itself.
  */
 import type { FieldError } from './errors.js'
-import { type Field, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
-import { type Described, type Input, inputNode } from './inputs.js'
+import { type Field, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
+import { type Described, hintOf, type Input, inputNode } from './inputs.js'
 import type { CompiledSchema } from './schema.js'
-import { isFreeObject, type Sent, traitsField } from './sent.js'
+import { type Sent, traitsField } from './sent.js'
 
 /** An object's fields, or an array's rows; blank rows are left out when the form is read. */
 export interface Group extends Described {
@@ -86,10 +86,11 @@ export function buildNodes(
     if (shown > MAX_NODES || at.around.size >= MAX_SEGMENTS) return []
     shown++
     const place = again ? { ...at, unused: true, repeated: true } : at
+    const hint = hintOf(field)
     const described: Described = {
       name: place.name,
       label: place.label,
-      ...(field.display.description === undefined ? {} : { description: field.display.description }),
+      ...(hint === undefined ? {} : { description: hint }),
       messages: messages.get(place.name) ?? [],
     }
     if (field.kind === 'array') return [{ type: 'list', ...described, nodes: rows(field, place) }]

@@ -2,7 +2,7 @@
 import { arrangeRows } from './blank.js'
 import { textOf } from './choices.js'
 import type { Entry } from './entry.js'
-import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
+import { type Field, findPath, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { isJsonObject, type JsonValue, own } from './json.js'
 
 /** The texts under one name, and what was sent below it. Rows are numbered as the parser numbers them. */
@@ -49,11 +49,6 @@ export function sentEntries(root: Field, entries: readonly Entry[]): Sent {
 /** The root field of the traits. */
 export function traitsField(root: Field): Field {
   return root.children.get('traits') as Field
-}
-
-/** True for an object that is written as one JSON text because the schema names no properties of it. */
-export function isFreeObject(field: Field): boolean {
-  return field.kind === 'object' && field.children.size === 0
 }
 
 function nothing(): Sent {

@@ -34,6 +34,7 @@ const COMPOSITE = new Set(['if', 'anyOf', 'oneOf'])
 const CODES: Readonly<Record<string, string>> = {
   not: 'not_allowed',
   propertyNames: 'not_allowed',
+  'false schema': 'not_allowed',
   const: 'enum',
 }
 

@@ -7,11 +7,11 @@ import type { JsonObject } from '../form/json.js'
 import { readForm } from '../form/parse.js'
 import { sentDefaults, sentEntries } from '../form/sent.js'
 import { holdIdentity } from '../holder.js'
-import { type Answer, HttpError, prefers, type Request, type Routes, refusal, statusOf } from '../http.js'
+import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import { IdentifierTaken } from '../store/contract.js'
-import { FormPages, isBrowser, TOKEN_MISSING, takenError } from './self-service.js'
+import { FormPages, isBrowser, TOKEN_MISSING, takenError, wantsNodes } from './self-service.js'
 import { SETTINGS_PATH } from './settings.js'
 
 const PATH = '/self-service/registration'
@@ -27,9 +27,7 @@ export function registrationRoutes(identities: Identities, secret: Buffer, now: 
   async function show(request: Request): Promise<Answer> {
     const schema = identities.schemaOf(request.project)
     const shown = { schema, sent: sentDefaults(schema.root) }
-    return prefers(request.header('accept'), 'application/json', 'text/html')
-      ? forms.nodes(request, shown)
-      : forms.page(request, 200, shown)
+    return wantsNodes(request) ? forms.nodes(request, shown) : forms.page(request, 200, shown)
   }
 
   async function register(request: Request): Promise<Answer> {

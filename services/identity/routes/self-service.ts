@@ -33,6 +33,11 @@ export function isBrowser(request: Request): boolean {
   return prefers(request.header('accept'), 'text/html', 'application/json')
 }
 
+/** Wants the form's nodes: a page is for browsers, and for whoever does not say. */
+export function wantsNodes(request: Request): boolean {
+  return !isBrowser(request) && prefers(request.header('accept'), 'application/json', 'text/html')
+}
+
 /** Shows forms, each with a token of this service's secret. */
 export class FormPages {
   readonly #secret: Buffer

@@ -7,11 +7,18 @@ import { html } from '../form/html.js'
 import { parsePatch, readForm } from '../form/parse.js'
 import { sentEntries, sentTraits } from '../form/sent.js'
 import { heldIdentity } from '../holder.js'
-import { type Answer, HttpError, prefers, type Request, type Routes, refusal, statusOf } from '../http.js'
+import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
 import { type Identities, PreconditionFailed, type Versioned, type Written } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import { IdentifierTaken } from '../store/contract.js'
-import { CHANGED_MEANWHILE, FormPages, isBrowser, TOKEN_MISSING, takenError } from './self-service.js'
+import {
+  CHANGED_MEANWHILE,
+  FormPages,
+  isBrowser,
+  TOKEN_MISSING,
+  takenError,
+  wantsNodes,
+} from './self-service.js'
 
 export const SETTINGS_PATH = '/self-service/settings'
 /** The hidden field that says which version the form showed. */
@@ -37,7 +44,7 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
         ? { notice: html`<p class="notice" role="status">Your details are saved.</p>` }
         : {}),
     }
-    if (!prefers(request.header('accept'), 'application/json', 'text/html')) {
+    if (!wantsNodes(request)) {
       return forms.page(request, 200, shown)
     }
     const answer = forms.nodes(request, shown, { identity })

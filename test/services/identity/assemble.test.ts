@@ -69,6 +69,39 @@ t.test(
   },
 )
 
+t.test('a blank choice is no item of a list and brings no object to life', async t => {
+  const choice = { type: 'string', enum: ['', 'a'] }
+  const noted = { type: 'object', properties: { note: choice, name: text } }
+  const schema = traitsSchema({
+    picks: { type: 'array', items: choice },
+    rows: { type: 'array', items: noted },
+    noted,
+  })
+  t.same(await submit(schema, 'traits.picks.0=&traits.picks.1=a&traits.picks.2='), { picks: ['a'] })
+  t.same(await submit(schema, 'traits.rows.0.note=&traits.rows.0.name='), { rows: [] })
+  t.same(await submit(schema, 'traits.noted.note=&traits.noted.name='), {})
+  t.same(await submit(schema, 'traits.noted.note=&traits.noted.name=x'), { noted: { note: '', name: 'x' } })
+})
+
+t.test('a position of a tuple keeps its place', async t => {
+  const place = { type: 'object', required: ['city'], properties: { city: text } }
+  const tuple = (items: object[], rest = {}) => traitsSchema({ it: { type: 'array', items, ...rest } })
+  const numbers = tuple([{ type: 'number' }, { type: 'number' }], { additionalItems: { type: 'boolean' } })
+  t.same(await submit(numbers, 'traits.it.0=&traits.it.1=2.5'), ['traits.it.0 required'])
+  t.same(await submit(numbers, 'traits.it.1=2.5'), ['traits.it.0 required'])
+  t.same(await submit(numbers, 'traits.it.0=1.5&traits.it.1='), { it: [1.5] })
+  t.same(await submit(numbers, 'traits.it.0=&traits.it.1='), { it: [] })
+  t.same(await submit(numbers, 'traits.it.0=1&traits.it.1=2&traits.it.9=on&traits.it.5='), {
+    it: [1, 2, true],
+  })
+  const mixed = tuple([{ type: ['integer', 'null'] }, place, { type: 'boolean' }])
+  t.same(await submit(mixed, 'traits.it.0=&traits.it.1.city=Rome'), { it: [null, { city: 'Rome' }] })
+  t.same(await submit(mixed, 'traits.it.0=5&traits.it.1.city=&traits.it.2=true'), [
+    'traits.it.1.city required',
+  ])
+  t.same(await submit(mixed, 'traits.it.0=&traits.it.1.city=&traits.it.2=false'), { it: [] }, 'left alone')
+})
+
 t.test('what is required all the way up is reported at its leaves', async t => {
   const inner = {
     type: 'object',
@@ -135,6 +168,17 @@ t.test('nested JSON keeps its types, flat dotted JSON types its texts', async t 
     await submitJson(schema, { traits: { tags: new Array(1001).fill('x') } }),
     wrong('tags', 'too_many_items'),
   )
+})
+
+t.test('a number that JSON can write but nobody can keep is an error wherever it stands', async t => {
+  const cases: [string, string][] = [
+    ['{"traits":{"count":1e400}}', 'traits.count type'],
+    ['{"traits":{"size":-1e400}}', 'traits.size type'],
+    ['{"traits":{"extra":{"a":[1e400]}}}', 'traits.extra type'],
+    ['{"traits.size":1e400}', 'traits.size type'],
+    ['{"traits.extra":"{\\"a\\":1e400}"}', 'traits.extra type'],
+  ]
+  for (const [body, error] of cases) t.same(await submit(schema, body, 'application/json'), [error], body)
 })
 
 t.test('unknown JSON fields are dropped, unless the schema speaks of further properties', async t => {

@@ -87,6 +87,7 @@ t.test('a form with errors keeps what was typed and leads to each field', async 
       name: { ...text, maxLength: 3 },
       tags: { type: 'array', items: { type: 'integer' } },
       on: { type: 'boolean' },
+      terms: { title: 'Terms', const: true },
     },
     {
       required: ['name', 'email'],
@@ -95,7 +96,7 @@ t.test('a form with errors keeps what was typed and leads to each field', async 
   )
   const page = await shownAgain(
     schema,
-    'traits.age=12x&traits.on=false&traits.on=true&traits.tags.4=5&traits.tags.7=x&traits.email=%3Cb%3E',
+    'traits.terms=false&traits.age=12x&traits.on=false&traits.on=true&traits.tags.4=5&traits.tags.7=x&traits.email=%3Cb%3E',
   )
   t.match(tag(page, 'traits.age'), {
     value: '12x',
@@ -104,6 +105,7 @@ t.test('a form with errors keeps what was typed and leads to each field', async 
     'aria-describedby': 'traits.age-error',
   })
   t.match(page, /role="alert".*<a href="#traits.age">Age<\/a>: This has to be a whole number\./s)
+  t.match(page, /<a href="#traits.terms">Terms<\/a>: This has to be accepted\./)
   t.match(page, /id="traits.age-error">This has to be a whole number\./)
   t.match(tag(page, 'traits.on'), { checked: '' })
   t.match(tag(page, 'traits.tags.0'), { value: '5' })
@@ -113,6 +115,60 @@ t.test('a form with errors keeps what was typed and leads to each field', async 
     'rows are numbered as the errors name them',
   )
   t.match(tag(page, 'traits.email'), { value: '<b>', 'aria-invalid': 'true' })
+})
+
+t.test('an error stands in the row it speaks of, whatever was left blank before it', async t => {
+  const person = {
+    type: 'object',
+    required: ['name'],
+    properties: { name: text, age: { type: 'integer' }, adult: { type: 'boolean' } },
+  }
+  const point = [
+    { ...text, title: 'Latitude' },
+    { title: 'Longitude', type: 'number' },
+  ]
+  const schema = traitsSchema({
+    people: { type: 'array', items: person },
+    point: { type: 'array', items: point, additionalItems: { type: 'integer' } },
+  })
+  const page = await shownAgain(
+    schema,
+    [
+      'traits.people.0.name=&traits.people.0.age=&traits.people.0.adult=false',
+      'traits.people.1.name=B&traits.people.1.age=x&traits.people.1.adult=false',
+      'traits.point.0=&traits.point.1=2.5&traits.point.2=&traits.point.3=y',
+    ].join('&'),
+  )
+  t.match(tag(page, 'traits.people.0.name'), { value: 'B' })
+  t.match(tag(page, 'traits.people.0.age'), { value: 'x', 'aria-invalid': 'true' })
+  t.match(tag(page, 'traits.people.1.name'), { value: '' }, 'one blank row follows')
+  t.match(tag(page, 'traits.point.0'), { value: '', 'aria-invalid': 'true' })
+  t.match(tag(page, 'traits.point.1'), { value: '2.5' }, 'a position of a tuple keeps its place')
+  t.match(tag(page, 'traits.point.2'), { value: 'y', 'aria-invalid': 'true' })
+  t.match(page, />Longitude<\/label>/, 'a position that has a title needs no number')
+})
+
+t.test('what is stored in a tuple is shown in its place', async t => {
+  const items = [{ type: ['integer', 'null'] }, { type: 'integer' }]
+  const schema = traitsSchema({ it: { type: 'array', items, default: [null, 5] } })
+  t.match(tag(rendered(schema), 'traits.it.1'), { value: '5' })
+  t.same(await submitEntries(schema, formData(rendered(schema))), { it: [null, 5] })
+})
+
+t.test('what a browser cannot help with says how it is written', t => {
+  const dateTime = { ...text, format: 'date-time' }
+  const page = rendered(
+    traitsSchema({
+      at: dateTime,
+      own: { ...dateTime, description: 'In your own words' },
+      extra: { type: 'object' },
+    }),
+  )
+  t.match(page, /id="traits.at-hint">Such as 2001-12-31T14:30:00Z\.</)
+  t.match(page, /id="traits.own-hint">In your own words</)
+  t.match(page, /id="traits.extra-hint">JSON, such as \{&quot;key&quot;: &quot;value&quot;\}\.</)
+  t.match(tag(page, 'traits.at'), { 'aria-describedby': 'traits.at-hint' })
+  t.end()
 })
 
 t.test('a form may go on without end in the schema, not on the page', async t => {

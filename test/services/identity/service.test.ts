@@ -67,6 +67,8 @@ t.test('a browser is led to a page, another client gets JSON', async t => {
     (await form(PERSON.replace('Ann', 'Ben'), { accept: 'application/json, text/html;q=0.5' })).status,
     201,
   )
+  const either = await call('GET', REGISTRATION, { accept: 'application/json, text/html' })
+  t.match(either.header('content-type'), /^text\/html/, 'shown as its post would be answered')
   const nodes = await call('GET', REGISTRATION, { accept: 'application/json' })
   t.match(nodes.json(), {
     action: REGISTRATION,

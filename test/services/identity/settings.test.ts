@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { formData, tag } from './form-data.js'
 import { cookieOf, HTML, PERSON, type Reply, started } from './started.js'
@@ -62,6 +65,16 @@ t.test('who registered changes the own details by form, and nobody else knows th
   t.equal(wrong.status, 400)
   t.match(wrong.text, /This was sent more than once/)
 
+  const stale = urlEncoded(edited.map(([name, value]) => [name, name === 'traits.email' ? 'x' : value]))
+  const corrected = formData((await call('POST', SETTINGS, asForm, stale)).text).map(
+    ([name, value]): [string, string] => [name, name === 'traits.email' ? 'ann@x.example' : value],
+  )
+  t.equal(
+    (await call('POST', SETTINGS, asForm, urlEncoded(corrected))).status,
+    412,
+    'a corrected mistake does not hide what somebody else changed',
+  )
+
   const forged = cookie.replace(/.$/, end => (end === 'A' ? 'B' : 'A'))
   for (const other of ['', forged, cookie.replace('=', '=x'), 'sluice_identity=a.b.c', 'sluice_identity=']) {
     const reply = await call('GET', SETTINGS, { accept: HTML, cookie: other })
@@ -101,6 +114,41 @@ t.test('PUT replaces and PATCH merges the own details', async t => {
   t.equal((await json('PATCH', SETTINGS, taken, as)).status, 409)
   await call('DELETE', `${ADMIN}/${replaced.json().id}`)
   t.equal((await json('PUT', SETTINGS, taken, as)).status, 401, 'a deleted identity is held by nobody')
+})
+
+t.test('PATCH changes what an optional object holds, and never makes one of what was left blank', async t => {
+  const address = {
+    type: 'object',
+    required: ['city'],
+    properties: {
+      city: { type: 'string' },
+      main: { type: 'boolean' },
+      floor: { type: ['integer', 'null'] },
+      tags: { type: 'array', items: { type: 'string' } },
+    },
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-schema-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'address.json')
+  writeFileSync(file, JSON.stringify({ properties: { traits: { type: 'object', properties: { address } } } }))
+  const { form, json, call } = await started(t, { IDENTITY_SCHEMA: file })
+  const all = 'traits.address.main=true&traits.address.floor=3&traits.address.tags=a'
+  const cookie = cookieOf(await form(`traits.address.city=Rome&${all}`))
+  const stored = async () =>
+    identityIn(await call('GET', SETTINGS, { accept: 'application/json', cookie })).traits
+  const patch = (body: string, as = cookie) =>
+    call('PATCH', SETTINGS, { cookie: as, 'content-type': URL_ENCODED }, body)
+  t.equal((await patch('traits.address.main=false')).status, 200)
+  t.same(await stored(), { address: { city: 'Rome', main: false, floor: 3, tags: ['a'] } })
+  t.equal((await patch('traits.address.city=&traits.address.floor=&traits.address.tags=')).status, 200)
+  t.same(await stored(), { address: { city: 'Rome', main: false, tags: [] } })
+  t.equal((await json('PATCH', SETTINGS, { 'traits.address.main': null }, { cookie })).status, 200)
+  t.same(await stored(), { address: { city: 'Rome', tags: [] } })
+
+  const other = cookieOf(await form(''))
+  const blank = 'traits.address.city=&traits.address.main=false&traits.address.floor=&traits.address.tags='
+  t.same((await patch(blank, other)).json().traits, {})
+  t.match((await patch('traits.address.floor=3', other)).json().errors, [{ path: 'traits.address.city' }])
 })
 
 t.test('If-Match keeps a writer from undoing what another wrote', async t => {
