@@ -5,6 +5,10 @@ import { waitUntil } from './wait.js'
 
 const LIMIT_MS = 5_000
 
+/** An answer and a request as plain as can be. */
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+export const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+
 export interface RawMessage {
   /** Request line or status line. */
   readonly line: string

@@ -4,12 +4,10 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Ejection } from '../../../gateway/forward/ejection.js'
-import { type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
+import { GET, OK, type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, type Gateway, type Options, startGateway } from './gateway.js'
 
-const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody'
 
 interface Scene {

@@ -1,8 +1,6 @@
 import t from 'tap'
-import { type RawMessage, valuesOf } from '../../helpers/raw.js'
+import { OK, type RawMessage, valuesOf } from '../../helpers/raw.js'
 import { answering, type Options, scene } from './gateway.js'
-
-const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 /** The request as the upstream got it. */
 async function passed(

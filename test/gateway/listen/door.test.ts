@@ -6,11 +6,9 @@ import { TrustedProxies } from '../../../gateway/listen/client.js'
 import type { DoorSettings } from '../../../gateway/listen/door.js'
 import { LoopDelay } from '../../../gateway/listen/loop-delay.js'
 import { createListener, type Listener } from '../../../gateway/listen/server.js'
-import { RawPeer, valuesOf } from '../../helpers/raw.js'
+import { GET, RawPeer, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { wideDoor } from './door.js'
-
-const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
 interface Scene {
   readonly listener: Listener

@@ -1,8 +1,8 @@
 /** Heads that are too large: 414 where it is the target, 431 where it is the fields (RFC 9110, RFC 6585). */
 import t, { type Test } from 'tap'
-import type { RawPeer } from '../../helpers/raw.js'
+import { GET, type RawPeer } from '../../helpers/raw.js'
 import { sleep } from '../../helpers/wait.js'
-import { createWire, GET } from './wire.js'
+import { createWire } from './wire.js'
 
 const wire = await createWire(t)
 

@@ -12,8 +12,6 @@ import type { TestCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
 
-export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-
 export interface Answer {
   readonly headers: IncomingHttpHeaders
   readonly status: number | undefined

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import fc from 'fast-check'
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
-import { rawUpstream } from '../../helpers/raw.js'
+import { OK, rawUpstream } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, startGateway } from '../forward/gateway.js'
 import {
@@ -22,7 +22,7 @@ import {
   requestFields,
   SETTINGS,
 } from './frames.js'
-import { answerOf, ask, OK, open, openSession, scene } from './http2-scene.js'
+import { answerOf, ask, open, openSession, scene } from './http2-scene.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { constants } from 'node:http2'
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import { OK } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering } from '../forward/gateway.js'
 import {
@@ -17,7 +18,7 @@ import {
   RST_STREAM,
   requestFields,
 } from './frames.js'
-import { type Answer, answerOf, ask, OK, open, scene } from './http2-scene.js'
+import { type Answer, answerOf, ask, open, scene } from './http2-scene.js'
 
 if (canMakeCertificates(t)) {
   const certificate = makeCertificate(t.testdir(), 'localhost')

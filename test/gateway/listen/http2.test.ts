@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
-import { type RawMessage, valuesOf } from '../../helpers/raw.js'
+import { OK, type RawMessage, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering } from '../forward/gateway.js'
 import {
@@ -16,7 +16,7 @@ import {
   RST_STREAM,
   requestFields,
 } from './frames.js'
-import { answerOf, ask, OK, open, scene } from './http2-scene.js'
+import { answerOf, ask, open, scene } from './http2-scene.js'
 
 if (canMakeCertificates(t)) {
   const certificate = makeCertificate(t.testdir(), 'localhost')

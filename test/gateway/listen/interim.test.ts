@@ -1,8 +1,8 @@
 /** What comes before an answer, and answers that come before their time, on both sides of a whole gateway. */
 import t from 'tap'
-import { valuesOf } from '../../helpers/raw.js'
+import { GET, OK, valuesOf } from '../../helpers/raw.js'
 import { sleep } from '../../helpers/wait.js'
-import { createWire, GET, OK } from './wire.js'
+import { createWire } from './wire.js'
 
 const wire = await createWire(t)
 

@@ -1,8 +1,8 @@
 /** Messages as they look on the wire on both sides of a whole gateway, one behaviour per test. */
 import t from 'tap'
-import { valuesOf } from '../../helpers/raw.js'
+import { GET, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
-import { createWire, GET } from './wire.js'
+import { createWire } from './wire.js'
 
 const wire = await createWire(t)
 

@@ -1,11 +1,8 @@
 /** A whole gateway with raw sockets on both sides: what it is sent, and what it sends on. */
 import type { Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
-import { type RawMessage, type RawPeer, rawClient, rawUpstream } from '../../helpers/raw.js'
+import { OK, type RawMessage, type RawPeer, rawClient, rawUpstream } from '../../helpers/raw.js'
 import { sleep } from '../../helpers/wait.js'
-
-export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-export const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
 export interface Wire {
   /** Address of the gateway. */

@@ -1,0 +1,176 @@
+/** Clients that leave, stall or do not read: what becomes of their requests upstream. */
+import t from 'tap'
+import { GET, OK, type RawPeer, valuesOf } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { answering, scene } from './gateway.js'
+
+t.test('a client that leaves', async t => {
+  t.test('before the answer: the upstream request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('during the answer: the upstream request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart')
+    await client.head()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('with its slot held: the answer is read to its end', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi')
+    const peer = await upstream.connection(0)
+    await peer.message()
+    client.reset()
+    await sleep(50)
+    t.notOk(peer.ended, 'the upstream goes on')
+    t.equal(gateway.ended, 0)
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
+    await sleep(50)
+    t.equal(gateway.ended, 0)
+    peer.send('rt')
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('with its slot held, but half of the body sent: the upstream request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhi')
+    const peer = await upstream.connection(0)
+    await peer.head()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('with its slot held and a silent upstream: given up at the idle limit', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true, idleMs: 200 })
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
+    await client.head()
+    client.reset()
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.ok(await waitUntil('the upstream to be cut', () => peer.ended || peer.closed))
+  })
+})
+
+t.test('a client that stops sending', async t => {
+  const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
+
+  t.test('before an answer: 408, the upstream is cut and the connection ends', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+    client.send(POST)
+    const peer = await upstream.connection(0)
+    const answer = await client.message({ tillClose: true })
+    t.match(answer.line, / 408 /)
+    t.same(valuesOf(answer, 'connection'), ['close'])
+    t.same(gateway.failures, ['request-timeout'])
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    t.equal(gateway.ended, 1)
+  })
+
+  t.test('within an answer: both sides are cut', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+    client.send(POST)
+    const peer = await upstream.connection(0)
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart')
+    t.equal(await client.rest().then(text => text.slice(-4)), 'part')
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('for a while only, or because the upstream does: nothing happens', async t => {
+    const { client, upstream } = await scene(t, undefined, { idleMs: 200 })
+    const size = 8 * 1024 * 1024
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\nx`)
+    const peer = await upstream.connection(0)
+    await peer.head()
+    peer.socket.pause()
+    client.send('x'.repeat(size - 3))
+    await sleep(400)
+    peer.socket.resume()
+    for (let i = 0; i < 2; i++) {
+      await sleep(120)
+      client.send('x')
+    }
+    await peer.bytes(size)
+    peer.send(OK)
+    t.equal((await client.message()).body, 'ok')
+  })
+})
+
+t.test('a client that stops reading', async t => {
+  const size = 64 * 1024 * 1024
+  const flood = async (peer: RawPeer): Promise<void> => {
+    await peer.message()
+    peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`)
+    peer.socket.write(Buffer.alloc(size))
+  }
+
+  t.test('is cut, and so is the upstream', async t => {
+    const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300 })
+    client.send(GET)
+    await client.head()
+    client.socket.pause()
+    await waitUntil('the end to be told', () => gateway.ended === 1, 2_000)
+    const peer = await upstream.connection(0)
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    client.socket.resume()
+    await waitUntil('the cut', () => client.ended || client.closed)
+    t.ok(client.unread.length < size)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('with its slot held: the rest is read and discarded', async t => {
+    const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300, keepUpstream: true })
+    client.send(GET)
+    await client.head()
+    client.socket.pause()
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    const peer = await upstream.connection(0)
+    t.equal(peer.socket.writableLength, 0)
+    t.notOk(peer.ended, 'the upstream keeps its connection')
+  })
+
+  t.test('when its answers have ended: is cut all the same', async t => {
+    const body = 'x'.repeat(10_000)
+    const { client } = await scene(t, answering(`HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n${body}`), {
+      idleMs: 300,
+    })
+    client.socket.pause()
+    client.send(GET.repeat(2_000))
+    await sleep(1_500)
+    client.socket.resume()
+    await waitUntil('the cut', () => client.ended || client.closed)
+    t.ok(client.unread.length < 2_000 * body.length)
+  })
+
+  t.test('slowly: gets everything', async t => {
+    const { client } = await scene(t, flood, { idleMs: 300 })
+    client.send(GET)
+    await client.head()
+    let received = client.unread.length
+    client.socket.removeAllListeners('data').on('data', bytes => {
+      received += bytes.length
+      if (received % 7 > 0 && received < size / 4) {
+        client.socket.pause()
+        setTimeout(() => client.socket.resume(), 5)
+      }
+    })
+    await waitUntil('the rest', () => received === size)
+  })
+})

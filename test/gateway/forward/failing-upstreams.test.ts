@@ -1,0 +1,203 @@
+/** Upstreams that fail, are silent or have no room: what their clients hear, and what is tried again. */
+import t from 'tap'
+import { GET, OK, type RawPeer, valuesOf } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { answering, clientOf, scene } from './gateway.js'
+
+t.test('an upstream that fails', async t => {
+  t.test('cut within a length: the client sees a cut', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf').end()
+    })
+    const answer = await client.send(GET).message({ tillClose: true })
+    t.same(valuesOf(answer, 'content-length'), ['10'])
+    t.equal(answer.body, 'half')
+  })
+
+  t.test('cut within chunks: the last chunk is never sent', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n').end()
+    })
+    const answer = await client.send(GET).message({ tillClose: true })
+    t.match(answer.body, /half/)
+    t.notMatch(answer.body, /0\r\n\r\n/)
+  })
+
+  t.test(
+    'cut before an HTTP/1.0 client: the connection is reset, because its end would mean success',
+    async t => {
+      const { client } = await scene(t, async peer => {
+        await peer.message()
+        peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+        await sleep(50)
+        peer.reset()
+      })
+      client.send('GET / HTTP/1.0\r\nHost: a\r\n\r\n')
+      await waitUntil('the close', () => client.closed)
+      t.equal(client.error, 'ECONNRESET')
+    },
+  )
+
+  t.test('a broken chunk together with the head: no complete answer, and the gateway lives', async t => {
+    const { client, gateway } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')
+    })
+    t.notMatch(await client.send(GET).rest(), /0\r\n\r\n$/)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('nobody listens: upstream-unreachable', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    await upstream.stop()
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+    t.equal(gateway.ended, 1)
+  })
+
+  t.test('closed without a byte: upstream-unreachable', async t => {
+    const { client, gateway } = await scene(t, async peer => {
+      await peer.message()
+      peer.end()
+    })
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+  })
+
+  for (const [what, bytes] of [
+    ['not HTTP', 'hello there\r\n\r\n'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
+    [
+      'length and chunks',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['an unknown coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
+    [
+      'an unasked switch of protocols',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+    ],
+    ['a head without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
+  ] as const) {
+    t.test(`an answer that is ${what}: upstream-invalid`, async t => {
+      const { client, gateway } = await scene(t, async peer => {
+        await peer.message()
+        peer.send(bytes)
+      })
+      t.match((await client.send(GET).message()).line, / 502 /)
+      t.same(gateway.failures, ['upstream-invalid'])
+      t.equal(gateway.ended, 1)
+    })
+  }
+
+  t.test('silent: upstream-timeout, and the request is cancelled', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })
+    t.match((await client.send(GET).message()).line, / 504 /)
+    t.same(gateway.failures, ['upstream-timeout'])
+    const peer = await upstream.connection(0)
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+  })
+
+  t.test('extra bytes after an answer never become the next one', async t => {
+    const { client } = await scene(t, answering(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`))
+    t.equal((await client.send(GET).message()).body, 'ok')
+    await sleep(30)
+    t.equal((await client.send(GET).message()).body, 'ok')
+  })
+})
+
+t.test('a second attempt', async t => {
+  const dying =
+    (first: string) =>
+    async (peer: RawPeer): Promise<void> => {
+      const request = await peer.message()
+      peer.send(request.line.includes('/first') ? first : OK)
+      await peer.head()
+      peer.reset()
+    }
+
+  for (const method of ['GET', 'HEAD']) {
+    t.test(`${method} on a connection that died idle is sent again on a new one`, async t => {
+      const { client, upstream } = await scene(t, dying(OK))
+      await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
+      client.send(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`)
+      t.match((await client.message({ bodyless: method === 'HEAD' })).line, / 200 /)
+      t.equal(upstream.connections.length, 2)
+    })
+  }
+
+  for (const [what, request] of [
+    ['a POST', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n'],
+    ['a GET with a body', 'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx'],
+    ['a DELETE', 'DELETE / HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ] as const) {
+    t.test(`${what} is never sent twice`, async t => {
+      const { client, upstream } = await scene(t, dying(OK))
+      await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
+      t.match((await client.send(request).message()).line, / 502 /)
+      t.equal(upstream.connections.length, 1)
+    })
+  }
+
+  t.test('a GET is not sent again on a connection that was new', async t => {
+    const { client, upstream } = await scene(t, async peer => {
+      await peer.message()
+      peer.reset()
+    })
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.equal(upstream.connections.length, 1)
+  })
+
+  t.test('a GET is not sent again once an answer has begun', async t => {
+    const { client, upstream } = await scene(t, async peer => {
+      await peer.message()
+      peer.send(OK)
+      await peer.message()
+      peer.send('HTTP/1.1 2')
+      await sleep(30)
+      peer.reset()
+    })
+    await client.send(GET).message()
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.equal(upstream.connections.length, 1)
+  })
+})
+
+t.test('more requests than connections', async t => {
+  const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
+  const { upstream, gateway, client } = await scene(t, undefined, { connections: 3, connectMs: 300 })
+  const holders = await Promise.all(Array.from({ length: 3 }, () => clientOf(t, gateway)))
+  for (const holder of holders) holder.send(POST)
+  await waitUntil('all connections to be taken', () => upstream.connections.length === 3)
+
+  t.test('a request that waits too long for one gets 503', async t => {
+    t.match((await client.send(GET).message()).line, / 503 /)
+    t.same(gateway.failures, ['overloaded'])
+    t.equal(gateway.ended, 1)
+  })
+
+  t.test('and no 100 before it', async t => {
+    const late = await clientOf(t, gateway)
+    late.send('POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n')
+    t.match((await late.message()).line, / 503 /)
+  })
+
+  t.test('a request that waits is sent as soon as one is free, one that gave up never is', async t => {
+    const leaver = await clientOf(t, gateway)
+    leaver.send(GET.replace('/', '/left'))
+    client.send(GET.replace('/', '/next'))
+    await sleep(50)
+    leaver.reset()
+    await waitUntil('its end to be told', () => gateway.ended === 3)
+    holders[0]?.send('123456789')
+    const freed = await waitUntil('the upload', () =>
+      upstream.connections.find(({ unread }) => unread.endsWith('123456789')),
+    )
+    await freed.message()
+    freed.send(OK)
+    t.match((await freed.message()).line, /^GET \/next /)
+    freed.send(OK)
+    t.equal((await client.message()).body, 'ok')
+  })
+})

@@ -1,0 +1,62 @@
+/** Bodies of requests on their way to an upstream. */
+import t from 'tap'
+import type { Exchange } from '../../../gateway/forward/transport.js'
+import { peekBody, tapBody } from '../../../gateway/listen/body.js'
+import { GET, OK, valuesOf } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { scene } from './gateway.js'
+
+t.test('uploads', async t => {
+  t.test('an upstream that dies during the upload: the client still hears of it', async t => {
+    const { client, gateway } = await scene(t, async peer => {
+      await peer.head()
+      peer.reset()
+    })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart')
+    t.match((await client.message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+    t.equal(gateway.ended, 1)
+  })
+
+  const look = {
+    'a body that was looked at': async (exchange: Exchange) => {
+      const { body } = await peekBody(exchange.req, 4, 1000)
+      return { ...exchange, body }
+    },
+    'a body that is watched': async (exchange: Exchange) => {
+      return { ...exchange, body: tapBody(exchange.req, 4, () => {}) }
+    },
+    'a body that had to wait': async (exchange: Exchange) => {
+      await sleep(30)
+      return exchange
+    },
+  }
+  for (const [what, between] of Object.entries(look)) {
+    for (const text of ['', 'hi', 'longer than the look', 'x'.repeat(300_000)]) {
+      t.test(`${what} arrives unchanged (${text.length} bytes)`, async t => {
+        const { client, upstream } = await scene(t, undefined, { between })
+        client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
+        const peer = await upstream.connection(0)
+        const request = await peer.message()
+        t.equal(request.body, text)
+        t.same(valuesOf(request, 'content-length'), [String(text.length)])
+        peer.send(OK)
+        t.equal((await client.message()).body, 'ok')
+        client.send(GET)
+        t.match((await peer.message()).line, /^GET/, 'the connections are still in step')
+      })
+    }
+  }
+
+  t.test('a client that leaves during its upload cancels it', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n')
+    const peer = await upstream.connection(0)
+    await peer.head()
+    client.reset()
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    t.notMatch(peer.unread, /0\r\n\r\n/, 'the body does not look complete')
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.same(gateway.failures, [])
+  })
+})
