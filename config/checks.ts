@@ -33,6 +33,7 @@ export function checkConfig(read: Readable): FileFault[] {
     : undefined
   return [
     ...checkAdmin(read),
+    ...checkWorkers(read),
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
@@ -48,6 +49,13 @@ function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
   const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
   return [{ file, path: ['admin', 'host'], message }]
+}
+
+/** Also for `auto` on one core: the same file must not be right on one machine and wrong on another. */
+function checkWorkers({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || gateway.listen.workers === 1 || gateway.redis !== '') return []
+  const message = `Several workers need Redis, where they count together: set redis, such as "\${REDIS_URL:-}" with REDIS_URL in the environment, or write workers: 1.`
+  return [{ file, path: ['listen', 'workers'], message }]
 }
 
 function isLoopback(host: string): boolean {

@@ -1,7 +1,7 @@
 /** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and what clients may cost. */
 import { Type } from 'typebox'
 import { Duration } from './duration.js'
-import { Strict } from './fields.js'
+import { Strict, when } from './fields.js'
 
 export const CertificateFile = (description: string) =>
   Type.String({ minLength: 1, maxLength: 1024, description: `${description}, relative to this file.` })
@@ -31,29 +31,46 @@ const address = (port: number) => ({
 
 const MOST_CONNECTIONS = 1_000_000
 
+/** That can be asked for. */
+export const MOST_WORKERS = 64
+const WORKERS = `a whole number from 1 to ${MOST_WORKERS}, or auto`
+const Workers = Type.Unsafe<number | 'auto'>({
+  type: ['integer', 'string'],
+  expected: WORKERS,
+  ...when(
+    { type: 'number' },
+    { type: 'integer', minimum: 1, maximum: MOST_WORKERS, expected: WORKERS },
+    { enum: ['auto'], expected: WORKERS },
+  ),
+  default: 1,
+  description:
+    'Processes that take requests on this port; auto: one for each core. Several need `redis`, where they count together.',
+})
+
 export const DataListener = Strict(
   {
     ...address(8080),
     tls: Type.Optional(ListenerTls),
+    workers: Workers,
     maxConnections: Type.Integer({
       default: 10_000,
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Connections of all clients together. When they are taken, one that waits for its next request makes room, else the new one is refused.',
+        'Connections of all clients together, of which each worker has its part. When they are taken, one that waits for its next request makes room, else the new one is refused.',
     }),
     maxConnectionsPerClient: Type.Integer({
       default: 1_000,
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Connections of one address (IPv6: of one /64); further ones are refused. Trusted proxies have no such limit.',
+        'Connections of one address (IPv6: of one /64) to one worker; further ones are refused. Trusted proxies have no such limit.',
     }),
     maxEventLoopDelay: Duration({
       default: '500ms',
       minimum: '10ms',
       description:
-        'How late this process may run: while it lasts, new requests get 503 and those under way go on.',
+        'How late a process may run: while it lasts, its new requests get 503 and those under way go on.',
     }),
   },
   { default: {}, description: 'Where requests are taken.' },

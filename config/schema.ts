@@ -110,7 +110,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
           minimum: 1,
           maximum: 10_000,
           description:
-            'Gateways that share the limits; divides the quotas counted locally while Redis is away.',
+            'Gateways that share the limits, however many workers each has; divides the quotas counted locally while Redis is away.',
         }),
         onError: OnStoreError({ default: 'local', description: ON_STORE_ERROR_HELP }),
       },

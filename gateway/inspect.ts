@@ -1,28 +1,29 @@
 /** What the admin port tells of policy and counters. */
 import type { Gateway } from '../config/schema.js'
-import type { Inspected } from './admin/inspect.js'
+import type { CounterName, Inspected, PolicyOf } from './admin/inspect.js'
 import type { HeldSlots } from './decide/held-slots.js'
 import type { Counters } from './decide/look.js'
 import { countersOf } from './inspect/counters.js'
 import { policyOf } from './inspect/policy.js'
-import { type ResetOptions, reset } from './inspect/reset.js'
+import { type Reset, type ResetOptions, reset } from './inspect/reset.js'
 
 export interface InspectOptions extends ResetOptions {
   readonly counters: Counters
   readonly held: HeldSlots
 }
 
-const MOST_SLOTS = 1000
+/** That are told of at once. */
+export const MOST_SLOTS = 1000
 
 /** Answers for what is in force at the time. */
-export function inspect(options: InspectOptions): Inspected {
+export function inspect(options: InspectOptions) {
   const { loaded, counters, held } = options
   return {
-    policy: of => policyOf(loaded(), of),
-    counters: id => countersOf(loaded(), counters, id),
+    policy: (of: PolicyOf) => policyOf(loaded(), of),
+    counters: (id: string) => countersOf(loaded(), counters, id),
     slots: () => held.oldest(MOST_SLOTS),
-    reset: (name, by) => reset(name, by, options),
-  }
+    reset: (name: CounterName, by: string): Promise<Reset> => reset(name, by, options),
+  } satisfies Inspected
 }
 
 /** Addresses of the documents that the embedded services have behind the data port at `url`; empty before it listens. */

@@ -1,10 +1,11 @@
 /** `sluice serve`: the gateway as a process. The only file that starts the embedded services. */
 import { closeSync, openSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { MOST_WORKERS } from '../config/listen-schema.js'
 import type { Config } from '../config/load.js'
-import { startGateway } from './build.js'
-import { Failure, load, loadOrFail } from './load.js'
-import { boundedLog } from './observe/bounded-log.js'
-import { createLog, isLogLevel, LOG_LEVELS } from './observe/log.js'
+import { type Gateway, startGateway } from './build.js'
+import { Failure, type Loaded, load, loadOrFail } from './load.js'
+import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
 import type { Log } from './types.js'
 import { watchSources } from './watch.js'
@@ -25,13 +26,7 @@ export async function serve(configPath: string): Promise<void> {
   // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
   let onHangup = (): unknown => undefined
   process.on('SIGHUP', () => onHangup())
-  const gateway = await startGateway({
-    first,
-    load: () => load(configPath, process.env, log, { running: first.plugins }),
-    embedded: name => services.addressOf(name as keyof typeof EMBEDDED),
-    secret: hashSecret(process.env),
-    log,
-  })
+  const gateway = await start(configPath, first, services, log)
   const { reloader } = gateway
   const watch = watchSources({
     sources: () => reloader.sources,
@@ -62,6 +57,36 @@ export async function serve(configPath: string): Promise<void> {
   onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
 }
 
+/** In this process, or, when there are to be several workers, in processes of their own. */
+async function start(configPath: string, first: Loaded, services: Services, log: Log): Promise<Gateway> {
+  // Made here where it is missing, before several workers would make one each.
+  const secret = hashSecret(process.env)
+  const options = {
+    first,
+    load: () => load(configPath, process.env, log, { running: first.plugins }),
+    embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
+    log,
+  }
+  const workers = workersOf(first.config)
+  if (workers === 1) return startGateway({ ...options, secret })
+  const { superviseGateway } = await import('./workers/supervise.js')
+  return superviseGateway({
+    ...options,
+    workers,
+    configPath,
+    async hopeless(error) {
+      log.error({ err: error }, 'No worker is left and none can be started: the gateway ends')
+      await services.close()
+      process.exit(1)
+    },
+  })
+}
+
+/** How many processes take requests; `auto` is one for each core. */
+function workersOf({ gateway: { listen } }: Config): number {
+  return listen.workers === 'auto' ? Math.min(availableParallelism(), MOST_WORKERS) : listen.workers
+}
+
 /** A terminal that closes sends SIGHUP too: nobody would be left to stop a process that took it for a reload. */
 function hasLostTerminal(): boolean {
   if (process.stdout.isTTY !== true) return false
@@ -73,24 +98,9 @@ function hasLostTerminal(): boolean {
   }
 }
 
-function openLog(): Log {
-  const level = process.env.LOG_LEVEL || 'info'
-  if (!isLogLevel(level))
-    throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
-  return createLog({ level, pretty: process.stdout.isTTY === true })
-}
-
 function warnOfLonelySecret({ gateway }: Config, log: Log): void {
   if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
   log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
-}
-
-/** A promise that a plugin left alone must not end the process. Without plugins it would be one of ours: that ends it. */
-function outliveRejections(log: Log): void {
-  const faultLog = boundedLog(log)
-  process.on('unhandledRejection', error => {
-    faultLog.error({ err: error }, 'a promise failed that nobody waited for')
-  })
 }
 
 interface Service {

@@ -16,7 +16,7 @@ export interface State {
 }
 
 export function describeState(
-  { loaded, loadedAt, backends }: Generation,
+  { loaded, loadedAt, backends }: Pick<Generation, 'loaded' | 'loadedAt' | 'backends'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
 ): State {
   const { compiled, config } = loaded

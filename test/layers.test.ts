@@ -31,6 +31,7 @@ const JOINERS = [
   'reload',
   'state',
   'watch',
+  'core',
   'build',
 ].map(name => `gateway/${name}.ts`)
 const PATH_OF_A_REQUEST = ['gateway/pipeline.ts', 'gateway/passage.ts']
@@ -77,15 +78,21 @@ const PLACES: Record<string, Row> = {
   },
   'gateway/watch.ts': { value: [...WORDS, 'config'] },
   'gateway/serve.ts': {
+    value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'gateway/process-log.ts', 'config'],
+    dynamic: ['gateway/workers', 'services/directory/index.ts', 'services/identity/index.ts'],
+  },
+  'gateway/process-log.ts': { value: [...WORDS, 'gateway/load.ts', 'gateway/observe'] },
+  // Beside the gateway of one process, the same gateway of several.
+  'gateway/workers': {
     value: [
       ...WORDS,
+      ...ROOMS,
       ...JOINERS,
+      'gateway/inspect',
+      'gateway/process-log.ts',
       'gateway/secret.ts',
-      'gateway/observe/log.ts',
-      'gateway/observe/bounded-log.ts',
       'config',
     ],
-    dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
   'gateway/cli.ts': { value: ['gateway/load.ts', 'tools/io.ts', 'tools/run.ts'] },
 

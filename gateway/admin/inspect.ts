@@ -17,8 +17,8 @@ export interface CounterName {
 export interface Inspected {
   policy(of: PolicyOf): object
   counters(project: string): Promise<object>
-  /** The oldest of the slots that requests of this process hold. */
-  slots(): object
+  /** How many slots requests hold, and the oldest of them. */
+  slots(): object | Promise<object>
   /** Forgets what was counted, at the wish of the address `by`. */
   reset(counter: CounterName, by: string): Promise<object>
 }
@@ -57,7 +57,7 @@ const countersSchema = {
 }
 const slotsSchema = {
   tags: ['Counters'],
-  summary: 'In-flight slots that requests of this process hold, the oldest first',
+  summary: 'In-flight slots that requests of this gateway hold, the oldest first',
 }
 const resetSchema = {
   tags: ['Counters'],

@@ -19,7 +19,7 @@ export interface AdminOptions {
   }
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
   /** What is in force, and how the last reload ended. */
-  state(): object
+  state(): object | Promise<object>
   /** Reads the configuration anew; never rejects. */
   reload(): Promise<ReloadResult>
   /** What would become of a request; counters stay as they are. */

@@ -13,6 +13,12 @@ export interface HeldSlot {
   readonly age_ms: number
 }
 
+/** How many are held, and the oldest of them. */
+export interface Slots {
+  readonly total: number
+  readonly slots: readonly HeldSlot[]
+}
+
 export class HeldSlots {
   readonly #holds = new Set<Hold>()
 
@@ -25,7 +31,7 @@ export class HeldSlots {
   }
 
   /** How many there are, and the `most` oldest of them. */
-  oldest(most: number): { readonly total: number; readonly slots: readonly HeldSlot[] } {
+  oldest(most: number): Slots {
     const now = performance.now()
     const slots: HeldSlot[] = []
     // A set keeps the order in which they were taken.

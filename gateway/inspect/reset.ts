@@ -7,6 +7,12 @@ import type { Log, Project, Rule } from '../types.js'
 import { factsOf } from './facts.js'
 import { endpointRules, projectOf, tableOf } from './policy.js'
 
+/** A counter that was reset: its rule, and what it counts by. */
+export interface Reset {
+  readonly reset: string
+  readonly key: string
+}
+
 export interface ResetOptions {
   /** What is in force. */
   loaded(): Loaded
@@ -20,7 +26,7 @@ export async function reset(
   name: CounterName,
   by: string,
   { loaded, forget, log }: ResetOptions,
-): Promise<object> {
+): Promise<Reset> {
   const { rule, key } = counterOf(name, loaded())
   await forget(key).catch(error => {
     throw new Unreachable('Redis cannot be told: the counter is as it was.', { cause: error })

@@ -9,12 +9,16 @@ export interface LogOptions {
   readonly level: LogLevel
   /** For people, instead of JSON. */
   readonly pretty: boolean
+  /** Id of the process, where several write one log. */
+  readonly worker?: number | undefined
   /** Where the JSON lines go instead of stdout; for tests. */
   readonly destination?: DestinationStream
 }
 
 /** Lines kept while stdout does not take them; more are dropped, since a stalled reader must not stop requests. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+/** Several processes may write to one pipe: it keeps as many bytes together (POSIX, PIPE_BUF), so whole lines. */
+const MAX_WRITE_BYTES = 4096
 
 /** Fields that hold credentials, wherever they stand in the first three levels of a line. */
 const SECRET_FIELDS = [
@@ -40,13 +44,13 @@ export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text)
 }
 
-export function createLog({ level, pretty, destination }: LogOptions): Log {
+export function createLog({ level, pretty, worker, destination }: LogOptions): Log {
   const stream = destination ?? (pretty ? pino.transport({ target: 'pino-pretty' }) : stdout())
   return wrap(
     pino(
       {
         level,
-        base: null,
+        base: worker === undefined ? null : { worker },
         timestamp: pino.stdTimeFunctions.isoTime,
         // A transport formats levels in its own thread and takes only numbers.
         ...(pretty ? {} : { formatters: { level: label => ({ level: label }) } }),
@@ -70,7 +74,7 @@ function errorFields(error: unknown): unknown {
 }
 
 function stdout(): DestinationStream {
-  return pino.destination({ fd: 1, sync: false, maxLength: MAX_BUFFERED_BYTES })
+  return pino.destination({ fd: 1, sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: MAX_WRITE_BYTES })
 }
 
 function redactPaths(field: string): string[] {

@@ -1,13 +1,9 @@
 /** The series of design section 6, in the Prometheus text format. The home of prom-client. */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Observer } from '../plugin.js'
 import type { Finished, Outcome, Project } from '../types.js'
 import { CellCounter } from './cells.js'
-import { passedUncounted } from './record.js'
-
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
-/** Share of a window's quota from which an allowed request counts as near the limit. */
-const NEAR = 0.8
+import { methodLabel, outcomeLabel } from './labels.js'
 
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const OVERHEADS = [
@@ -19,6 +15,15 @@ export interface Vitals {
   connections(): number
   readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
   backends(): Iterable<{ readonly upstream: string; readonly backend: string; readonly ejected: boolean }>
+}
+
+/** The series of one process, or of several that were merged. */
+export type Snapshot = readonly { readonly type: unknown }[]
+
+/** One answer to a scrape for several processes: what can be added up is, of states such as "away" the worst counts. */
+export function mergeSnapshots(all: readonly Snapshot[]): Pick<Metrics, 'text' | 'snapshot'> {
+  const merged = AggregatorRegistry.aggregate([...all])
+  return { text: () => merged.metrics(), snapshot: () => merged.getMetricsAsJSON() }
 }
 
 /**
@@ -68,7 +73,7 @@ export class Metrics {
     )
     this.#inflight = new Gauge({
       name: 'sluice_inflight',
-      help: 'Slots this process holds, by in-flight rule.',
+      help: 'Slots held, by in-flight rule.',
       labelNames: ['rule'],
       registers,
     })
@@ -81,12 +86,14 @@ export class Metrics {
     this.#fallback = new Gauge({
       name: 'sluice_store_fallback_active',
       help: '1 while the counter store is away and each rule goes on as its onStoreError says.',
+      aggregator: 'max',
       registers,
     })
     this.#policy = new Gauge({
       name: 'sluice_policy_info',
       help: '1 for the revision of the policy in force.',
       labelNames: ['rev'],
+      aggregator: 'max',
       registers,
     })
     this.#reloads = new Counter({
@@ -120,9 +127,10 @@ export class Metrics {
     this.#reloads.inc({ result: 'loaded' })
   }
 
-  /** A changed configuration was refused: the policy in force stays. */
-  policyRefused(): void {
-    this.#reloads.inc({ result: 'refused' })
+  /** A reload was tried: of one that was refused, nothing is in force. */
+  reloaded({ result, revision }: { readonly result: 'loaded' | 'refused'; readonly revision: string }): void {
+    if (result === 'loaded') this.policyLoaded(revision)
+    else this.#reloads.inc({ result })
   }
 
   /** A call to the counter store failed; `op` is one of the few things it is asked for. */
@@ -146,21 +154,25 @@ export class Metrics {
 
   /** Adds the series of what is looked at only when somebody scrapes. */
   watch({ connections, loopDelay, backends }: Vitals): void {
+    this.#gauge('sluice_workers', 'Processes that take requests.', () => 1)
     this.#gauge('sluice_connections', 'Connections of clients that are open.', connections)
     this.#gauge(
       'sluice_event_loop_delay_seconds',
       'How late this process ran when it last looked, a tenth of a second ago at most.',
       () => loopDelay.delayMs / 1000,
+      'max',
     )
     this.#gauge(
       'sluice_overloaded',
       '1 while new requests get 503 because this process runs too late.',
       () => (loopDelay.overloaded ? 1 : 0),
+      'max',
     )
     new Gauge({
       name: 'sluice_backend_ejected',
       help: '1 while an address of an upstream with several is left out because it does not answer.',
       labelNames: ['upstream', 'backend'],
+      aggregator: 'max',
       registers: [this.#registry],
       collect() {
         this.reset()
@@ -171,10 +183,11 @@ export class Metrics {
     })
   }
 
-  #gauge(name: string, help: string, value: () => number): void {
+  #gauge(name: string, help: string, value: () => number, aggregator: 'sum' | 'max' = 'sum'): void {
     new Gauge({
       name,
       help,
+      aggregator,
       registers: [this.#registry],
       collect() {
         this.set(value())
@@ -187,6 +200,11 @@ export class Metrics {
     return this.#registry.metrics()
   }
 
+  /** Plain data, to be merged with that of other processes. */
+  snapshot(): Promise<Snapshot> {
+    return this.#registry.getMetricsAsJSON()
+  }
+
   #finished({
     method: sent,
     project,
@@ -197,8 +215,7 @@ export class Metrics {
     durationMs,
     limiterUs,
   }: Finished): void {
-    const method = METHODS.has(sent) ? sent : 'other'
-    this.#requests.inc(upstream, method, String(status), source)
+    this.#requests.inc(upstream, methodLabel(sent), String(status), source)
     this.#duration.observe(durationMs / 1000)
     if (verdict === undefined) return
     this.#overhead.observe(limiterUs / 1_000_000)
@@ -208,18 +225,8 @@ export class Metrics {
 
   #decided(outcome: Outcome, project: Project | undefined): void {
     const { id, mode } = outcome.rule
-    this.#decisions.inc(id, project?.plan ?? '', project?.environment ?? '', mode, labelOf(outcome))
+    this.#decisions.inc(id, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
   }
-}
-
-function labelOf(outcome: Outcome): string {
-  if (outcome.result === 'unavailable' || passedUncounted(outcome)) return 'error'
-  if (outcome.result === 'limited') return outcome.rule.mode === 'enforce' ? 'limited' : 'would_limit'
-  // Slots are left out: an in-flight rule that admits one request at a time would always be near its limit.
-  const isNear = outcome.readings.some(
-    ({ windowMs, used, quota }) => windowMs !== undefined && used !== undefined && used >= quota * NEAR,
-  )
-  return isNear ? 'near' : 'allowed'
 }
 
 function cellCounter(

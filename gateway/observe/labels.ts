@@ -1,0 +1,23 @@
+/** Label values from closed lists (design section 6, 'Metrics'). */
+import type { Outcome } from '../types.js'
+import { passedUncounted } from './record.js'
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
+/** Share of a window's quota from which an allowed request counts as near the limit. */
+const NEAR = 0.8
+
+/** The method, or `other`: anybody may invent one. */
+export function methodLabel(method: string): string {
+  return METHODS.has(method) ? method : 'other'
+}
+
+/** One of allowed, near, limited, would_limit and error. */
+export function outcomeLabel(outcome: Outcome): string {
+  if (outcome.result === 'unavailable' || passedUncounted(outcome)) return 'error'
+  if (outcome.result === 'limited') return outcome.rule.mode === 'enforce' ? 'limited' : 'would_limit'
+  // Slots are left out: an in-flight rule that admits one request at a time would always be near its limit.
+  const isNear = outcome.readings.some(
+    ({ windowMs, used, quota }) => windowMs !== undefined && used !== undefined && used >= quota * NEAR,
+  )
+  return isNear ? 'near' : 'allowed'
+}
