@@ -3,20 +3,22 @@ import type { Json, Resource } from '../model.js'
 import type { AttributePath, Filter } from './filter.js'
 import { isObject } from './json.js'
 
-/** The attributes identity providers look resources up by. externalId and id are compared with their letter case. */
-const lookups = ['id', 'externalid', 'username', 'displayname', 'emails'] as const
+/** The attributes identity providers look resources up by, beside the id. externalId is compared with its letter case. */
+const lookups = ['externalid', 'username', 'displayname', 'emails'] as const
 type Lookup = (typeof lookups)[number]
 
-/** A lookup term: short and of one alphabet whatever the value holds, and no e-mail in clear in an index. */
+/**
+ * A lookup term: short and of one alphabet whatever the value holds, and no e-mail in clear in an index. The value comes
+ * first, so that a user name that is an e-mail address too is written at one place of the index.
+ */
 export function termOf(lookup: Lookup, value: string): string {
-  const exact = lookup === 'id' || lookup === 'externalid'
-  const hash = createHash('sha256').update(exact ? value : value.toLowerCase())
-  return `${lookup}:${hash.digest('base64url').slice(0, 24)}`
+  const hash = createHash('sha256').update(lookup === 'externalid' ? value : value.toLowerCase())
+  return `${hash.digest('base64url').slice(0, 24)}:${lookup}`
 }
 
 /** The terms a resource is found by. */
-export function termsOf({ id, raw }: Pick<Resource, 'id' | 'raw'>): string[] {
-  const terms = new Set([termOf('id', id)])
+export function termsOf({ raw }: Pick<Resource, 'raw'>): string[] {
+  const terms = new Set<string>()
   const add = (lookup: Lookup, value: Json | undefined): void => {
     if (typeof value === 'string') terms.add(termOf(lookup, value))
   }
@@ -39,6 +41,10 @@ export const narrow = (filter: Filter): string[] | undefined =>
     const direct = rest.length === 0 || (lookup === 'emails' && rest.join() === 'value')
     return lookup && direct ? termOf(lookup, value) : undefined
   })
+
+/** Ids of which a fitting resource must have one, or undefined when the filter does not say so. */
+export const narrowToIds = (filter: Filter): string[] | undefined =>
+  alternatives(filter, (path, value) => (path.join() === 'id' ? value : undefined))
 
 /** Users of whom a fitting group must have at least one as a member, or undefined when the filter does not say so. */
 export const narrowToMembers = (filter: Filter): string[] | undefined =>

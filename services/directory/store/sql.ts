@@ -11,11 +11,21 @@ export interface Sql {
 }
 
 /** Deletes a user or group with what it is found by and its memberships. */
-export function deleteResource({ run }: Sql, id: string): void {
+export function deleteResource(sql: Sql, id: string): void {
+  const { run } = sql
+  deleteTerms(sql, id)
   run('DELETE FROM resources WHERE id = ?', id)
-  run('DELETE FROM terms WHERE resource_id = ?', id)
   run('DELETE FROM memberships WHERE group_id = ?', id)
   run('DELETE FROM memberships WHERE user_id = ?', id)
+}
+
+/** Deletes what a user or group is found by. */
+export function deleteTerms({ run }: Sql, id: string): void {
+  run(
+    `DELETE FROM terms WHERE (directory_id, type, term, resource) IN (
+       SELECT r.directory_id, r.type, value, r.number FROM resources AS r, json_each(r.terms) WHERE r.id = ?)`,
+    id,
+  )
 }
 
 /** The condition of a scope on the columns of that name, with its values. */

@@ -5,7 +5,7 @@ export const eventSchema = `
 CREATE TABLE IF NOT EXISTS events (
   directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
   PRIMARY KEY (directory_id, sequence)
-) WITHOUT ROWID;
+);
 CREATE INDEX IF NOT EXISTS events_age ON events (created);
 
 CREATE TABLE IF NOT EXISTS event_queue (

@@ -2,8 +2,18 @@
 export interface Group {
   /** Makes the change at once, all of it or nothing. It is on the disk when `kept` is fulfilled. */
   join<Result>(work: () => Result): { readonly result: Result; readonly kept: Promise<void> }
-  /** Flushes what was made so far. Anything else that writes has to call it first. */
+  /** Does what is no change of users or groups: it is on the disk on return, and so are all changes before it. */
+  alone<Result>(work: () => Result): Result
+  /** Brings all changes made so far to the disk. What tells of changes has to call it first. */
   flush(): void
+  /** Fulfilled when no flush is under way any more. */
+  settled(): Promise<void>
+}
+
+/** Brings what is committed to the disk: beside other work, or before returning. */
+export interface Disk {
+  flush(): Promise<void>
+  flushNow(): void
 }
 
 interface Open {
@@ -13,15 +23,21 @@ interface Open {
 }
 
 /**
- * One transaction for all changes of a turn of the event loop, each after the first in a savepoint of its own. Later changes
- * of a turn see the earlier ones and may build on them: if the flush fails, all are undone and none is kept.
+ * One transaction for all changes of a turn of the event loop, each after the first in a savepoint of its own. Its flush is
+ * another thread's work, so that this one serves other requests meanwhile. Later changes see the earlier ones and may
+ * build on them: if the commit fails, all are undone and none is kept. If the disk fails after it, none is confirmed.
  */
-export function createGroup(exec: (sql: string) => void): Group {
+export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
   let open: Open | undefined
+  const flushing = new Set<Promise<void>>()
+  let isAlone = false
 
   function begin(): Open {
     exec('BEGIN IMMEDIATE')
-    setImmediate(flush)
+    setImmediate(() => {
+      const group = commit()
+      if (group) flushBeside(group)
+    })
     let keep: Open['keep'] = () => undefined
     let lose: Open['lose'] = () => undefined
     const kept = new Promise<void>((resolve, reject) => {
@@ -33,16 +49,36 @@ export function createGroup(exec: (sql: string) => void): Group {
     return { kept, keep, lose }
   }
 
-  function flush(): void {
+  function commit(): Open | undefined {
     const group = open
-    if (!group) return
+    if (!group) return undefined
     open = undefined
     try {
       exec('COMMIT')
-      group.keep()
+      return group
     } catch (error) {
       rollBack()
       group.lose(error)
+      return undefined
+    }
+  }
+
+  function flushBeside({ keep, lose }: Open): void {
+    const flush = disk.flush().then(keep, lose)
+    flushing.add(flush)
+    flush.then(() => flushing.delete(flush))
+  }
+
+  function flush(): void {
+    if (isAlone) return
+    const group = commit()
+    if (!group && flushing.size === 0) return
+    try {
+      disk.flushNow()
+      group?.keep()
+    } catch (error) {
+      group?.lose(error)
+      throw error
     }
   }
 
@@ -71,6 +107,20 @@ export function createGroup(exec: (sql: string) => void): Group {
 
   return {
     flush,
+    alone(work) {
+      if (isAlone) return work()
+      flush()
+      isAlone = true
+      try {
+        return work()
+      } finally {
+        isAlone = false
+        disk.flushNow()
+      }
+    },
+    async settled() {
+      await Promise.all(flushing)
+    },
     join(work) {
       // The first change of a group has no other beside it to spare.
       const alone = open === undefined

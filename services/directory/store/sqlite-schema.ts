@@ -1,6 +1,9 @@
 import type { Resource, ResourceType } from '../model.js'
 
-/** The embedded database's tables. Every query of sqlite.ts is served by one of the keys or indexes here. */
+/**
+ * The embedded database's tables. Every query of sqlite.ts is served by one of the keys or indexes here. A create costs the
+ * pages that it touches, so a resource names its terms itself (JSON) instead of an index that leads from it to them.
+ */
 export const sqliteSchema = `
 CREATE TABLE IF NOT EXISTS directories (
   id TEXT PRIMARY KEY, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
@@ -12,17 +15,17 @@ CREATE INDEX IF NOT EXISTS directories_age ON directories (created, id);
 CREATE TABLE IF NOT EXISTS removed_directories (id TEXT PRIMARY KEY) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS resources (
-  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, type TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL,
-  created TEXT NOT NULL, modified TEXT NOT NULL, label TEXT NOT NULL, raw TEXT NOT NULL
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, directory_id TEXT NOT NULL, type TEXT NOT NULL,
+  tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, modified TEXT NOT NULL, label TEXT NOT NULL,
+  raw TEXT NOT NULL, terms TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS resources_directory ON resources (directory_id, type, created, id);
 CREATE INDEX IF NOT EXISTS resources_scope ON resources (tenant, product, type, created, id);
 
 CREATE TABLE IF NOT EXISTS terms (
-  directory_id TEXT NOT NULL, type TEXT NOT NULL, term TEXT NOT NULL, resource_id TEXT NOT NULL,
-  PRIMARY KEY (directory_id, type, term, resource_id)
+  directory_id TEXT NOT NULL, type TEXT NOT NULL, term TEXT NOT NULL, resource INTEGER NOT NULL,
+  PRIMARY KEY (directory_id, type, term, resource)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS terms_resource ON terms (resource_id);
 
 CREATE TABLE IF NOT EXISTS memberships (
   group_id TEXT NOT NULL, user_id TEXT NOT NULL, PRIMARY KEY (group_id, user_id)

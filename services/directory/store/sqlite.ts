@@ -1,27 +1,29 @@
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
+import { promisify } from 'node:util'
 import Database from 'libsql'
 import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
-import { deleteResource, type Sql, scoped } from './sql.js'
+import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
 import { createDirectoryStore } from './sqlite-directories.js'
 import { eventSchema } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
-import { createGroup } from './sqlite-group.js'
+import { createGroup, type Disk } from './sqlite-group.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
- * the data cannot part (sqlite-group.ts). `synchronous=FULL`: what was answered survives a power cut. 16 MiB of cache, as
- * each new resource is written at many places of the indexes.
+ * the data cannot part (sqlite-group.ts). What was answered survives a power cut: SQLite itself is left to flush at its
+ * checkpoints (`synchronous=NORMAL`), and each commit is flushed by us, as SQLite would hold up the whole process meanwhile.
+ * 16 MiB of cache and as much of log, as each new resource is written at many places of the indexes.
  */
 export function openSqlite(file: string): Store {
   // Made by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
-  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;')
-  db.exec('PRAGMA cache_size = -16384')
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
+  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
   db.exec(sqliteSchema)
   db.exec(eventSchema)
   db.exec(pullSchema)
@@ -43,15 +45,22 @@ export function openSqlite(file: string): Store {
   const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
   const sql: Sql = { run, all, one, together }
 
-  const group = createGroup(text => db.exec(text))
+  const log = openSync(`${file}-wal`, 'r+')
+  const flushLog = promisify(fdatasync)
+  const disk: Disk = { flush: () => flushLog(log), flushNow: () => fdatasyncSync(log) }
+  const group = createGroup(text => db.exec(text), disk)
+  /** For what is no change of users or groups: its writes are on the disk when they return. */
+  const writing: Sql = {
+    ...sql,
+    run: (...asked) => group.alone(() => run(...asked)),
+    together: work => group.alone(() => together(work)),
+  }
   const afterFlush =
     <Values extends unknown[], Result>(ask: (...values: Values) => Result) =>
     (...values: Values): Result => {
       group.flush()
       return ask(...values)
     }
-  /** For what is no change of users or groups: its writes are on the disk when they return. */
-  const writing = { ...sql, run: afterFlush(run), together: afterFlush(together) } as Sql
   /** Sees only what is on the disk: no event is told that a crash could still take back. */
   const flushed = { ...writing, all: afterFlush(all), one: afterFlush(one) } as Sql
 
@@ -60,23 +69,21 @@ export function openSqlite(file: string): Store {
       case 'create':
       case 'replace': {
         const { id, type, tenant, product, created, modified, label, raw } = step.resource
-        run(
-          `INSERT INTO resources (id, directory_id, type, tenant, product, created, modified, label, raw)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET modified = excluded.modified, label = excluded.label, raw = excluded.raw`,
-          ...[id, directoryId, type, tenant, product, created, modified, label, JSON.stringify(raw)],
-        )
         const terms = JSON.stringify(step.terms)
-        if (step.kind === 'replace') {
-          run(
-            'DELETE FROM terms WHERE resource_id = ? AND term NOT IN (SELECT value FROM json_each(?))',
-            id,
-            terms,
-          )
-        }
+        const before = one<{ terms: string }>('SELECT terms FROM resources WHERE id = ?', id)?.terms
+        if (before !== undefined && before !== terms) deleteTerms(sql, id)
         run(
-          'INSERT OR IGNORE INTO terms SELECT ?, ?, value, ? FROM json_each(?)',
-          ...[directoryId, type, id, terms],
+          `INSERT INTO resources (id, directory_id, type, tenant, product, created, modified, label, raw, terms)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+           ON CONFLICT (id) DO UPDATE SET
+             modified = excluded.modified, label = excluded.label, raw = excluded.raw, terms = excluded.terms`,
+          ...[id, directoryId, type, tenant, product, created, modified, label, JSON.stringify(raw), terms],
+        )
+        if (before === terms) return
+        run(
+          `INSERT INTO terms SELECT r.directory_id, r.type, value, r.number
+           FROM resources AS r, json_each(r.terms) WHERE r.id = ?`,
+          id,
         )
         return
       }
@@ -159,8 +166,8 @@ export function openSqlite(file: string): Store {
       )?.n ?? 0,
     async scan({ directoryId, type, terms, after, limit }) {
       const where = terms
-        ? `+directory_id = ? AND +type = ? AND id IN (
-             SELECT resource_id FROM terms
+        ? `+directory_id = ? AND +type = ? AND number IN (
+             SELECT resource FROM terms
              WHERE directory_id = ? AND type = ? AND term IN (SELECT value FROM json_each(?)))`
         : 'directory_id = ? AND type = ?'
       const place = after ? 'AND (created, id) > (?, ?)' : ''
@@ -195,6 +202,8 @@ export function openSqlite(file: string): Store {
 
     async close() {
       group.flush()
+      await group.settled()
+      closeSync(log)
       statements.clear()
       try {
         // Takes the side files into the database file; libsql's close alone leaves them behind.

@@ -7,7 +7,7 @@ import { viewMembers } from '../scim/group.js'
 import { matches } from '../scim/match.js'
 import type { Question } from '../scim/question.js'
 import { compareKeys, type Order, type SortKey, sortKey } from '../scim/sort.js'
-import { membersAskedFor, narrow, narrowToMembers } from '../scim/terms.js'
+import { membersAskedFor, narrow, narrowToIds, narrowToMembers } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
 
 /** How many resources fit, and those of the window. */
@@ -33,9 +33,11 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
   /** Resources that may fit, in order of creation, in pages. */
   async function* candidates(directory: Directory, filter: Filter | undefined): AsyncGenerator<Resource[]> {
     const terms = filter && narrow(filter)
-    const members = filter && type === 'group' && !terms ? narrowToMembers(filter) : undefined
-    if (members) {
-      yield await groupsWith(directory, members)
+    const ids = filter && (narrowToIds(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
+    if (ids) {
+      const found = await store.resourcesById(directory.id, type, ids)
+      const place = ({ created, id }: Resource): string => created + id
+      yield found.sort((a, b) => (place(a) < place(b) ? -1 : 1))
       return
     }
     let after: Resource | undefined
@@ -48,11 +50,12 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     }
   }
 
-  async function groupsWith(directory: Directory, userIds: readonly string[]): Promise<Resource[]> {
-    const ids = new Set((await Promise.all(userIds.map(id => store.groupIdsOf(id)))).flat())
-    const groups = await store.resourcesById(directory.id, 'group', [...ids])
-    const place = ({ created, id }: Resource): string => created + id
-    return groups.sort((a, b) => (place(a) < place(b) ? -1 : 1))
+  /** Ids of the groups that hold one of the members whom the filter asks for, or undefined when it asks for none. */
+  async function groupIdsWith(filter: Filter): Promise<string[] | undefined> {
+    const userIds = type === 'group' ? narrowToMembers(filter) : undefined
+    if (!userIds) return undefined
+    const ids = await Promise.all(userIds.map(id => store.groupIdsOf(id)))
+    return [...new Set(ids.flat())]
   }
 
   /** Only as many members are read as the filter can tell apart. */

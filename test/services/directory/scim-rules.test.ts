@@ -9,7 +9,7 @@ import { planMembership } from '../../../services/directory/scim/membership.js'
 import { applyPatch } from '../../../services/directory/scim/patch.js'
 import { parsePatch } from '../../../services/directory/scim/patch-path.js'
 import { userAttributes } from '../../../services/directory/scim/schema.js'
-import { narrow, termsOf } from '../../../services/directory/scim/terms.js'
+import { narrow, narrowToIds, termsOf } from '../../../services/directory/scim/terms.js'
 import { readUser, viewUser } from '../../../services/directory/scim/user.js'
 import { versionOf } from '../../../services/directory/scim/version.js'
 import { changed, newResource } from '../../../services/directory/sync/resources.js'
@@ -164,8 +164,12 @@ t.test('property: lookup terms never hide a resource that the filter finds', asy
       const filter: Filter = parseFilter(text)
       if (!matches({ ...raw, id }, filter)) return true
       const terms = narrow(filter)
-      const own = termsOf({ id, raw: raw as JsonObject })
-      return terms === undefined || terms.some(term => own.includes(term))
+      const own = termsOf({ raw: raw as JsonObject })
+      const ids = narrowToIds(filter)
+      return (
+        (terms === undefined || terms.some(term => own.includes(term))) &&
+        (ids === undefined || ids.includes(id))
+      )
     }),
     { numRuns: 2000 },
   )

@@ -61,6 +61,7 @@ async function write(store: Store, directory: Directory, writes: Write[], eventC
   await made.kept
 }
 
+const idle = { flush: async () => undefined, flushNow: () => undefined }
 const page = { offset: 0, limit: 100 }
 const ids = (resources: Resource[]): string[] => resources.map(resource => resource.id)
 
@@ -133,7 +134,7 @@ function contract(t: Test, store: Store): void {
         await store.scan({
           directoryId: directory.id,
           type: 'user',
-          terms: termsOf(holder).slice(1),
+          terms: termsOf(holder),
           limit: 9,
         }),
       )
@@ -141,6 +142,12 @@ function contract(t: Test, store: Store): void {
     t.same(await find(renamed), [user.id])
     t.same(await store.scan({ directoryId: directory.id, type: 'user', terms: [], limit: 9 }), [])
     t.same(await store.resource({ directoryId: directory.id }, 'user', user.id), renamed)
+    await write(store, directory, [{ kind: 'delete', id: user.id }])
+    const next = newResource(directory, 'user', 'Next')
+    await write(store, directory, [save(next)])
+    t.same(await find(user), [], 'and who comes next does not inherit them')
+    t.same(await find(renamed), [])
+    t.same(await find(next), [next.id])
   })
 
   t.test('memberships are pairs that come, go and vanish with either side', async t => {
@@ -236,7 +243,10 @@ t.test('SQLite', async t => {
 
   t.test('changes that come together are flushed together, and are told only then', async t => {
     const statements: string[] = []
-    const group = createGroup(text => statements.push(text.split(' ')[0] ?? ''))
+    const group = createGroup(text => statements.push(text.split(' ')[0] ?? ''), {
+      flush: async () => void statements.push('flush'),
+      flushNow: () => void statements.push('flush now'),
+    })
     const told: string[] = []
     const change = (name: string) => {
       const { kept } = group.join(() => name)
@@ -249,9 +259,13 @@ t.test('SQLite', async t => {
     await Promise.all(changes)
     t.same(told, ['a', 'b', 'c'])
     const made = ['SAVEPOINT', 'RELEASE']
-    t.same(statements, ['BEGIN', ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT'])
+    t.same(statements, ['BEGIN', ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT', 'flush'])
     group.flush()
-    t.equal(statements.at(-1), 'COMMIT', 'nothing to flush, nothing done')
+    t.equal(statements.at(-1), 'flush', 'nothing to flush, nothing done')
+    const later = group.join(() => undefined).kept
+    group.alone(() => statements.push('alone'))
+    await later
+    t.same(statements.slice(9), ['BEGIN', 'COMMIT', 'flush now', 'alone', 'flush now'])
   })
 
   t.test(
@@ -270,13 +284,13 @@ t.test('SQLite', async t => {
     },
   )
 
-  t.test('a flush that fails undoes all changes of its group, and the next group works', async t => {
+  t.test('a commit that fails undoes all changes of its group, and the next group works', async t => {
     const statements: string[] = []
     let full = true
     const group = createGroup(text => {
       statements.push(text)
       if (full && text === 'COMMIT') throw new Error('the disk is full')
-    })
+    }, idle)
     const changes = [1, 2].map(() => group.join(() => undefined).kept)
     t.same(
       (await Promise.allSettled(changes)).map(({ status }) => status),
@@ -288,11 +302,42 @@ t.test('SQLite', async t => {
     t.equal(statements.at(-1), 'COMMIT')
   })
 
+  t.test(
+    'what a commit made before the disk failed is not confirmed, nor is anything told of it',
+    async t => {
+      const fail = () => {
+        throw new Error('the disk is broken')
+      }
+      const group = createGroup(() => undefined, { flush: async () => fail(), flushNow: fail })
+      await t.rejects(group.join(() => undefined).kept, { message: 'the disk is broken' })
+      await group.settled()
+      const unconfirmed = group.join(() => undefined).kept
+      t.throws(() => group.flush(), { message: 'the disk is broken' })
+      await t.rejects(unconfirmed, { message: 'the disk is broken' })
+    },
+  )
+
+  t.test('what is told while a flush is under way is flushed first', async t => {
+    let now = 0
+    let done = (): void => undefined
+    const disk = { flush: () => new Promise<void>(resolve => (done = resolve)), flushNow: () => void now++ }
+    const group = createGroup(() => undefined, disk)
+    const { kept } = group.join(() => undefined)
+    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    group.flush()
+    t.equal(now, 1)
+    done()
+    await kept
+    await group.settled()
+    group.flush()
+    t.equal(now, 1, 'and not once more afterwards')
+  })
+
   t.test('a change that ends the transaction itself fails with all that were made before it', async t => {
     let broken = false
     const group = createGroup(text => {
       if (broken && text.startsWith('ROLLBACK')) throw new Error('no transaction is active')
-    })
+    }, idle)
     const before = group.join(() => undefined).kept
     broken = true
     t.throws(() =>
