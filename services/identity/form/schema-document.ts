@@ -1,4 +1,5 @@
 /** Loading of an identity schema: the checks that need no knowledge of forms (design section 10, rule 2). */
+import { markDiscriminator } from './discriminators.js'
 import { Effort } from './effort.js'
 import { isJsonObject, type JsonObject, type JsonValue, own, parseJson } from './json.js'
 import { LinearPattern } from './pattern.js'
@@ -90,6 +91,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
     visit(resolve(reference), reference)
   }
   refuseEndlessReferences(seen, resolve)
+  for (const schema of seen) markDiscriminator(schema, resolve)
   return { root, patterns, effort, resolve }
 }
 

@@ -43,6 +43,7 @@ export function compileValidator({ root, patterns, effort }: SchemaDocument): Va
   const ajv = new Ajv({
     allErrors: true,
     strict: false,
+    discriminator: true,
     // Inherited names such as `constructor` are not data.
     ownProperties: true,
     messages: false,
@@ -112,13 +113,19 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
     // Two branches of a oneOf that both fit leave no other trace.
     const ambiguous = error.keyword === 'oneOf' && error.params.passingSchemas !== null
     if (COMPOSITE.has(error.keyword) && !ambiguous && explained.has(path)) continue
-    const code = CODES[error.keyword] ?? error.keyword
+    const keyword = keywordOf(error)
+    const code = CODES[keyword] ?? keyword
     const key = `${path} ${code}`
-    if (!errors.has(key))
-      errors.set(key, { path, code, message: validationMessage(error.keyword, error.params) })
+    if (!errors.has(key)) errors.set(key, { path, code, message: validationMessage(keyword, error.params) })
     if (errors.size >= MAX_ERRORS) break
   }
   return [...errors.values()]
+}
+
+/** What tells branches apart is missing, or leads to none of them. */
+function keywordOf({ keyword, params }: ErrorObject): string {
+  if (keyword !== 'discriminator') return keyword
+  return params.tagValue === undefined ? 'required' : 'enum'
 }
 
 function pathOf(error: ErrorObject): string {
@@ -126,7 +133,7 @@ function pathOf(error: ErrorObject): string {
     .split('/')
     .slice(1)
     .map(segment => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const missing: unknown = error.params.missingProperty
+  const missing: unknown = error.params.missingProperty ?? error.params.tag
   if (typeof missing === 'string') segments.push(missing)
   return segments.join('.')
 }

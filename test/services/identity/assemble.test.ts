@@ -231,6 +231,50 @@ t.test('all errors come at once, each with path and code, and none repeats what 
   t.equal(Array.isArray(await submit(strict, good + rest)), false)
 })
 
+t.test('of branches that a fixed value tells apart only the chosen one is judged', async t => {
+  const branch = (kinds: string[], name: string, more: object = {}) => ({
+    required: ['kind', name],
+    properties: { kind: { enum: kinds }, [name]: text },
+    ...more,
+  })
+  const object = { type: 'object' }
+  const shapes: Record<string, object> = {
+    inline: { ...object, oneOf: [branch(['card', 'debit'], 'number'), branch(['iban'], 'account')] },
+    'by reference': {
+      oneOf: [{ $ref: '#/definitions/card', title: 'Card' }, { $ref: '#/definitions/iban' }],
+    },
+    'as in OpenAPI': {
+      ...object,
+      discriminator: { propertyName: 'kind', mapping: { card: '#/definitions/card' } },
+      oneOf: [{ $ref: '#/definitions/card' }, { $ref: '#/definitions/iban' }],
+    },
+  }
+  const definitions = {
+    card: branch(['card', 'debit'], 'number', object),
+    iban: branch(['iban'], 'account', object),
+  }
+  for (const [name, pay] of Object.entries(shapes)) {
+    const schema = traitsSchema({ pay }, { required: ['pay'] }, { definitions })
+    const cases: [string, unknown][] = [
+      ['', ['traits.pay.kind required']],
+      ['traits.pay.kind=&traits.pay.number=4', ['traits.pay.kind required']],
+      ['traits.pay.kind=debit', ['traits.pay.number required']],
+      ['traits.pay.kind=iban&traits.pay.number=4', ['traits.pay.account required']],
+      ['traits.pay.kind=x', ['traits.pay.kind enum']],
+      ['traits.pay.kind=card&traits.pay.number=4', { pay: { kind: 'card', number: '4' } }],
+    ]
+    for (const [body, expected] of cases) t.same(await submit(schema, body), expected, `${name}: ${body}`)
+    const json = (pay: unknown) => submitJson(schema, { traits: { pay } })
+    t.same(await json({ kind: 'x', number: 4 }), ['traits.pay.kind enum'], name)
+    t.same(await json({ kind: 7 }), ['traits.pay.kind enum'], name)
+    for (const other of ['x', null, []]) t.same(await json(other), ['traits.pay type'], name)
+  }
+  const told = (...branches: object[]) => traitsSchema({ pay: { ...object, oneOf: branches } })
+  const overlapping = told(branch(['a', 'b'], 'x'), branch(['b', 'c'], 'y'))
+  t.same(await submit(overlapping, 'traits.pay.kind=b&traits.pay.x=1&traits.pay.y=1'), ['traits.pay oneOf'])
+  t.same(await submit(overlapping, 'traits.pay.kind=b&traits.pay.x=1'), { pay: { kind: 'b', x: '1' } })
+})
+
 t.test('an error of anyOf, oneOf or if is told only when no field explains it', async t => {
   const either = traitsSchema(
     { kind: { enum: ['a', 'b'] }, a: text, b: text },
