@@ -104,7 +104,14 @@ function linear(patterns: ReadonlyMap<string, LinearPattern>, source: string): L
 }
 
 function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
-  const located = found.slice(0, MAX_CONSIDERED).map(error => ({ error, path: pathOf(error) }))
+  const considered = found.slice(0, MAX_CONSIDERED)
+  const lists = new Set(
+    considered.filter(({ keyword }) => keyword === 'contains').map(({ schemaPath }) => `${schemaPath}/`),
+  )
+  // One item that is not what a list has to contain, one name that is refused: what is said of the whole is enough.
+  const isAttempt = ({ propertyName, schemaPath }: ErrorObject) =>
+    propertyName !== undefined || [...lists].some(list => schemaPath.startsWith(list))
+  const located = considered.filter(error => !isAttempt(error)).map(error => ({ error, path: pathOf(error) }))
   const explained = new Set(
     located.filter(({ error }) => !COMPOSITE.has(error.keyword)).flatMap(({ path }) => upwards(path)),
   )

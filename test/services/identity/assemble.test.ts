@@ -287,6 +287,16 @@ t.test('an error of anyOf, oneOf or if is told only when no field explains it', 
   const both = traitsSchema({ a: text, b: text }, { oneOf: [{ required: ['a'] }, { required: ['b'] }] })
   t.same(await submit(both, 'traits.a=1&traits.b=1'), ['traits oneOf'])
   t.same(await submit(both, 'traits.a=1'), { a: '1' })
+  const whole = traitsSchema({
+    tags: { type: 'array', items: text, contains: { const: 'a' } },
+    extra: { type: 'object', propertyNames: { pattern: '^a' } },
+    no: false,
+  })
+  t.same(await submit(whole, 'traits.tags=b&traits.tags=c&traits.extra={"b":1}&traits.no=x'), [
+    'traits.tags contains',
+    'traits.extra not_allowed',
+    'traits.no not_allowed',
+  ])
   const typed = traitsSchema({
     n: {
       anyOf: [
