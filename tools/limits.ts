@@ -83,7 +83,7 @@ function bucketsIn({ config }: Loaded, table: Table | undefined): (BucketLimit |
     if (rule !== undefined) {
       const quota = rule.config as Quota
       const src = `${rule.source.file}:${rule.source.line}`
-      const leases = quota.lease ? { leases: leaseSentence(quota) } : {}
+      const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
       return { bucket, ...quota, mode: rule.mode, onStoreError: rule.onStoreError, src, ...leases }
     }
     const falls = patterns

@@ -1,5 +1,6 @@
 /** Numbers of a quota that cannot matter, and what leases may withhold. */
 import type { Path } from '../../config/problem.js'
+import type { Gateway } from '../../config/schema.js'
 import { leaseBound } from '../../gateway/decide/store/lender.js'
 import { demandOf } from '../../gateway/decide/window.js'
 import type { Quota } from '../../gateway/match/compile.js'
@@ -12,20 +13,20 @@ export function checkQuotas(subject: Subject): Remark[] {
   const rows = limits.flatMap(({ file, document }) =>
     document.limits.flatMap(({ quotas }, i) =>
       Object.entries(quotas).flatMap(([bucket, quota]) =>
-        remarksOn(quota, file, ['limits', i, 'quotas', bucket]),
+        remarksOn(quota, config.gateway, file, ['limits', i, 'quotas', bucket]),
       ),
     ),
   )
   const overrides = config.projects.flatMap(({ id, overrides }, i) =>
     Object.keys(overrides).flatMap(bucket => {
       const quota = compiled.tables.projects.get(id)?.rules.get(bucket)?.config as Quota
-      return remarksOn(quota, config.projectsFile, ['projects', i, 'overrides', bucket])
+      return remarksOn(quota, config.gateway, config.projectsFile, ['projects', i, 'overrides', bucket])
     }),
   )
   return [...rows, ...overrides]
 }
 
-function remarksOn(quota: Quota, file: string, path: Path): Remark[] {
+function remarksOn(quota: Quota, gateway: Gateway, file: string, path: Path): Remark[] {
   const { burst, sustained, lease } = quota
   const remarks: Remark[] = []
   const warn = (message: string) => remarks.push({ severity: 'warning', file, path, message })
@@ -40,7 +41,7 @@ function remarksOn(quota: Quota, file: string, path: Path): Remark[] {
       `"burst" can never refuse anybody: ${grouped(burst)} requests in a second are allowed, but only ${grouped(sustained)} in a minute.`,
     )
   }
-  if (lease) remarks.push({ severity: 'note', file, path, message: leaseSentence(quota) })
+  if (lease) remarks.push({ severity: 'note', file, path, message: leaseSentence(quota, gateway) })
   return remarks
 }
 
@@ -49,8 +50,9 @@ function mostPerMinute({ burst, algorithm }: Quota): number {
   return burst * (algorithm === 'sliding-window' ? 60 : 61)
 }
 
-/** What `lease: true` promises and what it costs. */
-export function leaseSentence(quota: Quota): string {
+/** What `lease: true` promises and what it costs. Every worker leases for itself. */
+export function leaseSentence(quota: Quota, { listen }: Gateway): string {
   const { tokens, ms } = leaseBound(demandOf(quota))
-  return `Leases: never more than the quota is admitted; one gateway holds at most ${grouped(tokens)} unspent tokens for at most ${ms} ms.`
+  const holder = listen.workers === 1 ? 'one gateway' : 'one worker of a gateway'
+  return `Leases: never more than the quota is admitted; ${holder} holds at most ${grouped(tokens)} unspent tokens for at most ${ms} ms.`
 }
