@@ -70,7 +70,7 @@ export interface DirectoryStore {
   purgeSome(): Promise<boolean>
 }
 
-/** What the service asks of a database. One test suite (store-contract.test.ts) holds for all adapters. */
+/** What the service asks of a database. One test suite (test/services/directory/store-contract.ts) holds for all adapters. */
 export interface Store extends DirectoryStore, EventStore, PullStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>

@@ -158,7 +158,7 @@ async function createIndexes(collections: Collections): Promise<void> {
   await commits.createIndex({ deletedAt: 1 })
   await resources.createIndex({ directory: 1, type: 1, created: 1, _id: 1 })
   await resources.createIndex({ tenant: 1, product: 1, type: 1, created: 1, _id: 1 })
-  await resources.createIndex({ directory: 1, type: 1, terms: 1 })
+  await resources.createIndex({ directory: 1, type: 1, terms: 1, created: 1, _id: 1 })
   await resources.createIndex({ deletedAt: 1 })
   await memberships.createIndex({ group: 1, user: 1 })
   await memberships.createIndex({ user: 1, group: 1 })
@@ -174,7 +174,7 @@ async function createIndexes(collections: Collections): Promise<void> {
   await webhookLog.createIndex({ directory: 1, created: 1, _id: 1 })
   await webhookLog.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await webhookLog.createIndex({ created: 1 })
-  await parts.createIndex({ commit: 1 })
+  await parts.createIndex({ commit: 1, _id: 1 })
   await removed.createIndex({ purgedAt: 1 })
   await pulls.createIndex({ directory: 1, fence: 1 })
 }

@@ -3,43 +3,10 @@ import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory } from '../../../services/directory/model.js'
 import type { Store } from '../../../services/directory/store/contract.js'
-import type {
-  ClaimRequest,
-  DeadLetter,
-  Delivery,
-  LogEntry,
-  StoredEvent,
-} from '../../../services/directory/store/event-contract.js'
+import type { DeadLetter, LogEntry, StoredEvent } from '../../../services/directory/store/event-contract.js'
+import { claimed, early, forAMoment, page, sequences, tell } from './store-fixtures.js'
 
-/** A claim whose lease is over at once. */
-export const forAMoment: ClaimRequest = { now: 1, until: 1, limit: 20 }
-const page = { offset: 0, limit: 100 }
-const early = '2026-01-01T00:00:00.000Z'
 const late = '2026-02-01T00:00:00.000Z'
-
-export const sequences = ({ events }: { events: readonly StoredEvent[] }): number[] =>
-  events.map(event => event.sequence)
-
-/** The delivery of a claim that must be given. */
-export async function claimed(store: Store, { id }: Directory, request = forAMoment): Promise<Delivery> {
-  const claim = await store.claimDelivery(id, request)
-  if (claim.kind !== 'delivery') throw new Error(`the claim is answered "${claim.kind}"`)
-  return claim.delivery
-}
-
-/** Commits a change that has so many events. */
-async function tell(store: Store, { id }: Directory, count: number, { queued = true, created = early } = {}) {
-  const head = await store.head(id)
-  if (!head) throw new Error('the directory is gone')
-  const events = Array.from({ length: count }, (_, index) => {
-    const sequence = head.sequence + index + 1
-    return { id: `evt_${randomUUID()}`, sequence, created, body: JSON.stringify({ sequence }) }
-  })
-  const made = await store.commit(id, head, { writes: [], events, queued })
-  if (!made) throw new Error('the head was stale')
-  await made.kept
-  return events
-}
 
 const deadLetter = (
   { id: directoryId, tenant, product }: Directory,

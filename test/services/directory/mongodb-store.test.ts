@@ -1,0 +1,104 @@
+import { type Document, MongoClient } from 'mongodb'
+import t from 'tap'
+import { openMongodb } from '../../../services/directory/store/mongodb.js'
+import { databaseOf } from '../../../services/directory/store/mongodb-connection.js'
+import { mongoUrl } from '../../helpers/mongo.js'
+import { hearQueries, isServed } from './mongodb-queries.js'
+import { storeContract } from './store-contract.js'
+import { claimed, forAMoment, newDirectory, newResource, page, save, write } from './store-fixtures.js'
+
+t.test('the database is the one the URL names, else sluice', async t => {
+  for (const [url, database] of [
+    ['mongodb://localhost', 'sluice'],
+    ['mongodb://u:p@a:1,b:2/?replicaSet=r', 'sluice'],
+    ['mongodb+srv://a.example?w=1', 'sluice'],
+    ['mongodb://a:1,b:2/acme?authSource=admin', 'acme'],
+    ['mongodb://a/a%20b', 'a b'],
+  ] as const) {
+    t.equal(databaseOf(url), database, url)
+  }
+})
+
+t.test('MongoDB', async t => {
+  const url = await mongoUrl(t)
+  if (url === undefined) return
+  const heard = hearQueries(t)
+  const store = await openMongodb(`${url}${url.includes('?') ? '&' : '?'}monitorCommands=true`)
+  t.teardown(() => store.close())
+  storeContract(t, store)
+
+  t.test(
+    'a change whose process died after the commit is finished by the next one, also when repeated',
+    async t => {
+      const client = new MongoClient(url)
+      t.teardown(() => client.close())
+      const commits = client.db().collection<{ _id: string; pending: object }>('directory_commits')
+      const directory = newDirectory()
+      await store.createDirectory(directory)
+      const user = newResource(directory, 'user', 'kept')
+      const group = newResource(directory, 'group', 'team')
+      await write(store, directory, [save(group)])
+      // What the process had written when it died: the committed change, nothing of it spread.
+      const item = [
+        save(user),
+        { kind: 'join', groupId: group.id, userIds: [user.id] },
+        {
+          kind: 'event',
+          event: { id: 'evt_1', sequence: 1, created: '2026-01-01T00:00:00.000Z', body: '{}' },
+          queued: true,
+        },
+      ]
+      const pending = { id: 'dead', parts: 0, body: JSON.stringify(item), at: Date.now() - 60_000 }
+      const _id = `${directory.id}/0000000000000002`
+      const rest = { directory: directory.id, version: 2, sequence: 1 }
+      await commits.insertOne({ _id, pending, ...rest })
+      t.ok((await store.directoriesWithEvents()).includes(directory.id), 'found without another write')
+      t.same(await store.head(directory.id), { version: 2, sequence: 1 })
+      t.same(await store.resource({ directoryId: directory.id }, 'user', user.id), user)
+      t.same(await store.members(group.id, page), [{ userId: user.id, label: 'kept' }])
+      const { fence } = await claimed(store, directory)
+      await store.reportDelivery(directory.id, fence, { delivered: 1, attempts: 0, due: 0, until: 0 })
+      await write(store, directory, [{ kind: 'delete', id: user.id }])
+
+      await commits.updateOne({ _id }, { $set: { pending } })
+      await store.directoriesWithEvents()
+      t.same(await store.head(directory.id), { version: 3, sequence: 1 })
+      t.equal(
+        await store.resource({ directoryId: directory.id }, 'user', user.id),
+        undefined,
+        'not brought back',
+      )
+      t.same(await store.members(group.id, page), [])
+      t.same(await store.claimDelivery(directory.id, forAMoment), { kind: 'nothing' }, 'not delivered again')
+      t.equal((await store.feed(directory.id, 0, 9)).events.length, 1, 'nor told twice in the feed')
+      const left = client
+        .db()
+        .collection('directory_memberships')
+        .find({ group: { $exists: false } })
+      t.ok(
+        (await left.toArray()).every(tombstone => tombstone.deletedAt),
+        'what is left of it will be swept',
+      )
+    },
+  )
+
+  t.test('every query that the suite above made is served by an index', async t => {
+    const client = new MongoClient(url)
+    t.teardown(() => client.close())
+    const collections = new Set([...heard.values()].map(({ collection }) => collection))
+    const indexes = new Map<string, Document[]>()
+    for (const name of collections) {
+      indexes.set(
+        name,
+        (await client.db().collection(name).indexes()).map(({ key }) => key),
+      )
+    }
+    t.ok(heard.size > 40, `${heard.size} kinds of queries were heard`)
+    for (const [form, query] of heard) t.ok(isServed(query, indexes.get(query.collection) ?? []), form)
+    const [about = []] = indexes.values()
+    for (const filter of [{ nobody: 1 }, {}]) {
+      const unserved = { collection: '', command: 'find', filter, sort: {} }
+      t.notOk(isServed(unserved, about), 'what no index serves is told')
+    }
+  })
+})

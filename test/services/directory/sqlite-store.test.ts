@@ -1,0 +1,135 @@
+import { join } from 'node:path'
+import t from 'tap'
+import type { Resource } from '../../../services/directory/model.js'
+import { openSqlite } from '../../../services/directory/store/sqlite.js'
+import { createGroup } from '../../../services/directory/store/sqlite-group.js'
+import { storeContract } from './store-contract.js'
+import { newDirectory, newResource, save, write } from './store-fixtures.js'
+
+const idle = { flush: async () => undefined, flushNow: () => undefined }
+
+t.test('SQLite', async t => {
+  const folder = t.testdir()
+  const store = openSqlite(join(folder, 'directory.db'))
+  t.teardown(() => store.close())
+  storeContract(t, store)
+
+  t.test('what was committed is there for the next process', async t => {
+    const directory = newDirectory()
+    await store.createDirectory(directory)
+    await write(store, directory, [save(newResource(directory, 'user', 'kept'))], 1)
+    const other = openSqlite(join(folder, 'directory.db'))
+    t.teardown(() => other.close())
+    t.equal(await other.count(directory.id, 'user'), 1)
+    t.same(await other.head(directory.id), { version: 1, sequence: 1 })
+  })
+
+  t.test('changes that come together are flushed together, and are told only then', async t => {
+    const statements: string[] = []
+    const group = createGroup(text => statements.push(text.split(' ')[0] ?? ''), {
+      flush: async () => void statements.push('flush'),
+      flushNow: () => void statements.push('flush now'),
+    })
+    const told: string[] = []
+    const change = (name: string) => {
+      const { kept } = group.join(() => name)
+      return kept.then(() => told.push(name))
+    }
+    const changes = ['a', 'b', 'c'].map(change)
+    t.throws(() => group.join(() => JSON.parse('{')), 'one that fails takes no other along')
+    await Promise.resolve()
+    t.same(told, [])
+    await Promise.all(changes)
+    t.same(told, ['a', 'b', 'c'])
+    const made = ['SAVEPOINT', 'RELEASE']
+    t.same(statements, ['BEGIN', ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT', 'flush'])
+    group.flush()
+    t.equal(statements.at(-1), 'flush', 'nothing to flush, nothing done')
+    const later = group.join(() => undefined).kept
+    group.alone(() => statements.push('alone'))
+    await later
+    t.same(statements.slice(9), ['BEGIN', 'COMMIT', 'flush now', 'alone', 'flush now'])
+  })
+
+  t.test(
+    'a first change that fails leaves nothing, and those that come after it in the same turn stand',
+    async t => {
+      const directory = newDirectory()
+      await store.createDirectory(directory)
+      const [first, second] = ['first', 'second'].map(name => newResource(directory, 'user', name))
+      const [broken, good] = [{ ...first, label: null }, second].map(user =>
+        write(store, directory, [save(user as Resource)], 1),
+      )
+      await t.rejects(broken as Promise<unknown>, /NOT NULL/)
+      await good
+      t.equal(await store.count(directory.id, 'user'), 1)
+      t.same(await store.head(directory.id), { version: 1, sequence: 1 })
+    },
+  )
+
+  t.test('a commit that fails undoes all changes of its group, and the next group works', async t => {
+    const statements: string[] = []
+    let full = true
+    const group = createGroup(text => {
+      statements.push(text)
+      if (full && text === 'COMMIT') throw new Error('the disk is full')
+    }, idle)
+    const changes = [1, 2].map(() => group.join(() => undefined).kept)
+    t.same(
+      (await Promise.allSettled(changes)).map(({ status }) => status),
+      ['rejected', 'rejected'],
+    )
+    t.equal(statements.at(-1), 'ROLLBACK')
+    full = false
+    await group.join(() => undefined).kept
+    t.equal(statements.at(-1), 'COMMIT')
+  })
+
+  t.test(
+    'what a commit made before the disk failed is not confirmed, nor is anything told of it',
+    async t => {
+      const fail = () => {
+        throw new Error('the disk is broken')
+      }
+      const group = createGroup(() => undefined, { flush: async () => fail(), flushNow: fail })
+      await t.rejects(group.join(() => undefined).kept, { message: 'the disk is broken' })
+      await group.settled()
+      const unconfirmed = group.join(() => undefined).kept
+      t.throws(() => group.flush(), { message: 'the disk is broken' })
+      await t.rejects(unconfirmed, { message: 'the disk is broken' })
+    },
+  )
+
+  t.test('what is told while a flush is under way is flushed first', async t => {
+    let now = 0
+    let done = (): void => undefined
+    const disk = { flush: () => new Promise<void>(resolve => (done = resolve)), flushNow: () => void now++ }
+    const group = createGroup(() => undefined, disk)
+    const { kept } = group.join(() => undefined)
+    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    group.flush()
+    t.equal(now, 1)
+    done()
+    await kept
+    await group.settled()
+    group.flush()
+    t.equal(now, 1, 'and not once more afterwards')
+  })
+
+  t.test('a change that ends the transaction itself fails with all that were made before it', async t => {
+    let broken = false
+    const group = createGroup(text => {
+      if (broken && text.startsWith('ROLLBACK')) throw new Error('no transaction is active')
+    }, idle)
+    const before = group.join(() => undefined).kept
+    broken = true
+    t.throws(() =>
+      group.join(() => {
+        throw new Error('the disk is full')
+      }),
+    )
+    await t.rejects(before, { message: 'the disk is full' })
+    broken = false
+    await group.join(() => undefined).kept
+  })
+})
