@@ -2,7 +2,7 @@
  * From bytes to entries: the media types a form or a client may send (design section 10, rules 1, 3, 11, 14).
  * Nothing here knows the schema.
  */
-import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES } from './entry.js'
+import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES, tooManyEntries } from './entry.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
 import { decodeMultipart } from './multipart.js'
 
@@ -15,9 +15,7 @@ export async function decodeBody(contentType: string | undefined, body: Buffer):
   const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase()
   if (body.length > MAX_BODY_BYTES) throw new BodyError('too_large', 'The body is larger than 1 MiB.')
   const entries = await decodeAs(mediaType, contentType ?? '', body)
-  if (entries.length > MAX_ENTRIES) {
-    throw new BodyError('too_large', `The form has more than ${MAX_ENTRIES} entries.`)
-  }
+  if (entries.length > MAX_ENTRIES) throw tooManyEntries()
   if (new Set(entries.map(({ name }) => name)).size > MAX_NAMES) {
     throw new BodyError('too_large', `The form has more than ${MAX_NAMES} different names.`)
   }

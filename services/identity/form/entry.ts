@@ -20,3 +20,7 @@ export class BodyError extends Error {
     this.error = { path: '', code, message }
   }
 }
+
+export function tooManyEntries(): BodyError {
+  return new BodyError('too_large', `The form has more than ${MAX_ENTRIES} entries.`)
+}

@@ -1,17 +1,25 @@
 /** multipart/form-data as browsers send it (WHATWG HTML, "multipart/form-data encoding algorithm"). */
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
-import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES } from './entry.js'
+import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, tooManyEntries } from './entry.js'
+
+/** A boundary as RFC 2046 section 5.1.1 allows it; of several parameters the first counts. */
+const BOUNDARY = /;[ \t]*boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'()+,./:=?-]{1,70})[ \t]*(?:;|$))/i
 
 /** Reads all parts; a file keeps only its name. Throws BodyError on a missing or cut boundary. */
 export function decodeMultipart(contentType: string, body: Buffer): Promise<Entry[]> {
   return new Promise((resolve, reject) => {
     const malformed = () =>
       reject(new BodyError('malformed', 'The multipart body is cut off or does not fit its boundary.'))
+    const [, quoted, bare] = BOUNDARY.exec(contentType) ?? []
+    const boundary = quoted ?? bare
+    if (boundary === undefined) return malformed()
+    // Every boundary costs the parser something, whether a part follows it or not.
+    if (hasTooMany(body, boundary)) return reject(tooManyEntries())
     const entries: Entry[] = []
     let parser: BusboyInstance
     try {
       parser = new Busboy({
-        headers: { 'content-type': contentType },
+        headers: { 'content-type': `multipart/form-data; boundary="${boundary}"` },
         // Only a file name makes a file; a part's own media type does not.
         isPartAFile: (_name, _type, fileName) => fileName !== undefined,
         // One more than allowed lets the caller see that there were too many.
@@ -37,6 +45,17 @@ export function decodeMultipart(contentType: string, body: Buffer): Promise<Entr
     parser.on('finish', () => resolve(entries))
     parser.end(body)
   })
+}
+
+/** True when more boundaries than there may be parts begin a line. */
+function hasTooMany(body: Buffer, boundary: string): boolean {
+  const delimiter = `\r\n--${boundary}`
+  let at = -1
+  for (let count = 0; count <= MAX_ENTRIES + 1; count++) {
+    at = body.indexOf(delimiter, at + 1)
+    if (at < 0) return false
+  }
+  return true
 }
 
 /** Browsers escape exactly these three in names; every other percent sign is itself. */

@@ -54,6 +54,20 @@ t.test('a malformed body is one error of the whole document', async t => {
   )
 })
 
+t.test('a boundary may be quoted, and is nothing but what a boundary may be', async t => {
+  const body = multipart([['traits.text', 'a']])
+  const good = ['BOUNDARY=XX', 'boundary="XX"', 'charset=x; boundary=XX ; y=z', 'boundary=XX; boundary=YY']
+  for (const end of good) {
+    t.same(await submit(schema, body, `multipart/form-data;${end}`), { text: 'a' }, end)
+  }
+  const spaced = body.replaceAll('--XX', '--X X')
+  t.same(await submit(schema, spaced, 'multipart/form-data; boundary="X X"'), { text: 'a' })
+  const bad = ['=', '=""', '="XX', '=X X', '=X\\X', '=XX"', '=Ü', `=${'X'.repeat(71)}`, '*=XX']
+  for (const end of bad) {
+    t.same(await submit(schema, body, `multipart/form-data; boundary${end}`), [' malformed'], end)
+  }
+})
+
 t.test('url-encoded text is decoded as browsers encode it', async t => {
   const cases: [string, unknown][] = [
     ['traits.text=a+b%2Bc', { text: 'a b+c' }],
@@ -83,6 +97,8 @@ t.test('multipart names unescape only what browsers escape, and values are liter
   const strange =
     '--XX\r\nContent-Disposition: form-data; name="traits.text"\r\nContent-Type: text/plain; charset=bogus\r\n\r\nü\r\n--XX--\r\n'
   t.same(await submit(schema, strange, MULTIPART), { text: 'ü' }, 'an unknown charset is read as UTF-8')
+  const latin = Buffer.from(strange.replace('bogus', 'iso-8859-1'), 'latin1')
+  t.same(await submit(schema, latin, MULTIPART), { text: 'ü' }, 'a part may name its own')
 })
 
 t.test('a file for a trait is refused at its name, elsewhere and without a choice it is ignored', async t => {
@@ -173,6 +189,8 @@ t.test('size has limits: bytes, entries, names, depth', async t => {
   t.same(await submit(schema, names(1000)), {})
   const parts = Array.from({ length: 5001 }, () => ['traits.tags', 'x'] as const)
   t.same(await submit(schema, multipart(parts), MULTIPART), [' too_large'])
+  const idle = '--XX\r\n'.repeat(100_000)
+  t.same(await submit(schema, idle, MULTIPART), [' too_large'], 'boundaries without a part count too')
   const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
   t.same(await submit(schema, `{"traits":{"extra":{"a":${deep(62)}}}}`, 'application/json'), [' too_deep'])
   t.same(await submit(schema, `{"x":${deep(400_000)}}`, 'application/json'), [' too_deep'])
