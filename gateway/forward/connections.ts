@@ -1,5 +1,6 @@
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { hideContinue, type ReadingState } from './interim.js'
+import { hearLastWords } from './last-words.js'
 import { type UpstreamSettings, verificationOf } from './transport.js'
 
 /** What undici does not tell its handlers of the connection they are on. */
@@ -75,6 +76,7 @@ class Connection extends Client {
           if (error !== null) return done(error, null)
           state.requests = 0
           hideContinue(socket, state)
+          hearLastWords(socket)
           done(null, socket)
         }),
     })

@@ -170,15 +170,17 @@ t.test('an address that dies with requests on it', async t => {
   })
 
   t.test('GETs whose idle connections were closed are sent again, and nobody is to blame', async t => {
-    let waiting: RawPeer[] = []
+    const answered: RawPeer[] = []
+    const idle: RawPeer[] = []
     const closesIdle = async (peer: RawPeer) => {
       await peer.message()
-      peer.send(OK)
+      if (answered.length === 8) return peer.send(OK)
+      // All together, so that each request of the first round has a connection of its own.
+      answered.push(peer)
+      if (answered.length === 8) for (const one of answered) one.send(OK)
       await peer.message()
-      waiting.push(peer)
-      if (waiting.length < 8) return
-      for (const one of waiting) one.reset()
-      waiting = []
+      idle.push(peer)
+      if (idle.length === 8) for (const one of idle) one.reset()
     }
     const { gateway, client } = await scene(t, [closesIdle, closesIdle])
     const clients = [client, ...(await Promise.all(Array.from({ length: 7 }, () => clientOf(t, gateway))))]

@@ -1,5 +1,5 @@
 /** Bodies of requests on their way to an upstream. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { peekBody, tapBody } from '../../../gateway/listen/body.js'
 import { GET, OK, valuesOf } from '../../helpers/raw.js'
@@ -58,5 +58,41 @@ t.test('uploads', async t => {
     t.notMatch(peer.unread, /0\r\n\r\n/, 'the body does not look complete')
     await waitUntil('the end to be told', () => gateway.ended === 1)
     t.same(gateway.failures, [])
+  })
+})
+
+t.test('an upstream that closes while the upload still runs', async t => {
+  /** What a client hears that uploads 64 MB to an upstream which says `lastWords` to the head. */
+  async function heard(t: Test, lastWords: string) {
+    const { client, gateway } = await scene(t, async peer => {
+      await peer.head()
+      // With bytes of the upload unread, the connection is reset right behind its last byte.
+      peer.socket.pause().end(lastWords, 'latin1', () => peer.socket.destroy())
+    })
+    const block = Buffer.alloc(1024 * 1024)
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${64 * block.length}\r\n\r\n`)
+    for (let i = 0; i < 64; i++) client.socket.write(block)
+    const answer = await client.message()
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    return { answer, failures: gateway.failures }
+  }
+
+  for (const [what, lastWords] of [
+    ['of a length', 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno'],
+    ['in chunks', 'HTTP/1.1 413 Content Too Large\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n'],
+    ['to the end', 'HTTP/1.0 413 Content Too Large\r\n\r\nno'],
+  ] as const) {
+    t.test(`behind its answer ${what}: the client gets that, and no further request is taken`, async t => {
+      const { answer, failures } = await heard(t, lastWords)
+      t.same([answer.line, answer.body], ['HTTP/1.1 413 Content Too Large', 'no'])
+      t.same(valuesOf(answer, 'connection'), ['close'])
+      t.same(failures, [])
+    })
+  }
+
+  t.test('without an answer: 502', async t => {
+    const { answer, failures } = await heard(t, '')
+    t.match(answer.line, / 502 /)
+    t.same(failures, ['upstream-unreachable'])
   })
 })
