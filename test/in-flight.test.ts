@@ -3,7 +3,12 @@ import { once } from 'node:events'
 import { type ClientRequest, request, type ServerResponse } from 'node:http'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { type GatewayProcess, gatewayProcess, writeConfig } from './helpers/gateway-process.js'
+import {
+  type GatewayProcess,
+  gatewayProcess,
+  strictGatewayYaml,
+  writeConfig,
+} from './helpers/gateway-process.js'
 import { send, startApp } from './helpers/http.js'
 import { redisUrl } from './helpers/redis.js'
 import { sleep, waitUntil } from './helpers/wait.js'
@@ -27,18 +32,7 @@ t.test('slots of two gateways', async t => {
     if (req.headers['x-wait'] === undefined) res.end('done')
     else waiting.set(req.url as string, [...(waiting.get(req.url as string) ?? []), res])
   })
-  const folder = writeConfig(
-    t,
-    `version: 1
-listen: { host: 127.0.0.1, port: 0 }
-admin: { host: 127.0.0.1, port: 0 }
-redis: ${redisAt}
-store: { deadline: 2s, onError: closed }
-upstreams: { app: { url: "${upstream}" } }
-routes: [{ path: /**, upstream: app }]
-`,
-    { 'in-flight.yaml': POLICY },
-  )
+  const folder = writeConfig(t, strictGatewayYaml(redisAt, upstream), { 'in-flight.yaml': POLICY })
   const [first, second] = await Promise.all([gatewayProcess(t, folder), gatewayProcess(t, folder)])
   const redis = new Redis(redisAt)
   t.teardown(() => redis.disconnect())
@@ -95,8 +89,7 @@ routes: [{ path: /**, upstream: app }]
     t.not(ofSecond[0], memberOfFirst)
 
     first.signal('SIGCONT')
-    const until = performance.now() + 1200
-    while (performance.now() < until) {
+    for (let i = 0; i < 12; i += 1) {
       t.same(await members('paused'), ofSecond, 'no renewal brings the lost slot back')
       await sleep(100)
     }

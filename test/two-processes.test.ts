@@ -4,7 +4,7 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
-import { gatewayProcess, writeConfig } from './helpers/gateway-process.js'
+import { gatewayProcess, strictGatewayYaml, writeConfig } from './helpers/gateway-process.js'
 import { type Received, send, startApp } from './helpers/http.js'
 import { redisUrl } from './helpers/redis.js'
 
@@ -39,18 +39,7 @@ t.test('two processes on one Redis, one of them 90 s wrong', async t => {
     reached.set(req.url as string, (reached.get(req.url as string) ?? 0) + 1)
     res.end('done')
   })
-  const folder = writeConfig(
-    t,
-    `version: 1
-listen: { host: 127.0.0.1, port: 0 }
-admin: { host: 127.0.0.1, port: 0 }
-redis: ${redis}
-store: { deadline: 5s, onError: closed }
-upstreams: { app: { url: "${upstream}" } }
-routes: [{ path: /**, upstream: app }]
-`,
-    { 'project-limits.yaml': POLICY },
-  )
+  const folder = writeConfig(t, strictGatewayYaml(redis, upstream), { 'project-limits.yaml': POLICY })
   const wrongClock = join(folder, 'wrong-clock.mjs')
   writeFileSync(wrongClock, WRONG_CLOCK)
   const [right, wrong] = await Promise.all([

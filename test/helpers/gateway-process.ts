@@ -17,9 +17,21 @@ export interface GatewayProcess {
   /** Resident memory now, in bytes. */
   resident(): Promise<number>
   signal(name: NodeJS.Signals): void
+  /** Its exit code and signal, when it has ended. */
+  exited(): Promise<readonly [number | null, NodeJS.Signals | null]>
   /** Ends it at once, as a crash would. */
   kill(): Promise<void>
 }
+
+/** The gateway.yaml of a process that counts on Redis, refuses rather than counting by itself, and sends all to one upstream. */
+export const strictGatewayYaml = (redis: string, upstream: string): string => `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+redis: ${redis}
+store: { deadline: 5s, onError: closed }
+upstreams: { app: { url: "${upstream}" } }
+routes: [{ path: /**, upstream: app }]
+`
 
 /** Writes gateway.yaml, projects.yaml and the policies into a folder that goes with the test. */
 export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<string, string>>): string {
@@ -45,7 +57,7 @@ export async function gatewayProcess(
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH ?? '', DATA_DIR: folder, ...env },
   })
-  const exited = once(child, 'exit')
+  const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -70,6 +82,7 @@ export async function gatewayProcess(
       return Number(stdout) * 1024
     },
     signal: name => child.kill(name),
+    exited: () => exited,
     async kill() {
       child.kill('SIGKILL')
       await exited

@@ -38,7 +38,8 @@ export interface TestGateway extends Gateway {
 
 const TIMEOUTS = '{ connect: 1s, head: 2s, idle: 2s }'
 
-const PROJECTS = `version: 1
+/** The projects of a test that names none: `dev` by dev.localhost, `acme` by acme.localhost. */
+export const PROJECTS = `version: 1
 projects:
   - { id: dev, plan: developer, environment: development, hosts: [dev.localhost] }
   - { id: acme, plan: growth, environment: production, hosts: [acme.localhost] }
@@ -75,7 +76,8 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
-function gatewayYaml(options: TestGatewayOptions): string {
+/** The gateway.yaml of `testGateway`, for a test that edits it. */
+export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`

@@ -1,0 +1,29 @@
+/** The counter stores that a whole gateway can count in, for behaviour that must be the same on each. */
+import type { Test } from 'tap'
+import { redisUrl } from './redis.js'
+
+export interface TestedStore {
+  readonly name: 'in process' | 'on Redis'
+  /** What decision records call it. */
+  readonly recorded: 'memory' | 'redis'
+  /**
+   * Lines of gateway.yaml for counters that nobody has used yet, or undefined after reporting the test as skipped
+   * (a failure in CI).
+   */
+  settings(t: Test): Promise<string | undefined>
+}
+
+export const stores: readonly TestedStore[] = [
+  { name: 'in process', recorded: 'memory', settings: async () => '' },
+  {
+    name: 'on Redis',
+    recorded: 'redis',
+    async settings(t) {
+      const url = await redisUrl(t)
+      return url && redisSettings(url)
+    },
+  },
+]
+
+/** Lines of gateway.yaml to count on that Redis. A busy test machine must not turn a slow answer into a stand-in. */
+export const redisSettings = (url: string): string => `redis: ${url}\nstore: { deadline: 5s }`
