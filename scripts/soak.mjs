@@ -17,9 +17,12 @@ import { startUpstream } from './soak/upstream.mjs'
 const MB = 1024 * 1024
 const WARM_UP_MS = 8_000
 const SETTLE_MS = 45_000
-/** Memory after a collection may differ by this much: caches that are bounded, code that was compiled meanwhile. */
-const HEAP_MAY_GROW = 12 * MB
-const RSS_MAY_GROW = 60 * MB
+/** Objects that nothing is done with any more: the last of their kind may stay until the next one takes their place. */
+const OBJECTS_MAY_GROW = 4
+/** Memory after a collection: the code that was compiled meanwhile (3 MB), and caches with a bound. */
+const HEAP_MAY_GROW = 8 * MB
+/** Pages that Node keeps for later: up to 48 MB for young objects, and the buffers of slow readers. */
+const RSS_MAY_GROW = 100 * MB
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '600' } } })
 const seconds = Number(values.seconds)
@@ -29,12 +32,16 @@ await script(async () => {
   if (!onPath('redis-server')) throw new Failure('The soak needs redis-server: apt-get install redis-server')
   const folder = mkdtempSync(join(tmpdir(), 'sluice-soak-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  // What was started ends with this process, whatever ends it.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
   const redis = startRedis(folder, await freePort())
   const upstream = await startUpstream()
+  let gateway
   try {
-    const gateway = await startGateway(folder, { upstream: upstream.url, redis: redis.url })
+    gateway = await startGateway(folder, { upstream: upstream.url, redis: redis.url })
     await soak(gateway, redis)
   } finally {
+    gateway?.kill()
     redis.stop()
     upstream.stop()
   }
@@ -47,7 +54,7 @@ async function soak(gateway, redis) {
   await trouble(gateway, redis, WARM_UP_MS)
   const before = await settle(gateway)
   say(`soaking for ${seconds} s ...`)
-  const { done, statuses, reloads, losses } = await trouble(gateway, redis, seconds * 1000)
+  const { done, statuses, leftWaiting, reloads, losses } = await trouble(gateway, redis, seconds * 1000)
   const after = await settle(gateway, before)
   const rows = compare(before, after)
   console.log(table(['client', 'times', 'statuses (0: cut)'], rowsOf(done, statuses)))
@@ -57,6 +64,7 @@ async function soak(gateway, redis) {
   const { status } = await fetch(gateway.url)
   const code = await gateway.stop()
   const faults = [
+    ...leftWaiting.map(name => `a client had no end of its request: ${name}`),
     ...rows.filter(row => row[3] !== 'ok').map(([what]) => `${what} did not come back to the base line`),
     ...(status === 200 ? [] : [`a request afterwards was answered ${status}`]),
     ...(code === 0 ? [] : [`the gateway ended with ${code}`]),
@@ -119,6 +127,10 @@ function compare(before, after) {
     ...[...kinds].map(kind => {
       const was = before.resources[kind] ?? 0
       return row(kind, was, after.resources[kind] ?? 0, was)
+    }),
+    ...Object.entries(after.objects).map(([what, is]) => {
+      const was = before.objects[what]
+      return row(`${what}, as objects`, was, is, was + OBJECTS_MAY_GROW)
     }),
     row('slots in flight', before.slots, after.slots, 0),
     row('heap', before.heapUsed, after.heapUsed, before.heapUsed + HEAP_MAY_GROW, megabytes),

@@ -4,7 +4,9 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 
-const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+const agent = new Agent({ keepAlive: true })
+/** For who still waits when all is over; the longest that anybody has to is a few time limits of the gateway. */
+const PATIENCE_MS = 60_000
 const HOST = 'soak.localhost'
 const below = bound => Math.floor(Math.random() * bound)
 
@@ -72,11 +74,14 @@ function webSocket(url) {
   })
 }
 
-/** By name: what to do, and how many do it at a time. `honest` ones must never hear 5xx of the gateway's own making. */
+/**
+ * By name: what to do, and how many do it at a time. `honest` ones ask what may be asked twice, and must never hear a 5xx of
+ * the gateway's own making.
+ */
 export const CLIENTS = {
   honest: {
     many: 6,
-    do: url => ask(url, below(2) ? '/' : '/?x', { method: below(3) ? 'GET' : 'POST', body: '' }),
+    do: url => ask(url, below(2) ? '/' : '/?x'),
   },
   'slots taken': { many: 6, do: url => ask(url, '/work', { method: 'POST', body: 'x'.repeat(below(5000)) }) },
   'slots left behind': {
@@ -96,7 +101,7 @@ export const CLIENTS = {
   WebSockets: { many: 3, do: webSocket },
 }
 
-/** Lets all clients work until `until` says no; how often each did, and which statuses came. */
+/** Lets all clients work until `until` says no; how often each did, which statuses came, and who was left waiting. */
 export async function work(url, until) {
   const done = {}
   const statuses = {}
@@ -105,18 +110,26 @@ export async function work(url, until) {
     statuses[name] ??= {}
     statuses[name][status] = (statuses[name][status] ?? 0) + 1
   }
+  const waiting = new Set()
   const running = Object.entries(CLIENTS).flatMap(([name, client]) => {
     done[name] = 0
     return Array.from({ length: client.many }, async () => {
       while (until()) {
+        const turn = { name }
+        waiting.add(turn)
         const status = await client.do(url)
+        waiting.delete(turn)
         done[name] += 1
         count(name, status)
         await sleep(below(10))
       }
     })
   })
-  await Promise.all(running)
+  const end = async () => {
+    while (until()) await sleep(100)
+    await sleep(PATIENCE_MS, undefined, { ref: false })
+  }
+  await Promise.race([Promise.all(running), end()])
   agent.destroy()
-  return { done, statuses }
+  return { done, statuses, leftWaiting: [...waiting].map(({ name }) => name) }
 }

@@ -37,9 +37,9 @@ const PATHS = {
 }
 
 export async function startUpstream() {
-  // Shorter than a client's pause, so that the gateway meets connections that have just died.
-  const server = createServer({ keepAliveTimeout: 300 }, (req, res) => {
-    res.on('error', () => undefined)
+  // Shorter than a client's pause, and untold, so that the gateway meets connections that have just died.
+  const server = createServer({ keepAliveTimeout: 5 }, (req, res) => {
+    res.on('error', () => undefined).setHeader('connection', 'keep-alive')
     const answer = PATHS[req.url.split('?', 1)[0]] ?? PATHS['/']
     answer(req, res)
   })
