@@ -1,185 +1,16 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
-import type { Readable } from 'node:stream'
-import t, { type Test } from 'tap'
-import { GatewayError } from '../../../gateway/errors.js'
-import { peekBody, tapBody } from '../../../gateway/listen/body.js'
-import { TrustedProxies } from '../../../gateway/listen/client.js'
-import { readFacts } from '../../../gateway/listen/facts.js'
-import { createListener, type Handlers, type Listener } from '../../../gateway/listen/server.js'
-import type { Facts } from '../../../gateway/types.js'
-import { RawPeer, rawClient, valuesOf } from '../../helpers/raw.js'
+/** Connections and the order of what is answered on them, from the first request to the drain. */
+import { connect } from 'node:net'
+import t from 'tap'
+import { createListener } from '../../../gateway/listen/server.js'
+import { GET, RawPeer, rawClient, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { wideDoor } from './door.js'
+import { type Answer, listen } from './listener.js'
 
-type Answer = (req: IncomingMessage, res: ServerResponse) => void
-
-async function listen(
-  t: Test,
-  request: Answer,
-  handlers: Partial<Handlers> = {},
-): Promise<{ listener: Listener; port: number; client: RawPeer }> {
-  const listener = createListener({ request, upgrade: (_req, res) => res.end(), ...handlers }, wideDoor())
-  const { port } = await listener.start('127.0.0.1', 0)
-  t.teardown(() => listener.drain(0))
-  const client = await rawClient(port)
-  t.teardown(() => client.socket.destroy())
-  return { listener, port, client }
-}
-
-const settings = (cidrs: string[] = []) => ({
-  trusted: new TrustedProxies(cidrs),
-  fingerprintHeaders: { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' },
-})
-
-/** What the listen room makes of raw request bytes: facts, or the code of the refusal. */
-async function heard(t: Test, bytes: string, cidrs?: string[]): Promise<Facts | string> {
-  let result: Facts | string | undefined
-  const { client } = await listen(t, (req, res) => {
-    try {
-      result = readFacts(req, settings(cidrs))
-    } catch (error) {
-      result = error instanceof GatewayError ? error.code : String(error)
-    }
-    res.writeHead(200, ['Connection', 'close']).end()
-  })
-  const answer = await client.send(bytes).message({ tillClose: true })
-  if (result !== undefined) return result
-  t.same(valuesOf(answer, 'content-type'), ['application/problem+json'])
-  t.same(valuesOf(answer, 'connection'), ['close'])
-  return JSON.parse(answer.body).code
-}
-
+const UPGRADE = 'GET /b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+const CONNECT = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
+const CLOSE = ['Connection', 'close']
 const request = (fields: string, body = ''): string => `POST /a HTTP/1.1\r\n${fields}\r\n${body}`
-
-t.test('what two servers could read differently is refused', async t => {
-  for (const [what, bytes, code] of [
-    [
-      'length beside chunks',
-      request('Host: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'two lengths',
-      request('Host: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n', 'abc'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'two equal lengths',
-      request('Host: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n', 'ab'),
-      /bad-(framing|request)/,
-    ],
-    ['a list of lengths', request('Host: a\r\nContent-Length: 2, 2\r\n', 'ab'), /bad-(framing|request)/],
-    ['a signed length', request('Host: a\r\nContent-Length: +2\r\n', 'ab'), /bad-(framing|request)/],
-    [
-      'a length beyond all numbers',
-      request('Host: a\r\nContent-Length: 18446744073709551618\r\n', 'ab'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'an unknown coding',
-      request('Host: a\r\nTransfer-Encoding: xchunked\r\n', '0\r\n\r\n'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'a coding after chunked',
-      request('Host: a\r\nTransfer-Encoding: chunked, gzip\r\n', '0\r\n\r\n'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'a coding before chunked',
-      request('Host: a\r\nTransfer-Encoding: gzip, chunked\r\n', '0\r\n\r\n'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'chunked twice',
-      request('Host: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
-      /bad-(framing|request)/,
-    ],
-    [
-      'chunks in HTTP/1.0',
-      'POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-      /bad-(framing|request)/,
-    ],
-    ['no Host', request('X: 1\r\n'), 'bad-host'],
-    ['two Hosts', request('Host: a\r\nHost: a\r\n'), 'bad-host'],
-    ['an empty Host', request('Host:\r\n'), 'bad-host'],
-    ['a Host with a path', request('Host: a/b\r\n'), 'bad-host'],
-    ['a Host with a user', request('Host: u@a\r\n'), 'bad-host'],
-    ['a Host with two ports', request('Host: a:1:2\r\n'), 'bad-host'],
-    ['an authority with a user', 'GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n', 'bad-host'],
-    ['TRACE', 'TRACE / HTTP/1.1\r\nHost: a\r\n\r\n', 'method-not-allowed'],
-    ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 'method-not-allowed'],
-    ['a blank before the colon', request('Host: a\r\nX : 1\r\n'), 'bad-request'],
-    ['a folded line', request('Host: a\r\nX: 1\r\n 2\r\n'), 'bad-request'],
-    ['NUL in a value', request('Host: a\r\nX: a\0b\r\n'), 'bad-request'],
-    ['a bare CR in a value', request('Host: a\r\nX: a\rb\r\n'), 'bad-request'],
-    ['a bare LF', 'GET / HTTP/1.1\nHost: a\n\n', 'bad-request'],
-    ['HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'bad-request'],
-    ['an ambiguous path', 'GET /a%2fb HTTP/1.1\r\nHost: a\r\n\r\n', 'bad-target'],
-    ['too long a head', request(`Host: a\r\nX: ${'x'.repeat(17_000)}\r\n`), 'header-too-large'],
-  ] as const) {
-    t.test(what, async t => {
-      t.match(await heard(t, bytes), code)
-    })
-  }
-})
-
-t.test('fields beyond a thousand are seen', async t => {
-  const many = 'a:b\r\n'.repeat(1100)
-  t.match(
-    await heard(
-      t,
-      request(`Host: a\r\n${many}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n`, '0\r\n\r\n'),
-    ),
-    /^bad-/,
-  )
-  t.equal(await heard(t, request(`Host: a\r\n${many}Host: b\r\n`)), 'bad-host')
-})
-
-t.test('facts', async t => {
-  t.match(await heard(t, 'GET /a/../b?x=1 HTTP/1.1\r\nHost: ACME.localhost.:8080\r\n\r\n'), {
-    id: /^[0-9a-f-]{36}$/,
-    method: 'GET',
-    path: '/b',
-    query: '?x=1',
-    host: 'acme.localhost',
-    client: '127.0.0.1',
-    network: '127.0.0.1',
-    trusted: false,
-    authenticated: false,
-  })
-  t.match(await heard(t, 'GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n'), { host: '[::1]' })
-  t.match(await heard(t, 'GET http://shop:81/ HTTP/1.1\r\nHost: other\r\n\r\n'), { host: 'shop' })
-  t.match(await heard(t, 'GET / HTTP/1.0\r\n\r\n'), { host: '' })
-  t.match(await heard(t, 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n'), { path: '*' })
-
-  const signs =
-    'Host: a\r\nX-Forwarded-For: 9.9.9.9\r\nX-JA3-Fingerprint: three\r\nX-JA4-Fingerprint: four\r\n'
-  const believed = await heard(t, request(signs), ['127.0.0.1'])
-  t.match(believed, { client: '9.9.9.9', trusted: true, ja3: 'three', ja4: 'four' })
-  t.match(await heard(t, request(signs)), {
-    client: '127.0.0.1',
-    trusted: false,
-    ja3: undefined,
-    ja4: undefined,
-  })
-
-  for (const [fields, authenticated] of [
-    ['Authorization: Bearer x\r\n', true],
-    ['Cookie: a=1; ory_kratos_SESSION=x\r\n', true],
-    ['Cookie: a=session; b=1\r\n', false],
-    ['Cookie: session\r\n', false],
-  ] as const) {
-    t.match(await heard(t, request(`Host: a\r\n${fields}`)), { authenticated }, fields)
-  }
-
-  const facts = (await heard(t, request('Host: a\r\nX-A: 1\r\nx-a: 2\r\nAuthorization: secret\r\n'))) as Facts
-  t.equal(facts.header('x-a'), '1, 2')
-  t.equal(facts.header('constructor'), undefined)
-  t.notMatch(JSON.stringify(facts), /secret/, 'facts can be logged')
-})
 
 t.test('a broken body never puts a second status line into an answer that has begun', async t => {
   const { client } = await listen(t, (req, res) => {
@@ -191,11 +22,6 @@ t.test('a broken body never puts a second status line into an answer that has be
   client.send('zz\r\n')
   t.equal(await client.rest(), 'begun')
 })
-
-const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
-const UPGRADE = 'GET /b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-const CONNECT = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
-const CLOSE = ['Connection', 'close']
 
 t.test(
   'an upgrade or CONNECT behind a request still unanswered ends the connection, not the process',
@@ -289,11 +115,6 @@ t.test('Expect', async t => {
     t.equal((await client.message()).body, 'GET')
     t.match((await client.head()).line, / 100 /)
     t.equal((await client.send('hi').message()).body, 'POST')
-  })
-
-  t.test('anything else is refused, of HTTP/1.1', async t => {
-    t.equal(await heard(t, request('Host: a\r\nExpect: foo\r\n')), 'expectation-failed')
-    t.match(await heard(t, 'GET / HTTP/1.0\r\nHost: a\r\nExpect: foo\r\n\r\n'), { path: '/' })
   })
 })
 
@@ -414,86 +235,4 @@ t.test('an address in use is told', async t => {
   const { port } = await listen(t, () => {})
   const second = createListener({ request() {}, upgrade() {} }, wideDoor())
   await t.rejects(second.start('127.0.0.1', port), { code: 'EADDRINUSE' })
-})
-
-t.test('a look at the body', async t => {
-  /** A server whose requests are handed over one by one, and a connection to it. */
-  async function requestOf(t: Test): Promise<{ req: IncomingMessage; client: RawPeer }> {
-    const server = createServer()
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const client = new RawPeer(connect((server.address() as AddressInfo).port, '127.0.0.1'))
-    t.teardown(() => {
-      client.socket.destroy()
-      server.closeAllConnections()
-      server.close()
-    })
-    const arrived = once(server, 'request')
-    client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
-    const [req] = await arrived
-    return { req, client }
-  }
-  const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`
-  const END = '0\r\n\r\n'
-  async function all(body: Readable): Promise<string> {
-    let text = ''
-    for await (const bytes of body) text += bytes
-    return text
-  }
-
-  t.test('a short body is seen whole and still there', async t => {
-    const { req, client } = await requestOf(t)
-    client.send(chunk('ab') + chunk('cd') + END)
-    const { prefix, body } = await peekBody(req, 4, 1000)
-    t.equal(String(prefix), 'abcd')
-    t.equal(await all(body), 'abcd')
-  })
-
-  t.test('of a long body the beginning is seen and everything is still there', async t => {
-    const { req, client } = await requestOf(t)
-    client.send(chunk('abcdef'))
-    const { prefix, body } = await peekBody(req, 4, 1000)
-    t.equal(String(prefix), 'abcd')
-    client.send(chunk('gh') + END)
-    t.equal(await all(body), 'abcdefgh')
-  })
-
-  t.test('a slow body is not waited for beyond the time', async t => {
-    const { req, client } = await requestOf(t)
-    client.send(chunk('ab'))
-    const { prefix, body } = await peekBody(req, 100, 50)
-    t.equal(String(prefix), 'ab')
-    client.send(chunk('cd') + END)
-    t.equal(await all(body), 'abcd')
-  })
-
-  t.test('a client that leaves is an error', async t => {
-    const { req, client } = await requestOf(t)
-    client.send(chunk('ab'))
-    const peek = peekBody(req, 100, 5000)
-    await sleep(20)
-    client.reset()
-    await t.rejects(peek, { message: /client left/ })
-  })
-
-  t.test('a tapped body streams on and is told once', async t => {
-    const { req, client } = await requestOf(t)
-    const told: string[] = []
-    const body = tapBody(req, 4, prefix => told.push(String(prefix)))
-    client.send(chunk('abc'))
-    await sleep(30)
-    t.same(told, [], 'nothing flows before somebody reads')
-    client.send(chunk('defg') + chunk('h') + END)
-    t.equal(await all(body), 'abcdefgh')
-    t.same(told, ['abcd'])
-  })
-
-  t.test('a tapped short body is told at its end', async t => {
-    const { req, client } = await requestOf(t)
-    const told: string[] = []
-    const body = tapBody(req, 4, prefix => told.push(String(prefix)))
-    client.send(chunk('abcd') + END)
-    t.equal(await all(body), 'abcd')
-    t.same(told, ['abcd'])
-  })
 })

@@ -1,0 +1,49 @@
+/** The listen room alone, behind TLS: it answers each request with what it knows of it. */
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import type { Test } from 'tap'
+import { TrustedProxies } from '../../../gateway/listen/client.js'
+import type { DoorSettings } from '../../../gateway/listen/door.js'
+import { readFacts } from '../../../gateway/listen/facts.js'
+import { createListener } from '../../../gateway/listen/server.js'
+import type { TestCertificate } from '../../helpers/certificates.js'
+import { wideDoor } from './door.js'
+
+const log = { debug() {}, info() {}, warn() {}, error() {} }
+const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
+
+/** A listener alone, that answers each request with what it knows of it. */
+export async function listenTls(
+  t: Test,
+  { certFile, keyFile }: TestCertificate,
+  trusted: string[] = [],
+  limits: Partial<DoorSettings> = {},
+) {
+  const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders }
+  const refused: string[] = []
+  const listener = createListener(
+    {
+      request(req: IncomingMessage, res: ServerResponse) {
+        const { ja3, ja4, host } = readFacts(req, settings)
+        const body = JSON.stringify({ ja3, ja4, host })
+        res.writeHead(200, ['Content-Length', String(body.length)]).end(body)
+      },
+      upgrade: (_req, res) => res.end(),
+      refused: code => refused.push(code),
+    },
+    wideDoor(limits),
+    { cert: certFile, key: keyFile, log },
+  )
+  const { port } = await listener.start('127.0.0.1', 0)
+  t.teardown(() => listener.drain(0))
+  return { listener, port, refused }
+}
+
+/** A TLS connection whose handshake is over. */
+export async function secure(t: Test, port: number, options: ConnectionOptions): Promise<TLSSocket> {
+  const socket = connect({ port, host: '127.0.0.1', ...options })
+  t.teardown(() => socket.destroy())
+  await once(socket, 'secureConnect')
+  return socket
+}
