@@ -10,6 +10,8 @@ import { describeState } from './state.js'
 export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
   /** Reads the configuration anew. */
   load(): Promise<Loaded | Unloadable>
+  /** The series of the embedded services, in the Prometheus text format. */
+  embeddedMetrics?(): Promise<string>
 }
 
 export interface Gateway {
@@ -43,7 +45,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const admin = await startAdmin({
     ...first.config.gateway.admin,
     health,
-    metrics,
+    metrics: {
+      contentType: metrics.contentType,
+      text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),
+    },
     log,
     state: () => describeState(core.inForce, reloader),
     reload: () => reloader.reload('admin'),

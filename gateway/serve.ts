@@ -65,6 +65,7 @@ async function start(configPath: string, first: Loaded, services: Services, log:
     first,
     load: () => load(configPath, process.env, log, { running: first.plugins }),
     embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
+    embeddedMetrics: () => services.metrics(),
     log,
   }
   const workers = workersOf(first.config)
@@ -107,6 +108,8 @@ interface Service {
   readonly url: string
   /** For the person who starts it. */
   readonly notes: string[]
+  /** Its own series in the Prometheus text format, if it has any. */
+  metrics?(): Promise<string>
   close(): Promise<void>
 }
 
@@ -130,13 +133,20 @@ class Services {
     }
   }
 
+  /** The series of all that are started. */
+  async metrics(): Promise<string> {
+    const started = await Promise.allSettled(this.#started.values())
+    const texts = started.map(each => (each.status === 'fulfilled' ? each.value.metrics?.() : undefined))
+    return (await Promise.all(texts)).join('')
+  }
+
   async close(): Promise<void> {
     for (const service of this.#started.values()) await (await service).close()
   }
 
   async #start(name: keyof typeof EMBEDDED): Promise<Service> {
     const { start } = await EMBEDDED[name]()
-    const service = await start({ env: process.env, log: this.#log })
+    const service: Service = await start({ env: process.env, log: this.#log })
     // To that person, not to whoever collects the log; and at once, in case a later step fails.
     for (const note of service.notes) process.stderr.write(`${note}\n`)
     return service

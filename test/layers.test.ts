@@ -117,7 +117,7 @@ const HOMES: Record<string, readonly string[]> = {
   ioredis: ['gateway/decide/store/redis-connection.ts'],
   'rate-limiter-flexible': ['gateway/decide/store/flexible.ts'],
   pino: ['gateway/observe/log.ts'],
-  'prom-client': ['gateway/observe/metrics.ts'],
+  'prom-client': ['gateway/observe/metrics.ts', 'services/directory/metrics.ts'],
   yaml: ['config/yaml.ts'],
   ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],

@@ -89,7 +89,8 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     },
     metrics: {
       contentType: metrics.contentType,
-      text: async () => questions.metrics(await metrics.snapshot()),
+      text: async () =>
+        (await questions.metrics(await metrics.snapshot())) + ((await options.embeddedMetrics?.()) ?? ''),
     },
     log,
     state: async () => ({

@@ -6,6 +6,7 @@ import { startRetention } from './events/retention.js'
 import { bounds } from './external/bounds.js'
 import { type ExternalService, startExternal } from './external/service.js'
 import type { Log } from './log.js'
+import { createMetrics, type Metrics } from './metrics.js'
 import { createSecretBox, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
@@ -20,6 +21,7 @@ export interface Core {
   readonly writers: WriterFactory
   readonly courier: Courier
   readonly external: ExternalService
+  readonly metrics: Metrics
   readonly log: Log
   /** To be called, the last first, when the service ends; whoever adds to the service adds here. */
   readonly closers: Array<() => Promise<void> | void>
@@ -46,7 +48,9 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     if (env.DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
       log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
     }
-    const courier = startCourier({ store, box, poster, log, batch: settings.webhookBatch })
+    const metrics = createMetrics(store)
+    const { called } = metrics
+    const courier = startCourier({ store, box, poster, log, called, batch: settings.webhookBatch })
     closers.push(() => courier.close())
     const writers = createWriters(store, log, directory => {
       if (directory.webhook) courier.notify(directory.id)
@@ -54,7 +58,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     const own = { store, box, encryptionKey: key, writers, log }
     const external = startExternal({ ...own, settings: settings.external, bounds })
     closers.push(() => external.puller.close())
-    return { settings, store, box, writers, courier, external, log, closers, close }
+    return { settings, store, box, writers, courier, external, metrics, log, closers, close }
   } catch (error) {
     await close()
     throw error

@@ -25,6 +25,8 @@ export type { Log } from './log.js'
 export interface DirectoryService extends EmbeddedDirectory {
   readonly url: string
   readonly notes: string[]
+  /** The series `directory_*` in the Prometheus text format. */
+  metrics(): Promise<string>
 }
 
 /** Where the service takes its settings from (DATA_DIR, MONGODB_URL and so on), and where it writes its log. */
@@ -57,7 +59,8 @@ export async function start(options: OpenOptions): Promise<DirectoryService> {
     const { hashes, notes } = managementKeys(core.settings)
     keyHashes.push(...hashes)
     const { port } = server.server.address() as AddressInfo
-    return { ...embed(core), url: `http://127.0.0.1:${port}`, notes }
+    const metrics = core.metrics.text
+    return { ...embed(core), url: `http://127.0.0.1:${port}`, notes, metrics }
   } catch (error) {
     await core.close()
     throw error

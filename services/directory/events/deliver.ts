@@ -1,4 +1,5 @@
 import type { Log } from '../log.js'
+import type { Metrics } from '../metrics.js'
 import type { Directory } from '../model.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
@@ -20,6 +21,7 @@ export interface DeliveryParts {
   readonly box: SecretBox
   readonly poster: Poster
   readonly log: Log
+  readonly called: Metrics['called']
   /** Events in one call; undefined sends them one by one. */
   readonly batchSize: number | undefined
   /** True when the service is ending: what was not sent by then waits for its next start. */
@@ -51,7 +53,7 @@ interface Answer {
  * written down when a claim is worked off or its lease is renewed, so a crash repeats at most one claim.
  */
 export function createDelivery(parts: DeliveryParts): Deliver {
-  const { store, box, poster, log, batchSize, closing } = parts
+  const { store, box, poster, log, called, batchSize, closing } = parts
   const limit = batchSize ?? claimSize
 
   async function deliver(directoryId: string, hasten: boolean): Promise<number | undefined> {
@@ -148,7 +150,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
 
   async function send(
     directory: Directory,
-    { id, body }: Message,
+    { id, body, events }: Message,
     attempts: number,
     progress: Progress,
   ): Promise<Answer> {
@@ -157,7 +159,10 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     if (!webhook) return {}
     const created = new Date().toISOString()
     const answer = await post(directory.id, webhook, id, body)
-    if (directory.logWebhookEvents && !(closing() && answer.problem !== undefined)) {
+    // One that the end of the service cut off is repeated at its next start, and counted then.
+    if (closing() && answer.problem !== undefined) return answer
+    called(answer.problem === undefined ? 'delivered' : 'failed', events.length)
+    if (directory.logWebhookEvents) {
       const { status = null, problem = null } = answer
       const about = { id, directoryId: directory.id, tenant, product, endpoint: webhook.endpoint, created }
       progress.log.push({ ...about, status, delivered: problem === null, attempts, problem, payload: body })
@@ -193,6 +198,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     problem: string,
     progress: Progress,
   ): void {
+    called('dead', events.length)
     const about = { directoryId, tenant, product, attempts, problem, failed: new Date().toISOString() }
     for (const { id, sequence, created, body } of events) {
       progress.dead.push({ ...about, id, sequence, created, body, replay: false })

@@ -1,4 +1,5 @@
 import type { Log } from '../log.js'
+import type { Metrics } from '../metrics.js'
 import type { Directory, ResourceType } from '../model.js'
 import { errorBody, ScimError, type ScimType } from '../scim/error.js'
 import { namings } from '../scim/naming.js'
@@ -31,6 +32,7 @@ export interface ScimParts {
   readonly box: SecretBox
   readonly intake: Intake
   readonly baseUrl: string | undefined
+  readonly metrics: Metrics
   readonly log: Log
 }
 
@@ -39,7 +41,7 @@ const mediaType = 'application/scim+json'
 
 /** The SCIM intake of each directory (RFC 7644), guarded by the directory's own secret. */
 export function addScim(server: Server, parts: ScimParts): void {
-  const { store, box, intake, baseUrl } = parts
+  const { store, box, intake, baseUrl, metrics } = parts
   acceptJson(server, [mediaType, 'application/json'])
   answerScimErrors(server, parts.log)
 
@@ -51,6 +53,9 @@ export function addScim(server: Server, parts: ScimParts): void {
   server.addHook('onSend', async (_request, reply) => {
     if (reply.statusCode !== 204 && reply.statusCode !== 304) reply.type(`${mediaType}; charset=utf-8`)
   })
+  server.addHook('onResponse', async (request, reply) =>
+    metrics.scimAnswered(request.method, reply.statusCode),
+  )
   const directoryOf = (request: Request): Directory => {
     const directory = directories.get(request)
     if (!directory) throw new ScimError(404, 'There is no directory with this id.')

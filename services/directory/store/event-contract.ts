@@ -110,6 +110,8 @@ export interface Retention {
 
 /** What events ask of a database; part of the Store. */
 export interface EventStore {
+  /** Events that are neither delivered nor dead, in all directories; those of changes just being made may be missing. */
+  waitingEvents(): Promise<number>
   /** Directories with events or replays to deliver. */
   directoriesWithEvents(): Promise<string[]>
   /** Leases the work of a directory's webhook to this process, with a fence of its own. */

@@ -107,6 +107,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
   }
 
   return {
+    waitingEvents: () => outbox.estimatedDocumentCount(),
     async directoriesWithEvents() {
       await finishAbandoned()
       const waiting = await outbox.distinct('directory')

@@ -156,6 +156,7 @@ export function createEventStore(sql: Sql): EventStore {
   }
 
   return {
+    waitingEvents: async () => one<{ n: number }>('SELECT count(*) AS n FROM event_queue')?.n ?? 0,
     directoriesWithEvents: async () =>
       all<{ id: string }>(
         // Steps from directory to directory along the key, past however many events each one has.

@@ -48,6 +48,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     const first = await claimed(store, directory, { now: 1000, until: 2000, limit: 20 })
     t.match(first, { attempts: 0, due: 0, events: [{ body: '{"sequence":1}', created: early }] })
     t.same(sequences(first), [1, 2, 3])
+    const waiting = await store.waitingEvents()
     const asked = { now: 1500, until: 2600, limit: 20 }
     t.same(await store.claimDelivery(directory.id, asked), { kind: 'held' })
     const renewed = await claimed(store, directory, { ...asked, fence: first.fence })
@@ -66,6 +67,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     t.same(sequences(await claimed(store, directory, { now: 3000, until: 3000, limit: 20 })), [3])
     const { fence } = await claimed(store, directory, { now: 3000, until: 4000, limit: 20 })
     t.ok(await store.reportDelivery(directory.id, fence, rest))
+    t.equal(await store.waitingEvents(), waiting - 3, 'what is delivered waits no more')
     t.same(await store.claimDelivery(directory.id, asked), { kind: 'nothing' })
     t.notOk(await isWaiting(directory))
     t.same(await store.claimDelivery('unknown', asked), { kind: 'nothing' })

@@ -27,6 +27,7 @@ export interface Service {
   notes: string[]
   logged: string[]
   close(): Promise<void>
+  metrics(): Promise<string>
   /** A management call with the key. */
   manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>

@@ -23,6 +23,32 @@ async function choosy(t: Test, refuses: (sequence: number) => number | undefined
   return receiver
 }
 
+t.test('metrics count SCIM answers and the outcomes of events, and show how many wait', async t => {
+  const receiver = await startReceiver(t, call => (call === 0 ? 500 : 204))
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const shows = async (...lines: string[]) => {
+    const text = await service.metrics()
+    return lines.every(line => text.split('\n').includes(line))
+  }
+  const directory = await hooked(service, receiver.url)
+  await writeUsers(directory, ['a', 'b', 'a'])
+  await directory.scim('GET', '/Users', undefined, { authorization: 'Bearer wrong' })
+  await waitUntil('the failed call', () =>
+    shows('directory_events_total{outcome="failed"} 1', 'directory_events_waiting 2'),
+  )
+  t.ok(
+    await shows(
+      'directory_scim_requests_total{method="POST",code="201"} 2',
+      'directory_scim_requests_total{method="POST",code="409"} 1',
+      'directory_scim_requests_total{method="GET",code="401"} 1',
+    ),
+  )
+  await service.manage('POST', `/dead-letters/replay?directoryId=${directory.id}`)
+  await waitUntil('both delivered', () =>
+    shows('directory_events_total{outcome="delivered"} 2', 'directory_events_waiting 0'),
+  )
+})
+
 t.test('an event is given up after its last attempt, and the next one goes on', async t => {
   let refused = 1
   const receiver = await choosy(t, sequence => (sequence <= refused ? 500 : undefined))

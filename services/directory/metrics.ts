@@ -1,0 +1,45 @@
+/** The series `directory_*` (design section 6), in the Prometheus text format. The home of prom-client. */
+import { Counter, Gauge, Registry } from 'prom-client'
+import type { EventStore } from './store/event-contract.js'
+
+/** What became of the events in a call to a webhook: those that `failed` are repeated, until they are `dead`. */
+export type CallOutcome = 'delivered' | 'failed' | 'dead'
+
+export interface Metrics {
+  scimAnswered(method: string, status: number): void
+  /** So many events have that outcome. */
+  called(outcome: CallOutcome, events: number): void
+  /** The answer to a scrape. */
+  text(): Promise<string>
+}
+
+/** Labels come from closed lists, never from a tenant, a directory or what a client wrote. */
+export function createMetrics(store: Pick<EventStore, 'waitingEvents'>): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'directory_scim_requests_total',
+    help: 'SCIM requests answered, by method and status.',
+    labelNames: ['method', 'code'],
+    registers,
+  })
+  const events = new Counter({
+    name: 'directory_events_total',
+    help: 'Events in calls to webhooks, by outcome: delivered, failed (they are repeated), dead (given up).',
+    labelNames: ['outcome'],
+    registers,
+  })
+  new Gauge({
+    name: 'directory_events_waiting',
+    help: 'Events that wait for their webhook, in all directories; not a number while the database is away.',
+    registers,
+    async collect() {
+      this.set(await store.waitingEvents().catch(() => Number.NaN))
+    },
+  })
+  return {
+    scimAnswered: (method, code) => requests.inc({ method, code }),
+    called: (outcome, count) => events.inc({ outcome }, count),
+    text: () => registry.metrics(),
+  }
+}
