@@ -1,4 +1,5 @@
 /** One input for one leaf of the schema (design section 10, rule 15). */
+import { browserPattern } from './browser-pattern.js'
 import { textOf } from './choices.js'
 import { type Field, isFreeObject } from './field.js'
 
@@ -157,12 +158,12 @@ function floor(bound: number | undefined): number {
 function textBounds(field: Field, input: InputType): Record<string, string> {
   const { minLength, maxLength, pattern } = field.display
   const completed = COMPLETED[input]
+  const written = pattern === undefined || input === 'textarea' ? undefined : browserPattern(pattern)
   return {
     ...(completed === undefined ? {} : { autocomplete: completed }),
     ...(minLength === undefined ? {} : { minlength: String(minLength) }),
     // HTML counts UTF-16 units, the schema code points: one character may be two units.
     ...(maxLength === undefined ? {} : { maxlength: String(maxLength * 2) }),
-    // HTML's pattern covers the whole text, the schema's is searched for.
-    ...(pattern === undefined || input === 'textarea' ? {} : { pattern: `[^]*(?:${pattern})[^]*` }),
+    ...(written === undefined ? {} : { pattern: written }),
   }
 }

@@ -8,8 +8,9 @@ export type Element =
   | { readonly type: 'repeat'; readonly part: Element; readonly min: number; readonly max: number }
 
 const QUANTIFIER = /^(?:[*+?]|\{(\d+)(,(\d*))?\})\??/
-const ESCAPE =
-  /^\\(?:u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|.)/su
+/** One escape, as the source of a regular expression. */
+export const ESCAPED = String.raw`\\(?:u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|.)`
+const ESCAPE = new RegExp(`^${ESCAPED}`, 'su')
 const CLASS = /^\[(?:\\.|[^\]\\])*\]/s
 const GROUP = /^\((?:\?:|\?<[\p{ID_Start}$_][\p{ID_Continue}$]*>)?/u
 const MAX_COUNT = 1000

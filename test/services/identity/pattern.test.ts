@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { JsonValue } from '../../../services/identity/form/json.js'
 import { LinearPattern } from '../../../services/identity/form/pattern.js'
+import { tag } from './form-data.js'
+import { rendered } from './rendered.js'
 import { submitJson, traitsSchema } from './submit.js'
 
 const text = { type: 'string' }
@@ -44,6 +46,39 @@ t.test('patterns answer as the native engine does', t => {
     )
     t.pass(source)
   }
+  t.end()
+})
+
+t.test('a browser finds in a pattern what the schema finds', t => {
+  const sources = [
+    '^[a-z][\\w.-]+$',
+    '[-a(){}/|]',
+    '^[^-a]*$',
+    '[a-c-]',
+    '[a-b-d]$',
+    '\\[-(\\d-)?',
+    '[\\u0061-\\u0063-]{2}',
+    '[\\]\\-b]',
+    '[[]',
+    '[\\p{L}-]+1',
+  ]
+  const units = fc.constantFrom('a', 'b', 'c', 'd', '1', '-', '(', '[', ']', '{', '/', '|', '.', 'ü', '\\')
+  for (const source of sources) {
+    const field = tag(rendered(traitsSchema({ it: { ...text, pattern: source } })), 'traits.it')
+    const inBrowser = new RegExp(`^(?:${field?.pattern})$`, 'v')
+    const native = new RegExp(source, 'u')
+    fc.assert(
+      fc.property(fc.string({ unit: units }), text => inBrowser.test(text) === native.test(text)),
+      { numRuns: 200 },
+    )
+    t.pass(source)
+  }
+  const unreadable = rendered(traitsSchema({ it: { ...text, pattern: '[&&]' } }))
+  t.equal(
+    tag(unreadable, 'traits.it')?.pattern,
+    undefined,
+    'what a browser cannot read is left to the server',
+  )
   t.end()
 })
 

@@ -1,0 +1,41 @@
+/** A schema's pattern as the `pattern` attribute of an input (WHATWG HTML, "the pattern attribute"). */
+import { ESCAPED } from './pattern-syntax.js'
+
+const CLASS_OR_ESCAPE = /\\.|\[\^?((?:\\.|[^\]\\])*)\]/gs
+const ATOM = new RegExp(`${ESCAPED}|.`, 'gsu')
+
+/**
+ * HTML's pattern covers the whole text, the schema's is searched for. Browsers read it with the flag `v`, which wants
+ * more escapes inside a class than the `u` of schemas. Undefined where a browser could not read it.
+ */
+export function browserPattern(pattern: string): string | undefined {
+  const escaped = pattern.replace(CLASS_OR_ESCAPE, (part, inside: string | undefined) =>
+    inside ? `${part.startsWith('[^') ? '[^' : '['}${escapedClass(inside)}]` : part,
+  )
+  // Some browsers (V8 11) match nothing by `[^]` under the flag `v`.
+  const whole = String.raw`[\s\S]*(?:${escaped})[\s\S]*`
+  try {
+    new RegExp(whole, 'v')
+    return whole
+  } catch {
+    return undefined
+  }
+}
+
+function escapedClass(inside: string): string {
+  const atoms = inside.match(ATOM) ?? []
+  let escaped = ''
+  for (let at = 0; at < atoms.length; at++) {
+    escaped += escapedAtom(atoms[at] as string)
+    const end = atoms[at + 2]
+    if (atoms[at + 1] === '-' && end !== undefined) {
+      escaped += `-${escapedAtom(end)}`
+      at += 2
+    }
+  }
+  return escaped
+}
+
+function escapedAtom(atom: string): string {
+  return /^[()[\]{}/|-]$/.test(atom) ? `\\${atom}` : atom
+}
