@@ -202,10 +202,12 @@ t.test('a body too large for a service is answered 413 in its own words, through
   }
 })
 
-t.test('sluice health asks the admin port', async t => {
+t.test('sluice health asks the admin port, where metrics are too', async t => {
   const { adminUrl } = await serve(t, folderFor(t))
   const args = [inProject('dist', 'gateway', 'cli.js'), 'health', '--config', 'config']
   const health = (port: string) => run(process.execPath, args, { cwd: root, env: { ADMIN_PORT: port } })
   t.match(await health(new URL(adminUrl).port), { stdout: 'ready\n' })
   await t.rejects(health('1'), { code: 1, stderr: /Nothing answers/ })
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+  t.match(metrics, /^directory_events_waiting 0$/m, 'and the embedded services tell their numbers there')
 })
