@@ -77,7 +77,7 @@ export function upstreamRequestFields(
 
 /**
  * The flat raw fields of the answer as the client gets it: the upstream's without connection fields, and ours in
- * place of the upstream's of the same names. A 204 has no length (RFC 9110 section 8.6).
+ * place of the upstream's of the same names. 1xx and 204 have no length (RFC 9110 section 8.6).
  */
 export function answerFields(status: number, upstream: readonly string[], own: readonly string[]): string[] {
   let connection: string | undefined
@@ -93,12 +93,13 @@ export function answerFields(status: number, upstream: readonly string[], own: r
     if (name !== CONTINUED) replaced.push(name)
   }
 
+  const lengthless = status < 200 || status === 204
   const fields: string[] = []
   for (let i = 0; i < upstream.length; i += 2) {
     const name = upstream[i] as string
     const known = name.toLowerCase()
     if (HOP_BY_HOP.has(known) || replaced.includes(known)) continue
-    if (known === 'content-length' ? status === 204 : named?.has(known)) continue
+    if (known === 'content-length' ? lengthless : named?.has(known)) continue
     fields.push(name, upstream[i + 1] as string)
   }
   for (const part of own) fields.push(part)

@@ -109,6 +109,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   onHeaders(status: number, raw: Buffer[], resume: () => void, reason: string): boolean {
     const upstream: string[] = []
     for (const part of raw) upstream.push(part.toString('latin1'))
+    if (status < 100) throw new Error('no such status')
     if (status < 200) {
       if (!this.clientLeft) relayInterim(this.exchange, status, upstream)
       return true

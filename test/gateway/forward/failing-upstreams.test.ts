@@ -1,6 +1,6 @@
 /** Upstreams that fail, are silent or have no room: what their clients hear, and what is tried again. */
 import t from 'tap'
-import { GET, OK, type RawPeer, valuesOf } from '../../helpers/raw.js'
+import { GET, OK, type RawPeer, rawUpstream, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, scene } from './gateway.js'
 
@@ -73,7 +73,18 @@ t.test('an upstream that fails', async t => {
       'length and chunks',
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
+    ['a list of lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok'],
+    ['a signed length', 'HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok'],
+    ['a length beyond all numbers', 'HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551618\r\n\r\nok'],
     ['an unknown coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
+    [
+      'a coding after chunked',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    ],
+    ['a blank before a colon', 'HTTP/1.1 200 OK\r\nX-A : 1\r\nContent-Length: 2\r\n\r\nok'],
+    ['a folded line', 'HTTP/1.1 200 OK\r\nX-A: 1\r\n 2\r\nContent-Length: 2\r\n\r\nok'],
+    ['lines that end in LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
+    ['a status below 100', 'HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'],
     [
       'an unasked switch of protocols',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
@@ -90,6 +101,28 @@ t.test('an upstream that fails', async t => {
       t.equal(gateway.ended, 1)
     })
   }
+
+  t.test('silent within its answer: the client is cut, and so is the upstream', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
+    t.equal((await client.message({ tillClose: true })).body, 'half')
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.same(gateway.failures, [])
+  })
+
+  t.test('takes no connection: upstream-unreachable in the time for one', async t => {
+    // It accepts and never shakes hands.
+    const silent = await rawUpstream()
+    t.teardown(() => silent.stop())
+    const url = silent.url.replace('http:', 'https:')
+    const { client, gateway } = await scene(t, undefined, { url, connectMs: 100 })
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+  })
 
   t.test('silent: upstream-timeout, and the request is cancelled', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })

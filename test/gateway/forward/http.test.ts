@@ -50,11 +50,13 @@ t.test('content', async t => {
   })
 
   t.test('204 has neither body nor length', async t => {
-    const { client } = await scene(t, answering('HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n'))
-    const answer = await client.send(GET).message()
-    t.match(answer.line, / 204 /)
-    t.same(valuesOf(answer, 'content-length'), [])
-    t.same(valuesOf(answer, 'transfer-encoding'), [])
+    for (const framing of ['Content-Length: 0\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n']) {
+      const { client } = await scene(t, answering(`HTTP/1.1 204 No Content\r\n${framing}`))
+      const answer = await client.send(GET).message()
+      t.match(answer.line, / 204 /)
+      t.same(valuesOf(answer, 'content-length'), [])
+      t.same(valuesOf(answer, 'transfer-encoding'), [])
+    }
   })
 
   t.test('304 keeps the length it describes and has no body', async t => {
@@ -106,6 +108,16 @@ t.test('interim answers', async t => {
     t.equal((await client.send(GET).head()).line, 'HTTP/1.1 103 Early Hints')
     const answer = await client.message()
     t.same([answer.line, answer.body], ['HTTP/1.1 200 OK', 'ok'])
+  })
+
+  t.test('what an interim answer says of a length is not passed on', async t => {
+    const { client } = await scene(
+      t,
+      answering(`HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nLink: </a>\r\n\r\n${OK}`),
+    )
+    const hints = { ...(await client.send(GET).head()), body: '' }
+    t.same([valuesOf(hints, 'link'), valuesOf(hints, 'content-length')], [['</a>'], []])
+    t.equal((await client.message()).body, 'ok')
   })
 
   t.test('a body that looks like a 100 is passed on', async t => {
