@@ -8,7 +8,7 @@ import type {
   Identifier,
   IdentifyPlugin,
   Limiter,
-  LimitPlugin,
+  LimitTools,
   ObservePlugin,
   Observer,
   Plugin,
@@ -16,54 +16,51 @@ import type {
   SelfCountingLimiter,
   Tools,
 } from '../plugin.js'
-import type { Log } from '../types.js'
+import type { Facts, Log, Rule } from '../types.js'
+import { lent, lentEvent, lentLimitTools, lentTools } from './lent.js'
 import { demandFrom, ignore, isThenable, projectFrom, rulingFrom, withFunctions } from './shape.js'
 
 /** How long a plugin may take to give back what it holds. */
 const CLOSE_MS = 1000
 
-/** The same plugin, its answers checked. */
+/** The same plugin, its answers checked, and what it is handed out of its reach (lent.ts). */
 export function checked(plugin: Plugin): Plugin {
-  if (plugin.kind === 'identify') return checkedIdentify(plugin)
-  return plugin.kind === 'limit' ? checkedLimit(plugin) : checkedObserve(plugin)
+  const { name, schema } = plugin
+  if (plugin.kind === 'limit') {
+    const limitsReads = plugin.limitsReads === true
+    const create = (tools: LimitTools) => checkedLimiter(plugin.create(lentLimitTools(tools)), name, tools)
+    return { name, kind: plugin.kind, schema, limitsReads, create }
+  }
+  if (plugin.kind === 'identify') {
+    const create: IdentifyPlugin['create'] = (config, tools) =>
+      checkedIdentifier(plugin.create(lent(config), lentTools(tools)), name, tools)
+    return { name, kind: plugin.kind, schema, create }
+  }
+  const create: ObservePlugin['create'] = (config, tools) =>
+    checkedObserver(plugin.create(lent(config), lentTools(tools)), name, tools)
+  return { name, kind: plugin.kind, schema, create }
 }
 
-function checkedIdentify({ name, kind, schema, ...plugin }: IdentifyPlugin): IdentifyPlugin {
+function checkedIdentifier(made: unknown, name: string, tools: Tools): Identifier {
+  const identifier: Identifier = withFunctions(made, 'create()', 'identify')
   return {
-    name,
-    kind,
-    schema,
-    create(config, tools) {
-      const identifier: Identifier = withFunctions(plugin.create(config, tools), 'create()', 'identify')
-      return {
-        identify: facts => projectFrom(atOnce(identifier.identify(facts), 'identify()')),
-        close: closing(identifier, name, tools),
-      }
-    },
+    identify: facts => projectFrom(atOnce(identifier.identify(lent(facts)), 'identify()')),
+    close: closing(identifier, name, tools),
   }
 }
 
-function checkedLimit({ name, kind, schema, limitsReads, ...plugin }: LimitPlugin): LimitPlugin {
-  return {
-    name,
-    kind,
-    schema,
-    limitsReads: limitsReads === true,
-    create(tools) {
-      const made: unknown = plugin.create(tools)
-      const counts = typeof made === 'object' && made !== null && 'spend' in made
-      const limiter: Limiter<unknown> = withFunctions(made, 'create()', counts ? 'spend' : 'demand')
-      const common = {
-        applies: (...asked: Parameters<NonNullable<typeof limiter.applies>>) =>
-          atOnce(limiter.applies?.(...asked), 'applies()') !== false,
-        close: closing(limiter, name, tools),
-      }
-      if (!('spend' in limiter)) {
-        return { ...common, demand: check => demandFrom(atOnce(limiter.demand(check), 'demand()')) }
-      }
-      return { ...common, ...checkedCounting(limiter, boundedLog(tools.log), name) }
-    },
+function checkedLimiter(made: unknown, name: string, tools: Tools): Limiter<unknown> {
+  const counts = typeof made === 'object' && made !== null && 'spend' in made
+  const limiter: Limiter<unknown> = withFunctions(made, 'create()', counts ? 'spend' : 'demand')
+  const common = {
+    applies: (rule: Rule, facts: Facts) =>
+      atOnce(limiter.applies?.(lent(rule), lent(facts)), 'applies()') !== false,
+    close: closing(limiter, name, tools),
   }
+  if (!('spend' in limiter)) {
+    return { ...common, demand: check => lent(demandFrom(atOnce(limiter.demand(lent(check)), 'demand()'))) }
+  }
+  return { ...common, ...checkedCounting(limiter, boundedLog(tools.log), name) }
 }
 
 function checkedCounting(
@@ -78,10 +75,10 @@ function checkedCounting(
   const awaited = (answer: unknown) =>
     isThenable(answer) ? Promise.resolve(answer).then(rulingOf) : rulingOf(answer)
   return {
-    spend: check => awaited(limiter.spend(check)),
-    ...(typeof limiter.peek === 'function' && { peek: check => awaited(limiter.peek?.(check)) }),
+    spend: check => awaited(limiter.spend(lent(check))),
+    ...(typeof limiter.peek === 'function' && { peek: check => awaited(limiter.peek?.(lent(check))) }),
     recall(check) {
-      const answer: unknown = atOnce(limiter.recall?.(check), 'recall()')
+      const answer: unknown = atOnce(limiter.recall?.(lent(check)), 'recall()')
       const ruling = answer === undefined || answer === null ? undefined : rulingOf(answer)
       return ruling === 'unavailable' ? undefined : ruling
     },
@@ -89,8 +86,7 @@ function checkedCounting(
 }
 
 /** What ends a ruling is called when nobody can handle an error any more. */
-function withSafeEnding(ruling: Ruling, log: Log, plugin: string): Ruling {
-  const { giveBack, release } = ruling
+function withSafeEnding({ giveBack, release, ...ruling }: Ruling, log: Log, plugin: string): Ruling {
   const safely = (call: () => unknown) => () => {
     const failed = (error: unknown) =>
       log.warn({ err: error, plugin }, 'a plugin did not take back what it had granted')
@@ -102,31 +98,22 @@ function withSafeEnding(ruling: Ruling, log: Log, plugin: string): Ruling {
     }
   }
   return {
-    granted: ruling.granted,
-    store: ruling.store,
-    readings: ruling.readings,
-    ...(giveBack && { giveBack: safely(() => giveBack.call(ruling)) }),
-    ...(release && { release: safely(() => release.call(ruling)) }),
+    ...ruling,
+    ...(giveBack && { giveBack: safely(giveBack) }),
+    ...(release && { release: safely(release) }),
   }
 }
 
-function checkedObserve({ name, kind, schema, ...plugin }: ObservePlugin): ObservePlugin {
+function checkedObserver(made: unknown, name: string, tools: Tools): Observer {
+  const observer: Observer = withFunctions(made, 'create()', 'finished')
+  const log = boundedLog(tools.log)
+  const failed = (error: unknown) => log.warn({ err: error, plugin: name }, 'a plugin failed')
   return {
-    name,
-    kind,
-    schema,
-    create(config, tools) {
-      const observer: Observer = withFunctions(plugin.create(config, tools), 'create()', 'finished')
-      const log = boundedLog(tools.log)
-      const failed = (error: unknown) => log.warn({ err: error, plugin: name }, 'a plugin failed')
-      return {
-        finished(event) {
-          const answer: unknown = observer.finished(event)
-          if (isThenable(answer)) Promise.resolve(answer).catch(failed)
-        },
-        close: closing(observer, name, tools),
-      }
+    finished(event) {
+      const answer: unknown = observer.finished(lentEvent(event))
+      if (isThenable(answer)) Promise.resolve(answer).catch(failed)
     },
+    close: closing(observer, name, tools),
   }
 }
 

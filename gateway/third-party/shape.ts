@@ -1,10 +1,10 @@
 /** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
-import type { Demand, Project, Reading, Ruling, Window } from '../plugin.js'
-import type { Environment, Plan } from '../types.js'
+import type { Demand, Plugin, Project, Reading, Ruling, Window } from '../plugin.js'
+import type { Environment, Plan, StoreName } from '../types.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
-const KINDS = ['identify', 'limit', 'observe']
+const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plugin['kind'][]
 const PLANS: readonly unknown[] = [
   'developer',
   'production',
@@ -33,7 +33,7 @@ export function shapeFault(candidate: unknown): string | undefined {
   if (typeof name !== 'string' || !NAME.test(name)) {
     return 'its "name" must be a small letter, then small letters, digits, ".", "_" or "-"'
   }
-  if (!KINDS.includes(String(kind))) return `the "kind" of "${name}" must be identify, limit or observe`
+  if (!KINDS.includes(kind)) return `the "kind" of "${name}" must be identify, limit or observe`
   if (!isObject(schema)) return `the "schema" of "${name}" must be a JSON Schema, such as Type.Object({})`
   if (typeof create !== 'function') return `the "create" of "${name}" must be a function`
   return undefined
@@ -105,35 +105,60 @@ function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Fields): boolean 
   )
 }
 
-/** The ruling itself, or a TypeError. */
+/** A copy of the ruling, but for its functions, which are called on the plugin's own; or a TypeError. */
 export function rulingFrom(value: unknown): Ruling | 'unavailable' {
   if (value === 'unavailable') return value
-  if (isObject(value)) {
-    const { granted, store, readings, giveBack, release } = value
-    const isRuling =
-      typeof granted === 'boolean' &&
-      STORES.includes(store) &&
-      Array.isArray(readings) &&
-      readings.length <= MOST_ITEMS &&
-      readings.every(isReading) &&
-      isFunctionOrAbsent(giveBack) &&
-      isFunctionOrAbsent(release)
-    if (isRuling) return value as unknown as Ruling
+  const { granted, store, readings, giveBack, release } = isObject(value) ? value : {}
+  const copies = Array.isArray(readings) ? readings.slice(0, MOST_ITEMS + 1).map(readingFrom) : []
+  const isRuling =
+    typeof granted === 'boolean' &&
+    STORES.includes(store) &&
+    Array.isArray(readings) &&
+    copies.length <= MOST_ITEMS &&
+    isFunctionOrAbsent(giveBack) &&
+    isFunctionOrAbsent(release)
+  if (!isRuling) throw new TypeError(NO_RULING)
+  return {
+    granted,
+    store: store as StoreName,
+    readings: copies,
+    ...(giveBack !== undefined && { giveBack: () => giveBack.call(value) }),
+    ...(release !== undefined && { release: () => release.call(value) }),
   }
-  throw new TypeError('a ruling must have granted, store and readings, without negative numbers')
 }
 
-function isReading(reading: unknown): reading is Reading {
-  if (!isObject(reading)) return false
+const NO_RULING = 'a ruling must have granted, store and readings, without negative numbers'
+
+function readingFrom(reading: unknown): Reading {
+  if (!isObject(reading)) throw new TypeError(NO_RULING)
   const { policy, quota, windowMs, used, left, resetMs, violated, hidden } = reading
-  return (
+  const isReading =
     typeof policy === 'string' &&
     READING_NAME.test(policy) &&
     isAmount(quota) &&
-    [windowMs, used, left].every(one => one === undefined || isAmount(one)) &&
+    isAmountOrAbsent(windowMs) &&
+    isAmountOrAbsent(used) &&
+    isAmountOrAbsent(left) &&
     isAmount(resetMs) &&
     typeof violated === 'boolean' &&
     (hidden === undefined || typeof hidden === 'boolean')
+  if (!isReading) throw new TypeError(NO_RULING)
+  return { policy, quota, windowMs, used, left, resetMs, violated, hidden }
+}
+
+/** What a plugin asks the counter; a TypeError when that is no question. */
+export function assertCountable(key: unknown, limit: unknown, cost: unknown = 1): void {
+  const { quota, windowMs, blockMs } = isObject(limit) ? limit : {}
+  const isCountable =
+    typeof key === 'string' &&
+    isWhole(quota, MOST) &&
+    isWhole(windowMs, LONGEST_MS) &&
+    (windowMs as number) % 1000 === 0 &&
+    (blockMs === 0 || isWhole(blockMs, LONGEST_MS)) &&
+    isWhole(cost, MOST)
+  if (isCountable) return
+  throw new TypeError(
+    'the counter takes a key, a limit of whole numbers (windowMs in whole seconds) and a whole cost above 0',
   )
 }
 
@@ -145,13 +170,17 @@ function isFilled(list: readonly unknown[]): boolean {
   return list.length > 0 && list.length <= MOST_ITEMS
 }
 
-function isFunctionOrAbsent(value: unknown): boolean {
+function isFunctionOrAbsent(value: unknown): value is (() => void) | undefined {
   return value === undefined || typeof value === 'function'
 }
 
 /** NaN and Infinity are none. */
-function isAmount(value: unknown): boolean {
+function isAmount(value: unknown): value is number {
   return Number.isFinite(value) && (value as number) >= 0
+}
+
+function isAmountOrAbsent(value: unknown): value is number | undefined {
+  return value === undefined || isAmount(value)
 }
 
 function isWhole(value: unknown, most: number): boolean {
