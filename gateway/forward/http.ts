@@ -6,7 +6,7 @@ import { type Outgoing, Rider } from './connections.js'
 import { codeOf, isSafe, isSocketGone } from './failure.js'
 import { answerFields, framedAsChunkedAtMost, upstreamRequestFields } from './headers.js'
 import { relayInterim } from './interim.js'
-import { awaitReader, cutAnswer } from './reader.js'
+import { Relay } from './relay.js'
 import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { hasBody, Upload } from './upload.js'
 
@@ -24,9 +24,6 @@ export function createHttpTransport(settings: UpstreamSettings, backends: Backen
 
 type Abort = (error?: Error) => void
 
-const NOTHING = Buffer.alloc(0)
-const REASON = /^[\t\x20-\x7e]*$/
-
 /** One request under way. Implements undici's raw handler, which alone gives fields as they came. */
 class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private readonly exchange: Exchange
@@ -41,9 +38,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private resent = false
   /** A byte of an answer has arrived from the upstream. */
   private heard = false
-  private answered = false
-  private bodyless = false
-  private wrote = false
+  private relay: Relay | undefined
   private clientLeft = false
   private ended = false
 
@@ -120,44 +115,29 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     if (!framedAsChunkedAtMost(upstream)) throw new Error('unknown transfer coding')
     if (this.clientLeft) return true
 
-    const { req, res, answerFields: own } = this.exchange
-    const fields = answerFields(status, upstream, own)
+    const fields = answerFields(status, upstream, this.exchange.answerFields)
     // Of an upload cut short the rest may still come; it must not be read as the next request.
-    if (!req.complete) fields.push('Connection', 'close')
-    this.answered = true
-    this.bodyless = status === 204 || status === 304 || req.method === 'HEAD'
-    res.writeHead(status, REASON.test(reason) ? reason : undefined, fields)
-    process.nextTick(sendHead, this)
+    if (!this.exchange.req.complete) fields.push('Connection', 'close')
+    this.relay = new Relay(this.exchange, this.timeouts.idleMs, status, reason, fields)
     return true
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.clientLeft) {
-      // A stream without end must not be discarded for ever: once the slot is gone, nobody wants it.
-      if (!this.exchange.keepUpstream) this.abort?.()
-      return true
-    }
-    const { res } = this.exchange
-    this.wrote = true
-    if (res.write(chunk)) return true
-    awaitReader(this.exchange, 'drain', this.timeouts.idleMs, this.resume)
-    return false
+    if (!this.clientLeft) return this.relay?.write(chunk, this.resume) ?? true
+    // A stream without end must not be discarded for ever: once the slot is gone, nobody wants it.
+    if (!this.exchange.keepUpstream) this.abort?.()
+    return true
   }
 
   onComplete(): void {
-    this.wrote = true
-    if (!this.clientLeft) {
-      const { res } = this.exchange
-      res.end()
-      if (res.writableLength > 0) awaitReader(this.exchange, 'finish', this.timeouts.idleMs)
-    }
+    if (!this.clientLeft) this.relay?.end()
     this.finish()
   }
 
   onError(error: Error): void {
     if (this.ended) return
     // Undici counts the bytes of a 304 against its Content-Length, which describes the cached body.
-    if (this.bodyless) this.onComplete()
+    if (this.relay?.bodyless) this.onComplete()
     else {
       this.judgeBackend(error)
       if (!this.triesAgain(error)) this.onFailure(error)
@@ -198,15 +178,10 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private onFailure(error: Error): void {
     this.upload?.destroy()
     if (!this.clientLeft) {
-      if (this.answered) cutAnswer(this.exchange)
+      if (this.relay !== undefined) this.relay.cut()
       else this.exchange.fail(codeOf(error, this.heard))
     }
     this.finish()
-  }
-
-  /** The head must not wait for a body that is slow to come. An empty write, unlike flushHeaders, keeps bytes. */
-  sendHead(): void {
-    if (!this.wrote && !this.clientLeft) this.exchange.res.write(NOTHING)
   }
 
   private onClientClose(): void {
@@ -221,7 +196,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private giveUp(code: ErrorCode): void {
     if (this.ended || this.clientLeft) return
     this.clientLeft = true
-    if (this.answered) cutAnswer(this.exchange)
+    if (this.relay !== undefined) this.relay.cut()
     else {
       // What is left of the upload must not be read as the next request.
       if (!this.exchange.req.complete) this.exchange.res.shouldKeepAlive = false
@@ -249,8 +224,4 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     this.attempts.leave()
     this.exchange.onUpstreamEnd()
   }
-}
-
-function sendHead(forwarding: Forwarding): void {
-  forwarding.sendHead()
 }
