@@ -1,12 +1,7 @@
 /** `listen.workers`: several processes on one port behave as one gateway, to clients and to operators. */
-import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { Agent, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { type GatewayProcess, gatewayProcess, writeConfig } from './helpers/gateway-process.js'
 import { type Sent, send, startApp } from './helpers/http.js'
@@ -222,38 +217,5 @@ t.test('two workers', async t => {
       t.match({ status, body }, { status: 200, body: 'whole' })
     t.same(await crew.exited(), [0, null])
     for (const pid of pids) t.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
-  })
-})
-
-t.test('a start that cannot be', async t => {
-  const run = async (folder: string) => {
-    const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
-    const env = { PATH: process.env.PATH ?? '', DATA_DIR: folder, LOG_LEVEL: 'error' }
-    return promisify(execFile)(process.execPath, command, { env, timeout: 60_000 }).catch(
-      (error: { code: number; stdout: string; stderr: string }) => error,
-    )
-  }
-  const gateway = (listen: string, redis: string) => `version: 1
-listen: { host: 127.0.0.1, ${listen} }
-admin: { host: 127.0.0.1, port: 0 }
-redis: "${redis}"
-upstreams: { app: { url: "http://127.0.0.1:9" } }
-routes: [{ path: /**, upstream: app }]
-`
-
-  t.test('without Redis: one sentence, with its place and what to do', async t => {
-    const ended = await run(writeConfig(t, gateway('port: 0, workers: 2', ''), {}))
-    t.match(ended, { code: 1, stdout: '' })
-    t.match(ended.stderr, /gateway\.yaml:2:46 listen\.workers: Several workers need Redis/)
-  })
-
-  t.test('a taken port: the workers’ error is the command’s own', async t => {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => server.close())
-    const { port } = server.address() as AddressInfo
-    const ended = await run(writeConfig(t, gateway(`port: ${port}, workers: 2`, 'redis://127.0.0.1:9'), {}))
-    t.match(ended, { code: 1 })
-    t.match(ended.stderr, /EADDRINUSE .*\. Choose another with PORT or ADMIN_PORT\.\n$/)
   })
 })
