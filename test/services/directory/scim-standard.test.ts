@@ -1,20 +1,10 @@
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { okta, patchOp, type Service, startService } from './harness.js'
+import { refusal, search } from './scim-tools.js'
 
 const enterprise = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 const listUrn = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
-const refusal = (status: number, scimType?: string): object => ({
-  status,
-  body: {
-    schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],
-    status: String(status),
-    detail: String,
-    ...(scimType ? { scimType } : {}),
-  },
-})
-const search = (values: Record<string, string | number>): string =>
-  `?${new URLSearchParams(Object.entries(values).map(([name, value]): [string, string] => [name, String(value)]))}`
 const namesOf = (answer: { body: { Resources: { userName?: string; displayName?: string }[] } }): string[] =>
   answer.body.Resources.map(({ userName, displayName }) => userName ?? displayName ?? '')
 
@@ -359,75 +349,3 @@ for (const store of ['SQLite', 'MongoDB']) {
     standard(t, await startService(t, { MONGODB_URL }))
   })
 }
-
-t.test('hostile requests are refused with a SCIM error, at once, and leave no trace', async t => {
-  const service = await startService(t)
-  const { scim } = await service.directory()
-  const { id } = (await scim('POST', '/Users', okta('ada', { password: 'canary-1' }))).body
-  const many = Array.from({ length: 10_000 }, () => ({ op: 'add', path: 'title', value: 'x' }))
-  const polluting = '{"Operations":[{"op":"add","value":{"constructor":{"prototype":{"polluted":1}}}}]}'
-  const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
-  const calls: [string, string, unknown, number][] = [
-    ['PATCH', `/Users/${id}`, patchOp(...many), 400],
-    ['POST', '/Users', okta('big', { note: 'x'.repeat(5 * 1024 * 1024) }), 413],
-    ['POST', '/Bulk', { Operations: [{ note: 'x'.repeat(5 * 1024 * 1024) }] }, 413],
-    ['POST', '/Bulk', `{"Operations":${nested}}`, 200],
-    ['POST', '/Users', `{"userName":"deep","x":${nested}}`, 400],
-    ['PATCH', `/Users/${id}`, polluting, 400],
-    ['PATCH', `/Users/${id}`, patchOp({ op: 'add', path: '__proto__.polluted', value: 1 }), 400],
-    [
-      'POST',
-      '/Bulk',
-      '{"Operations":[{"method":"POST","path":"/Users","bulkId":"b","data":{"__proto__":{"polluted":1}}}]}',
-      200,
-    ],
-    [
-      'GET',
-      `/Users${search({ filter: `${'('.repeat(1500)}userName pr${')'.repeat(1500)}` })}`,
-      undefined,
-      400,
-    ],
-    ['GET', `/Users${search({ filter: `userName eq "${'x'.repeat(6000)}"` })}`, undefined, 400],
-    ['GET', `/Users${search({ filter: 'password sw "c"' })}`, undefined, 400],
-    ['GET', '/Users?filter[$ne]=x', undefined, 400],
-    [
-      'GET',
-      `/Users${search({ attributes: Array.from({ length: 500 }, (_, n) => `a${n}`).join() })}`,
-      undefined,
-      400,
-    ],
-    ['POST', '/Users', { userName: { $gt: '' } }, 400],
-    ['POST', '/Users/.search', { filter: { $where: '1' } }, 400],
-    ['GET', '/Users/{"$ne":null}', undefined, 404],
-  ]
-  for (const [method, path, body, status] of calls) {
-    const title = `${method} ${path} ${JSON.stringify(body)}`.slice(0, 80)
-    const before = performance.now()
-    const answer = await scim(method, path, body)
-    t.equal(answer.status, status, title)
-    if (status >= 400) t.match(answer, refusal(status), title)
-    t.ok(performance.now() - before < 1500, `${title}: ${Math.round(performance.now() - before)} ms`)
-  }
-  t.equal(({} as { polluted?: number }).polluted, undefined)
-  t.match((await scim('GET', '/Users')).body, { totalResults: 1, Resources: [{ id, title: undefined }] })
-
-  for (const value of ['canary-2', { x: { password: 'canary-2' } }]) {
-    await scim(
-      'PATCH',
-      `/Users/${id}`,
-      patchOp({ op: 'replace', path: 'password', value }, { op: 'add', value: { password: value } }),
-    )
-  }
-  await scim(
-    'PUT',
-    `/Users/${id}`,
-    okta('ada', { PASSWORD: 'canary-3', [enterprise]: { password: 'canary-3' } }),
-  )
-  await scim('POST', '/Users', okta('canary-4@example.com', { active: 'canary-5' }))
-  const shown = [
-    await scim('GET', '/Users'),
-    await service.manage('GET', '/users?tenant=tenant-1&product=app'),
-  ]
-  t.notOk(JSON.stringify(shown).includes('canary'), 'no answer holds a password')
-  t.notOk(JSON.stringify(service.logged).includes('canary'), 'no log line holds a password, address or name')
-})
