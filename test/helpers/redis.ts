@@ -18,7 +18,9 @@ export async function redisUrl(t: Test): Promise<string | undefined> {
   if (!redisCommand(t)) return undefined
   server ??= startRedis()
   databasesTaken += 1
-  return `${(await server).url}/${databasesTaken % DATABASES}`
+  // Taken before the wait: tests that run side by side must not end up in one database.
+  const database = databasesTaken % DATABASES
+  return `${(await server).url}/${database}`
 }
 
 let server: Promise<RedisServer> | undefined
@@ -58,6 +60,11 @@ export function redisCommand(t: Test): string | undefined {
   const command = findCommand(['redis-server'])
   if (!command) reportMissing(t, 'redis-server', 'install it with `npm run services` or your package manager')
   return command
+}
+
+/** How many scripts a Redis has been asked to run, by all its clients. */
+export async function scriptCalls(redis: Redis): Promise<number> {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
 }
 
 export interface RedisCluster {

@@ -25,5 +25,18 @@ export const stores: readonly TestedStore[] = [
   },
 ]
 
+/** Tests a behaviour on each store, together with the other tests of `t` when that runs several `jobs`. */
+export function onEachStore(
+  t: Test,
+  behaviour: string,
+  body: (t: Test, store: TestedStore) => Promise<void>,
+): void {
+  for (const store of stores) {
+    t.test(`${behaviour}, ${store.name}`, { buffered: true }, async t => {
+      if ((await store.settings(t)) !== undefined) await body(t, store)
+    })
+  }
+}
+
 /** Lines of gateway.yaml to count on that Redis. A busy test machine must not turn a slow answer into a stand-in. */
 export const redisSettings = (url: string): string => `redis: ${url}\nstore: { deadline: 5s }`

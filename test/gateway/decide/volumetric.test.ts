@@ -5,310 +5,254 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { type TestGateway, testGateway } from '../../helpers/gateway.js'
-import { type Received, type Sent, send, startApp } from '../../helpers/http.js'
+import type { Received } from '../../helpers/http.js'
 import { redisUrl } from '../../helpers/redis.js'
-import { sleep } from '../../helpers/wait.js'
+import { onEachStore, redisSettings, type TestedStore } from '../../helpers/stores.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { LIMITS, rulesOf, start } from './volumes.js'
 
 const TRUSTED = 'trustedProxies: [127.0.0.1]'
 
-/** Sustained quotas only: within a test nothing comes back by itself. */
-const LIMITS = `version: 1
-kind: project-limits
-buckets: { scarce: [/scarce], catch-all: ["*"] }
-limits:
-  - for: [{ environments: [development, staging, production] }]
-    quotas: { scarce: { burst: 1000, sustained: 2 }, catch-all: { burst: 1000, sustained: 20 } }
-`
-
-const rulesOf = (...rules: string[]) =>
-  ['version: 1', 'kind: volumetric', 'rules:', ...rules.map(rule => `  - { ${rule} }`)].join('\n')
-
-interface Started extends TestGateway {
-  post(path: string, headers?: Record<string, string>, sent?: Sent): Promise<Received>
-  /** Statuses of one request after the other. */
-  statuses(times: number, path: string, headers?: Record<string, string>): Promise<number[]>
-  passed(): number
-}
-
-async function start(t: Test, settings: string, policies: Record<string, string>): Promise<Started> {
-  let passed = 0
-  const upstream = await startApp(t, (req, res) => {
-    passed += 1
-    req.resume()
-    res.end('done')
-  })
-  const gateway = await testGateway(t, { upstream, settings, policies })
-  const post = (path: string, headers: Record<string, string> = {}, sent: Sent = {}) =>
-    send(gateway.url + path, { method: 'POST', ...sent, headers: { host: 'acme.localhost', ...headers } })
-  const statuses = async (times: number, path: string, headers?: Record<string, string>) => {
-    const seen: number[] = []
-    for (let i = 0; i < times; i++) seen.push((await post(path, headers)).status)
-    return seen
-  }
-  return { ...gateway, post, statuses, passed: () => passed }
-}
-
-const stores: [name: string, settings: (t: Test) => Promise<string | undefined>][] = [
-  ['in process', async () => ''],
-  [
-    'on Redis',
-    async t => {
-      const url = await redisUrl(t)
-      // A busy test machine must not turn a slow answer into a stand-in.
-      return url && `redis: ${url}\nstore: { deadline: 2s }`
-    },
-  ],
-]
-
 // They mostly wait, so they wait together.
-t.jobs = stores.length
-for (const [name, settingsOf] of stores) {
-  t.test(`volumetric rules ${name}`, { buffered: true }, async t => {
-    if ((await settingsOf(t)) === undefined) return
-    // Each gateway has counters of its own.
-    const startWith = async (t: Test, more: string, policies: Record<string, string>) =>
-      start(t, `${await settingsOf(t)}\n${more}`, policies)
-    const begin = (t: Test, more: string, ...rules: string[]) =>
-      startWith(t, more, { 'volumetric.yaml': rulesOf(...rules) })
+t.jobs = 4
 
-    t.test('a source over its quota is refused without numbers, until its block has ended', async t => {
-      const rule = 'id: flood, match: [POST /self-service/**], key: [client-ip], mode: enforce'
-      const here = await begin(t, '', `${rule}, quota: { requests: 3, per: 1s }, blockFor: 2s`)
-      t.strictSame(await here.statuses(3, '/self-service/login'), [200, 200, 200])
-      const refused = await here.post('/self-service/registration', { origin: 'https://app.example' })
-      t.equal(refused.status, 429, 'all paths of the rule share one counter')
-      t.match(refused.headers, {
-        'content-type': 'application/problem+json',
-        'cache-control': 'no-store',
-        'retry-after': '2',
-        'access-control-allow-origin': 'https://app.example',
-      })
-      t.same(
-        Object.keys(refused.headers).filter(field => field.includes('ratelimit')),
-        [],
-      )
-      const { instance, retry_after, ...body } = refused.json()
-      t.strictSame(body, {
-        type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
-        title: 'Abnormal usage detected',
-        status: 429,
-        detail: 'Rule flood has seen too many requests from this source. Try again in 2 s.',
-        code: 'abnormal-usage',
-        'violated-policies': ['flood'],
-      })
-      t.equal(retry_after, 2)
-      t.equal(here.passed(), 3, 'the upstream never hears of it')
-      await sleep(1100)
-      t.equal((await here.post('/self-service/login')).status, 429, 'its window is over, its block is not')
-      await sleep(900)
-      t.equal((await here.post('/self-service/login')).status, 200, 'a client that waits is admitted')
-      t.match(here.lines.filter(line => line.decision === 'deny')[0], {
-        rule: 'flood',
-        kind: 'volumetric',
-        route: 'POST /self-service/**',
-        ip: '127.0.0.0/24',
-        ja4: null,
-        auth: 'anonymous',
-        counters: [{ policy: 'flood', q: 3, used: 4, t_ms: Number }],
-        would_status: 429,
-        sent_status: 429,
-        store: name === 'on Redis' ? 'redis' : 'memory',
-      })
+/** Each gateway has counters of its own. */
+const startWith = async (t: Test, store: TestedStore, more: string, policies: Record<string, string>) =>
+  start(t, `${await store.settings(t)}\n${more}`, policies)
+const begin = (t: Test, store: TestedStore, more: string, ...rules: string[]) =>
+  startWith(t, store, more, { 'volumetric.yaml': rulesOf(...rules) })
+
+onEachStore(
+  t,
+  'a source over its quota is refused without numbers, until its block has ended',
+  async (t, store) => {
+    const rule = 'id: flood, match: [POST /self-service/**], key: [client-ip], mode: enforce'
+    const here = await begin(t, store, '', `${rule}, quota: { requests: 3, per: 2s }, blockFor: 5s`)
+    t.strictSame(await here.statuses(3, '/self-service/login'), [200, 200, 200])
+    const refused = await here.post('/self-service/registration', { origin: 'https://app.example' })
+    t.equal(refused.status, 429, 'all paths of the rule share one counter')
+    t.match(refused.headers, {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      'retry-after': '5',
+      'access-control-allow-origin': 'https://app.example',
     })
-
-    t.test('addresses are counted as their networks, and only trusted hops are believed', async t => {
-      const rule =
-        'id: by-ip, match: [POST /x], key: [client-ip], quota: { requests: 2, per: 1m }, mode: enforce'
-      const here = await begin(t, TRUSTED, rule)
-      const from = async (...addresses: string[]) => {
-        const seen: number[] = []
-        for (const address of addresses) {
-          seen.push((await here.post('/x', { 'x-forwarded-for': address })).status)
-        }
-        return seen
-      }
-      t.strictSame(
-        await from('2001:db8:1:2::1', '2001:db8:1:2:ffff::2', '2001:db8:1:2:3::3'),
-        [200, 200, 429],
-      )
-      t.strictSame(await from('2001:db8:1:3::1'), [200], 'another /64 is another source')
-      t.strictSame(await from('::ffff:192.0.2.1', '::ffff:c000:201', '192.0.2.1'), [200, 200, 429])
-      t.strictSame(await from('2001:db8::192.0.2.1'), [200], 'an IPv6 address that ends like an IPv4 one')
-      t.strictSame(
-        await from('1.1.1.1, 192.0.2.9', 'evil, 192.0.2.9', '192.0.2.9'),
-        [200, 200, 429],
-        'what a client wrote to the left changes nothing',
-      )
-      t.strictSame(await from('a', 'b, c', '2001:db8:1:2::1, garbage'), [200, 200, 429], 'the peer itself')
-    })
-
-    t.test(
-      'a TLS fingerprint counts from a trusted hop only; without one the rule says what happens',
-      async t => {
-        const by = (part: string, missing: string) =>
-          `id: by-${part}-${missing}, match: [POST /${part}/${missing}], key: [${part}], missing: ${missing}, quota: { requests: 1, per: 1m }, mode: enforce`
-        const rules = [by('ja3', 'skip'), by('ja4', 'skip'), by('ja4', 'shared'), by('ja4', 'deny')]
-        const behind = await begin(t, TRUSTED, ...rules)
-        const ja4 = (value: string) => ({ 'x-ja4-fingerprint': value })
-        const known = ja4('t13d1516h2_8daaf6152771_b186095e22b6')
-        t.strictSame(await behind.statuses(2, '/ja4/skip', known), [200, 429])
-        t.strictSame(
-          await behind.statuses(2, '/ja3/skip', known),
-          [200, 200],
-          'another fingerprint is no JA3',
-        )
-        t.strictSame(
-          await behind.statuses(2, '/ja3/skip', { 'x-ja3-fingerprint': 'e7d705a3286e19ea42f587b344ee6865' }),
-          [200, 429],
-        )
-        t.strictSame(
-          await behind.statuses(1, '/ja4/skip', ja4('t13d0000h2_000000000000_000000000000')),
-          [200],
-        )
-        t.strictSame(await behind.statuses(2, '/ja4/skip'), [200, 200], 'skip: not counted')
-        t.strictSame(
-          await behind.statuses(2, '/ja4/shared'),
-          [200, 429],
-          'shared: one counter for all without',
-        )
-        t.strictSame(await behind.statuses(1, '/ja4/shared', known), [200])
-        const denied = await behind.post('/ja4/deny')
-        t.equal(denied.status, 429)
-        t.match(denied.json(), {
-          detail: 'Rule by-ja4-deny needs something this request does not carry.',
-          'violated-policies': ['by-ja4-deny'],
-        })
-        t.notOk('retry-after' in denied.headers, 'waiting would not help')
-
-        const direct = await begin(t, '', ...rules)
-        t.strictSame(
-          await direct.statuses(2, '/ja4/skip', known),
-          [200, 200],
-          'a client’s own word is no word',
-        )
-        t.strictSame(await direct.statuses(2, '/ja4/shared', known), [200, 429])
-      },
+    t.same(
+      Object.keys(refused.headers).filter(field => field.includes('ratelimit')),
+      [],
     )
-
-    t.test('header, credentials and method make keys, alone and together', async t => {
-      const quota = 'quota: { requests: 1, per: 1m }, mode: enforce'
-      const here = await begin(
-        t,
-        TRUSTED,
-        `id: by-header, match: [POST /device], key: ["header:x-device", client-ip], missing: skip, ${quota}`,
-        `id: by-auth, match: [/auth], key: [auth, method], ${quota}`,
-        `id: anonymous, match: [POST /when], key: [client-ip], when: { authenticated: false }, ${quota}`,
-        `id: by-project, match: [POST /project/*], key: [project, path], ${quota}`,
-      )
-      const device = (value: string, address = '192.0.2.1') => ({
-        'x-device': value,
-        'x-forwarded-for': address,
-      })
-      t.strictSame(await here.statuses(2, '/device', device('a')), [200, 429])
-      t.strictSame(await here.statuses(1, '/device', device('b')), [200])
-      t.strictSame(await here.statuses(1, '/device', device('a', '192.0.2.2')), [200])
-      t.strictSame(await here.statuses(2, '/device', device('')), [200, 200], 'an empty value is none')
-      t.strictSame(await here.statuses(2, '/device', device('a, b')), [200, 429], 'two values are one text')
-      const long = device('x'.repeat(10_000))
-      t.strictSame(await here.statuses(2, '/device', long), [200, 429])
-      const bearer = { authorization: 'Bearer x' }
-      t.strictSame(await here.statuses(2, '/auth'), [200, 429])
-      t.strictSame(await here.statuses(2, '/auth', bearer), [200, 429])
-      t.equal((await here.post('/auth', bearer, { method: 'PUT' })).status, 200)
-      t.strictSame(await here.statuses(2, '/when'), [200, 429])
-      t.strictSame(await here.statuses(2, '/when', bearer), [200, 200], 'not the requests the rule looks at')
-      t.strictSame(await here.statuses(1, '/project/1'), [200])
-      t.strictSame(await here.statuses(1, '/project/2'), [429], 'the pattern’s path is one path')
-      t.strictSame(await here.statuses(1, '/project/1', { host: 'dev.localhost' }), [200])
-      for (const method of ['GET', 'HEAD', 'OPTIONS']) {
-        t.equal((await here.post('/auth', {}, { method })).status, 200, `${method} is exempt`)
-      }
+    const { instance, retry_after, ...body } = refused.json()
+    t.strictSame(body, {
+      type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
+      title: 'Abnormal usage detected',
+      status: 429,
+      detail: 'Rule flood has seen too many requests from this source. Try again in 5 s.',
+      code: 'abnormal-usage',
+      'violated-policies': ['flood'],
     })
+    t.equal(retry_after, 5)
+    t.equal(here.passed(), 3, 'the upstream never hears of it')
+    await sleep(2200)
+    t.equal((await here.post('/self-service/login')).status, 429, 'its window is over, its block is not')
+    await sleep(2850)
+    t.equal((await here.post('/self-service/login')).status, 200, 'a client that waits is admitted')
+    t.match(here.lines.filter(line => line.decision === 'deny')[0], {
+      rule: 'flood',
+      kind: 'volumetric',
+      route: 'POST /self-service/**',
+      ip: '127.0.0.0/24',
+      ja4: null,
+      auth: 'anonymous',
+      counters: [{ policy: 'flood', q: 3, used: 4, t_ms: Number }],
+      would_status: 429,
+      sent_status: 429,
+      store: store.recorded,
+    })
+  },
+)
 
-    t.test(
-      'what the project refuses costs the source nothing, and what the source costs the project',
-      async t => {
-        const rule =
-          'id: by-ip, match: [POST /**], key: [client-ip], quota: { requests: 5, per: 1m }, mode: enforce'
-        const here = await startWith(t, TRUSTED, {
-          'volumetric.yaml': rulesOf(rule),
-          'limits.yaml': LIMITS,
-        })
-        t.strictSame(await here.statuses(12, '/scarce'), [200, 200, ...Array(10).fill(429)])
-        t.strictSame(await here.statuses(4, '/else'), [200, 200, 200, 429], '5 of them were admitted')
-        const other = await here.post('/else', { 'x-forwarded-for': '192.0.2.1' })
-        t.equal(other.headers['x-ratelimit-remaining'], '16', 'the project paid for those that passed')
-        t.notMatch(other.headers['ratelimit-policy'], /by-ip/, 'only its own limits are told')
-      },
+onEachStore(
+  t,
+  'addresses are counted as their networks, and only trusted hops are believed',
+  async (t, store) => {
+    const rule =
+      'id: by-ip, match: [POST /x], key: [client-ip], quota: { requests: 2, per: 1m }, mode: enforce'
+    const here = await begin(t, store, TRUSTED, rule)
+    const from = async (...addresses: string[]) => {
+      const seen: number[] = []
+      for (const address of addresses) {
+        seen.push((await here.post('/x', { 'x-forwarded-for': address })).status)
+      }
+      return seen
+    }
+    t.strictSame(await from('2001:db8:1:2::1', '2001:db8:1:2:ffff::2', '2001:db8:1:2:3::3'), [200, 200, 429])
+    t.strictSame(await from('2001:db8:1:3::1'), [200], 'another /64 is another source')
+    t.strictSame(await from('::ffff:192.0.2.1', '::ffff:c000:201', '192.0.2.1'), [200, 200, 429])
+    t.strictSame(await from('2001:db8::192.0.2.1'), [200], 'an IPv6 address that ends like an IPv4 one')
+    t.strictSame(
+      await from('1.1.1.1, 192.0.2.9', 'evil, 192.0.2.9', '192.0.2.9'),
+      [200, 200, 429],
+      'what a client wrote to the left changes nothing',
     )
+    t.strictSame(await from('a', 'b, c', '2001:db8:1:2::1, garbage'), [200, 200, 429], 'the peer itself')
+  },
+)
 
-    t.test('report-only rules record what they would refuse, and change no answer', async t => {
-      const observed = [
-        'id: one, match: [POST /**], key: [client-ip], quota: { requests: 1, per: 1m }, blockFor: 1h',
-        'id: none, match: [/x/**], key: [ja4], missing: deny, quota: { requests: 1, per: 1m }',
-        'id: few, match: [PUT /**, POST /x/*], key: [method, "header:x-device"], missing: shared, quota: { requests: 2, per: 1s }, onStoreError: closed',
-      ].map(rule => `${rule}, mode: report-only`)
-      const enforced =
-        'id: hard, match: [POST /x/**], key: [client-ip], quota: { requests: 9, per: 1m }, mode: enforce'
-      const request = fc.record({
-        path: fc.constantFrom('/scarce', '/x/1', '/x/2', '/y'),
-        method: fc.constantFrom('POST', 'PUT', 'GET'),
-        device: fc.constantFrom('', 'a', 'b'),
-      })
-      const [traffic = []] = fc.sample(fc.array(request, { minLength: 40, maxLength: 40 }), { numRuns: 1 })
-      const answersWith = async (...rules: string[]) => {
-        const policies = { 'volumetric.yaml': rulesOf(...rules), 'limits.yaml': LIMITS }
-        const here = await startWith(t, '', policies)
-        const answers: unknown[] = []
-        for (const { path, method, device } of traffic) {
-          const { status, headers, body } = await here.post(path, { 'x-device': device }, { method })
-          answers.push(comparable(status, headers, body))
-        }
-        return { answers, ...here }
-      }
-      const plain = await answersWith(enforced)
-      const watched = await answersWith(...observed, enforced)
-      t.strictSame(watched.answers, plain.answers, JSON.stringify(traffic))
-      const records = watched.lines.filter(line => line.decision === 'would_deny')
-      const writes = traffic.filter(({ method }) => method === 'POST')
-      t.equal(records.filter(({ rule }) => rule === 'one').length, Math.max(0, writes.length - 1))
-      t.match(
-        records.find(({ rule }) => rule === 'one'),
-        {
-          mode: 'report-only',
-          counters: [{ policy: 'one', q: 1, used: 2, t_ms: Number }],
-          ip: '127.0.0.0/24',
-          ja4: null,
-          would_status: 429,
-        },
-      )
+onEachStore(
+  t,
+  'a TLS fingerprint counts from a trusted hop only; without one the rule says what happens',
+  async (t, store) => {
+    const by = (part: string, missing: string) =>
+      `id: by-${part}-${missing}, match: [POST /${part}/${missing}], key: [${part}], missing: ${missing}, quota: { requests: 1, per: 1m }, mode: enforce`
+    const rules = [by('ja3', 'skip'), by('ja4', 'skip'), by('ja4', 'shared'), by('ja4', 'deny')]
+    const behind = await begin(t, store, TRUSTED, ...rules)
+    const ja4 = (value: string) => ({ 'x-ja4-fingerprint': value })
+    const known = ja4('t13d1516h2_8daaf6152771_b186095e22b6')
+    t.strictSame(await behind.statuses(2, '/ja4/skip', known), [200, 429])
+    t.strictSame(await behind.statuses(2, '/ja3/skip', known), [200, 200], 'another fingerprint is no JA3')
+    t.strictSame(
+      await behind.statuses(2, '/ja3/skip', { 'x-ja3-fingerprint': 'e7d705a3286e19ea42f587b344ee6865' }),
+      [200, 429],
+    )
+    t.strictSame(await behind.statuses(1, '/ja4/skip', ja4('t13d0000h2_000000000000_000000000000')), [200])
+    t.strictSame(await behind.statuses(2, '/ja4/skip'), [200, 200], 'skip: not counted')
+    t.strictSame(await behind.statuses(2, '/ja4/shared'), [200, 429], 'shared: one counter for all without')
+    t.strictSame(await behind.statuses(1, '/ja4/shared', known), [200])
+    const denied = await behind.post('/ja4/deny')
+    t.equal(denied.status, 429)
+    t.match(denied.json(), {
+      detail: 'Rule by-ja4-deny needs something this request does not carry.',
+      'violated-policies': ['by-ja4-deny'],
     })
+    t.notOk('retry-after' in denied.headers, 'waiting would not help')
 
-    t.test('an edited rule applies at once, and keeps what was spent', async t => {
-      const rule = (quota: string) =>
-        rulesOf(`id: live, match: [POST /x], key: [client-ip], quota: ${quota}, mode: enforce`)
-      const here = await startWith(t, '', { 'volumetric.yaml': rule('{ requests: 2, per: 1m }') })
-      const edit = async (text: string) => {
-        writeFileSync(join(here.folder, 'policies', 'volumetric.yaml'), text)
-        t.match(await here.reloader.reload('admin'), { result: 'loaded' })
-      }
-      t.strictSame(await here.statuses(3, '/x'), [200, 200, 429])
-      await edit(rule('{ requests: 5, per: 1m }'))
-      t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'the three that were counted still count')
-      await edit(rule('{ requests: 4, per: 1s }'))
-      const refused = await here.post('/x')
-      t.strictSame([refused.status, refused.headers['retry-after']], [429, '1'], 'no longer than it says now')
-      await sleep(1050)
-      t.equal((await here.post('/x')).status, 200)
-    })
+    const direct = await begin(t, store, '', ...rules)
+    t.strictSame(await direct.statuses(2, '/ja4/skip', known), [200, 200], 'a client’s own word is no word')
+    t.strictSame(await direct.statuses(2, '/ja4/shared', known), [200, 429])
+  },
+)
+
+onEachStore(t, 'header, credentials and method make keys, alone and together', async (t, store) => {
+  const quota = 'quota: { requests: 1, per: 1m }, mode: enforce'
+  const here = await begin(
+    t,
+    store,
+    TRUSTED,
+    `id: by-header, match: [POST /device], key: ["header:x-device", client-ip], missing: skip, ${quota}`,
+    `id: by-auth, match: [/auth], key: [auth, method], ${quota}`,
+    `id: anonymous, match: [POST /when], key: [client-ip], when: { authenticated: false }, ${quota}`,
+    `id: by-project, match: [POST /project/*], key: [project, path], ${quota}`,
+  )
+  const device = (value: string, address = '192.0.2.1') => ({
+    'x-device': value,
+    'x-forwarded-for': address,
   })
-}
+  t.strictSame(await here.statuses(2, '/device', device('a')), [200, 429])
+  t.strictSame(await here.statuses(1, '/device', device('b')), [200])
+  t.strictSame(await here.statuses(1, '/device', device('a', '192.0.2.2')), [200])
+  t.strictSame(await here.statuses(2, '/device', device('')), [200, 200], 'an empty value is none')
+  t.strictSame(await here.statuses(2, '/device', device('a, b')), [200, 429], 'two values are one text')
+  const long = device('x'.repeat(10_000))
+  t.strictSame(await here.statuses(2, '/device', long), [200, 429])
+  const bearer = { authorization: 'Bearer x' }
+  t.strictSame(await here.statuses(2, '/auth'), [200, 429])
+  t.strictSame(await here.statuses(2, '/auth', bearer), [200, 429])
+  t.equal((await here.post('/auth', bearer, { method: 'PUT' })).status, 200)
+  t.strictSame(await here.statuses(2, '/when'), [200, 429])
+  t.strictSame(await here.statuses(2, '/when', bearer), [200, 200], 'not the requests the rule looks at')
+  t.strictSame(await here.statuses(1, '/project/1'), [200])
+  t.strictSame(await here.statuses(1, '/project/2'), [429], 'the pattern’s path is one path')
+  t.strictSame(await here.statuses(1, '/project/1', { host: 'dev.localhost' }), [200])
+  for (const method of ['GET', 'HEAD', 'OPTIONS']) {
+    t.equal((await here.post('/auth', {}, { method })).status, 200, `${method} is exempt`)
+  }
+})
 
-/** An answer without what differs from one request to the next: the time and the request's id. */
+onEachStore(
+  t,
+  'what the project refuses costs the source nothing, and what the source costs the project',
+  async (t, store) => {
+    const rule =
+      'id: by-ip, match: [POST /**], key: [client-ip], quota: { requests: 5, per: 1m }, mode: enforce'
+    const here = await startWith(t, store, TRUSTED, {
+      'volumetric.yaml': rulesOf(rule),
+      'limits.yaml': LIMITS,
+    })
+    t.strictSame(await here.statuses(12, '/scarce'), [200, 200, ...Array(10).fill(429)])
+    t.strictSame(await here.statuses(4, '/else'), [200, 200, 200, 429], '5 of them were admitted')
+    const other = await here.post('/else', { 'x-forwarded-for': '192.0.2.1' })
+    t.equal(other.headers['x-ratelimit-remaining'], '16', 'the project paid for those that passed')
+    t.notMatch(other.headers['ratelimit-policy'], /by-ip/, 'only its own limits are told')
+  },
+)
+
+onEachStore(t, 'report-only rules record what they would refuse, and change no answer', async (t, store) => {
+  const observed = [
+    'id: one, match: [POST /**], key: [client-ip], quota: { requests: 1, per: 1m }, blockFor: 1h',
+    'id: none, match: [/x/**], key: [ja4], missing: deny, quota: { requests: 1, per: 1m }',
+    'id: few, match: [PUT /**, POST /x/*], key: [method, "header:x-device"], missing: shared, quota: { requests: 2, per: 1s }, onStoreError: closed',
+  ].map(rule => `${rule}, mode: report-only`)
+  const enforced =
+    'id: hard, match: [POST /x/**], key: [client-ip], quota: { requests: 9, per: 1m }, mode: enforce'
+  const request = fc.record({
+    path: fc.constantFrom('/scarce', '/x/1', '/x/2', '/y'),
+    method: fc.constantFrom('POST', 'PUT', 'GET'),
+    device: fc.constantFrom('', 'a', 'b'),
+  })
+  const [traffic = []] = fc.sample(fc.array(request, { minLength: 40, maxLength: 40 }), { numRuns: 1 })
+  const answersWith = async (...rules: string[]) => {
+    const policies = { 'volumetric.yaml': rulesOf(...rules), 'limits.yaml': LIMITS }
+    const here = await startWith(t, store, '', policies)
+    const answers: unknown[] = []
+    for (const { path, method, device } of traffic) {
+      const { status, headers, body } = await here.post(path, { 'x-device': device }, { method })
+      answers.push(comparable(status, headers, body))
+    }
+    return { answers, ...here }
+  }
+  const plain = await answersWith(enforced)
+  const watched = await answersWith(...observed, enforced)
+  t.strictSame(watched.answers, plain.answers, JSON.stringify(traffic))
+  const recordsOfOne = () =>
+    watched.lines.filter(({ decision, rule }) => decision === 'would_deny' && rule === 'one')
+  const writes = traffic.filter(({ method }) => method === 'POST')
+  const expected = Math.max(0, writes.length - 1)
+  await waitUntil('the records', () => recordsOfOne().length >= expected)
+  t.equal(recordsOfOne().length, expected)
+  t.match(recordsOfOne()[0], {
+    mode: 'report-only',
+    counters: [{ policy: 'one', q: 1, used: 2, t_ms: Number }],
+    ip: '127.0.0.0/24',
+    ja4: null,
+    would_status: 429,
+  })
+})
+
+onEachStore(t, 'an edited rule applies at once, and keeps what was spent', async (t, store) => {
+  const rule = (quota: string) =>
+    rulesOf(`id: live, match: [POST /x], key: [client-ip], quota: ${quota}, mode: enforce`)
+  const here = await startWith(t, store, '', { 'volumetric.yaml': rule('{ requests: 2, per: 1m }') })
+  const edit = async (text: string) => {
+    writeFileSync(join(here.folder, 'policies', 'volumetric.yaml'), text)
+    t.match(await here.reloader.reload('admin'), { result: 'loaded' })
+  }
+  t.strictSame(await here.statuses(3, '/x'), [200, 200, 429])
+  await edit(rule('{ requests: 5, per: 1m }'))
+  t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'the three that were counted still count')
+  await edit(rule('{ requests: 4, per: 1s }'))
+  const refused = await here.post('/x')
+  t.strictSame([refused.status, refused.headers['retry-after']], [429, '1'], 'no longer than it says now')
+  await sleep(1050)
+  t.equal((await here.post('/x')).status, 200)
+})
+
+/** An answer without what differs from one request to the next: the time, what a second holds, and the request's id. */
 function comparable(status: number, headers: Received['headers'], body: string) {
   const { date: _date, ...fields } = headers
-  const timeless = JSON.stringify(fields).replace(/(;t=|reset":"|retry-after":"|content-length":")\d+/g, '$1')
+  const timeless = JSON.stringify(fields).replace(
+    /(\.burst\\";r=|;t=|reset":"|retry-after":"|content-length":")\d+/g,
+    '$1',
+  )
   return [status, timeless, body.replace(/urn:uuid:[\w-]+|in \d+ s|"retry_after":\d+/g, '')]
 }
 
@@ -316,9 +260,8 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
   const url = await redisUrl(t)
   if (url === undefined) return
   const rule = (id: string, mode: string) =>
-    `id: ${id}, match: [POST /x], key: ["header:x-device"], missing: skip, quota: { requests: 2, per: 2s }, mode: ${mode}`
-  const settings = `redis: ${url}\nstore: { deadline: 2s }`
-  const here = await start(t, settings, {
+    `id: ${id}, match: [POST /x], key: ["header:x-device"], missing: skip, quota: { requests: 2, per: 20s }, mode: ${mode}`
+  const here = await start(t, redisSettings(url), {
     'volumetric.yaml': rulesOf(rule('hard', 'enforce'), rule('soft', 'report-only')),
   })
   const redis = new Redis(url)
@@ -336,35 +279,11 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
   )
   const counter = `sluice:*:{volumetric:hard:43:${createHash('sha256').update('header:x-device:a').digest('base64url')}}:e`
   t.ok(keys.includes(counter))
-  t.ok((await Promise.all(keys.map(key => redis.pttl(key)))).every(ttl => ttl > 0 && ttl <= 2000))
+  t.ok((await Promise.all(keys.map(key => redis.pttl(key)))).every(ttl => ttl > 0 && ttl <= 20_000))
 
   await redis.persist(counter)
   await redis.script('FLUSH')
   t.strictSame(await here.statuses(1, '/x', { 'x-device': 'a' }), [429], 'a counter without an expiry')
   const left = await redis.pttl(counter)
-  t.ok(left > 0 && left <= 2000, 'heals within a window')
+  t.ok(left > 0 && left <= 20_000, 'heals within a window')
 })
-
-t.test(
-  'a source that is known to be refused costs Redis nothing, whatever other rules look at it',
-  async t => {
-    const url = await redisUrl(t)
-    if (url === undefined) return
-    const rule = (id: string, requests: number) =>
-      `id: ${id}, match: [POST /x], key: [client-ip], quota: { requests: ${requests}, per: 1m }, mode: enforce`
-    const here = await start(t, `redis: ${url}\nstore: { deadline: 2s }`, {
-      'volumetric.yaml': rulesOf(rule('narrow', 1), rule('wide', 1000)),
-      'limits.yaml': LIMITS,
-    })
-    const redis = new Redis(url)
-    t.teardown(() => redis.disconnect())
-    const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1])
-    t.strictSame(await here.statuses(2, '/x'), [200, 429])
-    const before = await commands()
-    const refused = await here.statuses(300, '/x')
-    t.ok(refused.every(status => status === 429))
-    const spent = (await commands()) - before
-    t.ok(spent < 20, `${spent} commands`)
-    t.equal(await redis.get('sluice:*:{volumetric:wide:9:127.0.0.1}:e'), '1', 'the other rule gets it back')
-  },
-)

@@ -1,0 +1,90 @@
+/** Counter stores in virtual time, and what is asked of them. */
+import type { Test } from 'tap'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
+import type { Algorithm, Window } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { START } from './admissions.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** A store whose time is what the test says, in ms. */
+export interface Bench {
+  readonly store: CounterStore
+  at: number
+  /** Asks `times` at once; the answers in their order. */
+  many(ask: Ask, times: number): Promise<Answer[]>
+}
+
+export interface Kind {
+  readonly name: string
+  open(t: Test): Promise<Bench | undefined>
+  readonly runs: number
+}
+
+export const ALGORITHMS: Algorithm[] = ['sliding-window', 'fixed-window', 'token-bucket']
+
+export const kinds: readonly Kind[] = [
+  {
+    name: 'in process',
+    runs: 12,
+    open: async () => {
+      const clock = { at: START }
+      const store = new MemoryStore(() => clock.at)
+      const many = async (ask: Ask, times: number) =>
+        Array.from({ length: times }, () => store.take([ask])[0] as Answer)
+      return Object.assign(clock, { store, many })
+    },
+  },
+  {
+    name: 'on Redis',
+    runs: 20,
+    open: async t => {
+      const url = await redisUrl(t)
+      if (url === undefined) return undefined
+      const clock = { at: START }
+      const store = new RedisStore({ url, log: quiet, clock: () => Math.round(clock.at * 1000) })
+      t.teardown(() => store.close())
+      await store.answers(5000)
+      const many = async (ask: Ask, times: number) =>
+        (await store.takeMany([ask], 'holder', times)).map(([answer]) => answer as Answer)
+      return Object.assign(clock, { store, many })
+    },
+  },
+]
+
+let keys = 0
+/** A key that nobody has counted by. */
+export const freshKey = () => `test:{k${++keys}}`
+
+export function windows(key: string, ...list: readonly Window[]): Ask {
+  return { key, demand: { kind: 'windows', windows: list, lease: false }, group: 0, onStoreError: 'local' }
+}
+export function slots(key: string, max: number): Ask {
+  return { key, demand: { kind: 'slots', max, ttlMs: 15_000 }, group: 0, onStoreError: 'local' }
+}
+export const windowOf = (quota: number, ms: number, algorithm: Algorithm = 'sliding-window'): Window => ({
+  name: ms === 1000 ? 'burst' : 'sustained',
+  quota,
+  ms,
+  algorithm,
+})
+export const burst = (quota: number) => windowOf(quota, 1000)
+export const sustained = (quota: number) => windowOf(quota, 60_000)
+
+/** Asks once at each moment and returns the moments that were admitted; the moments must rise. */
+export async function admittedAt(bench: Bench, ask: Ask, moments: readonly number[]): Promise<number[]> {
+  const answers = moments.map(moment => {
+    bench.at = moment
+    return bench.store.take([ask], 'holder')
+  })
+  const granted = (await Promise.all(answers)).map(([answer]) => (answer as Answer).granted)
+  return moments.filter((_, i) => granted[i])
+}
+
+/** How many of `times` requests at `moment` are admitted. */
+export async function admitted(bench: Bench, ask: Ask, moment: number, times: number): Promise<number> {
+  bench.at = moment
+  return (await bench.many(ask, times)).filter(answer => answer.granted).length
+}

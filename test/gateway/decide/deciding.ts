@@ -1,0 +1,140 @@
+/** A decider in virtual time, the rules it is given, and requests to decide on. */
+import t, { type Test } from 'tap'
+import { Decider } from '../../../gateway/decide/decide.js'
+import { inFlight } from '../../../gateway/decide/in-flight.js'
+import { Questions } from '../../../gateway/decide/question.js'
+import { SelfCounting } from '../../../gateway/decide/self-counting.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import type { Ask, CounterStore } from '../../../gateway/decide/store/store.js'
+import { projectLimits } from '../../../gateway/decide/window.js'
+import type { Limiter, Ruling, SelfCountingLimiter } from '../../../gateway/plugin.js'
+import type { Facts, Project, Rule } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { START } from './admissions.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const source = { file: 'policy.yaml', line: 1 }
+
+export function rule(id: string, kind: string, config: object, changes: Partial<Rule> = {}): Rule {
+  return {
+    id,
+    kind,
+    config,
+    source,
+    mode: 'enforce',
+    key: ['project'],
+    missing: 'skip',
+    onStoreError: 'local',
+    ...changes,
+  }
+}
+export const limits = (id: string, burst: number, sustained: number, changes: Partial<Rule> = {}) =>
+  rule(id, 'project-limits', { burst, sustained, algorithm: 'sliding-window', lease: false }, changes)
+export const slots = (id: string, max: number, changes: Partial<Rule> = {}) =>
+  rule(id, 'in-flight', { max, slotTtl: 15_000, maxHold: 3_600_000, count: 'handshake' }, changes)
+export const counted = (id: string, quota: number, changes: Partial<Rule> = {}) =>
+  rule(id, 'own', { quota }, { key: ['client-ip'], ...changes })
+
+/** A limiter that counts by itself: so many requests per key, ever. */
+function ownLimiter(spent: Map<string, number>): SelfCountingLimiter<unknown> {
+  return {
+    spend({ rule, key }): Ruling {
+      const { quota } = rule.config as { quota: number }
+      const used = spent.get(key) ?? 0
+      if (used >= quota) return { granted: false, store: 'memory', readings: [] }
+      spent.set(key, used + 1)
+      const giveBack = () => void spent.set(key, (spent.get(key) ?? 0) - 1)
+      return { granted: true, store: 'memory', readings: [], giveBack }
+    },
+  }
+}
+
+export interface Bench {
+  readonly decider: Decider
+  /** Counts of the limiter that counts by itself, by key. */
+  readonly spent: Map<string, number>
+  /** Every call to the store. */
+  readonly calls: (readonly Ask[])[]
+  at: number
+}
+
+/** A decider in virtual time. */
+export function bench(open: (now: () => number) => CounterStore, own?: SelfCountingLimiter<unknown>): Bench {
+  const clock = { at: START }
+  const now = () => clock.at
+  const spent = new Map<string, number>()
+  const calls: (readonly Ask[])[] = []
+  const tools = { log: quiet, projects: [] } as unknown as Parameters<typeof inFlight.create>[0]
+  const limiters = new Map<string, Limiter<unknown>>([
+    ['project-limits', projectLimits.create(tools) as Limiter<unknown>],
+    ['in-flight', inFlight.create(tools) as Limiter<unknown>],
+    ['own', own ?? ownLimiter(spent)],
+  ])
+  const decider = new Decider({
+    questions: new Questions(limiters, Buffer.from('secret'), quiet),
+    store: recorded(open(now), calls),
+    selfCounting: new SelfCounting(50, quiet),
+    now,
+    onSlots() {},
+    onLost: error => t.fail(String(error)),
+  })
+  return Object.assign(clock, { decider, spent, calls })
+}
+
+function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore {
+  return {
+    take(asks, holder) {
+      calls.push(asks)
+      return store.take(asks, holder)
+    },
+    peek: asks => store.peek(asks),
+    giveBack: (asks, answers) => store.giveBack(asks, answers),
+    close: () => store.close(),
+  }
+}
+
+/** Counting in this process. */
+export const inProcess = () => bench(now => new MemoryStore(now))
+
+/** Counting on an empty Redis; undefined when there is none to be had. */
+export async function onRedis(t: Test): Promise<(() => Bench) | undefined> {
+  const url = await redisUrl(t)
+  if (url === undefined) return undefined
+  let clock = () => START
+  const store = new RedisStore({ url, log: quiet, clock: () => Math.round(clock() * 1000) })
+  t.teardown(() => store.close())
+  await store.answers(5000)
+  return () =>
+    bench(now => {
+      clock = now
+      return store
+    })
+}
+
+interface Knock {
+  readonly project?: string
+  readonly path?: string
+  readonly client?: string
+}
+
+let requests = 0
+
+/** The verdict on one POST under these rules. */
+export function decide({ decider }: Bench, rules: readonly Rule[], knock: Knock = {}) {
+  const { project = 'acme', path = '/x', client = '192.0.2.1' } = knock
+  requests += 1
+  const facts = {
+    id: `r${requests}`,
+    method: 'POST',
+    path,
+    query: '',
+    network: client,
+    header: () => undefined,
+  }
+  return decider.decide({
+    facts: facts as unknown as Facts,
+    project: { id: project, plan: 'growth', environment: 'production' } satisfies Project,
+    matched: rules.map(rule => ({ rule, route: '*' })),
+  })
+}

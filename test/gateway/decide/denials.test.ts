@@ -1,0 +1,108 @@
+/** Refusals of Redis are remembered: a flood costs it nothing, and nobody is refused longer than it said. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+import { oneBucket } from '../../helpers/policies.js'
+import { redisCommand, redisUrl, scriptCalls, startRedis } from '../../helpers/redis.js'
+import { redisSettings } from '../../helpers/stores.js'
+import { decide, limits, onRedis, slots } from './deciding.js'
+import { LIMITS, rulesOf, start } from './volumes.js'
+
+t.test('a key that Redis refused is refused here until it could pass', async t => {
+  const open = await onRedis(t)
+  if (open === undefined) return
+  const world = open()
+  const rules = [limits('flooded', 2, 100), slots('write', 1)]
+  for (let i = 0; i < 2; i += 1) (await decide(world, rules)).release()
+  for (let i = 0; i < 1000; i += 1) {
+    const verdict = await decide(world, rules)
+    t.equal(verdict.allowed, false)
+    if (i % 100 === 0) world.at += 90
+    if (verdict.allowed) break
+  }
+  t.ok(world.calls.length < 10, `${world.calls.length} calls for 1000 refusals`)
+  const verdict = await decide(world, rules)
+  const reset = verdict.outcomes[0]?.readings[0]?.resetMs ?? 0
+  t.ok(reset > 0 && reset <= 100, `its times are counted down: ${reset} ms`)
+  world.at += reset
+  t.equal((await decide(world, rules)).allowed, true, 'and it passes when it said it would')
+})
+
+t.test('a remembered refusal ends with the quota it was made under', async t => {
+  const open = await onRedis(t)
+  if (open === undefined) return
+  const world = open()
+  const tight = [limits('edited', 1, 1)]
+  await decide(world, tight)
+  t.equal((await decide(world, tight)).allowed, false)
+  t.equal((await decide(world, [limits('edited', 3, 3)])).allowed, true, 'raised: passes at once')
+  t.equal((await decide(world, [limits('edited', 2, 2)])).allowed, false, 'lowered: what was spent counts')
+})
+
+t.test('a slot that comes back is not hidden by a remembered refusal', async t => {
+  const open = await onRedis(t)
+  if (open === undefined) return
+  const world = open()
+  const rules = [slots('one', 1, { key: ['project', 'full-path'] })]
+  const first = await decide(world, rules)
+  t.equal((await decide(world, rules)).allowed, false)
+  first.release()
+  t.equal((await decide(world, rules)).allowed, true)
+})
+
+t.test(
+  'a flood of refused requests costs Redis next to nothing, and a raised limit ends it at once',
+  async t => {
+    if (!redisCommand(t)) return
+    const server = await startRedis()
+    t.teardown(() => server.stop())
+    const redis = new Redis(server.url)
+    t.teardown(() => redis.disconnect())
+    const upstream = await startApp(t, (_req, res) => res.end())
+    const gateway = await testGateway(t, {
+      upstream,
+      settings: redisSettings(server.url),
+      policies: { 'limits.yaml': oneBucket(400, { burst: 100_000 }) },
+    })
+    const ask = async () => (await send(`${gateway.url}/x`, { headers: { host: 'acme.localhost' } })).status
+    for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 21 }, ask))
+    const before = await scriptCalls(redis)
+    const statuses = new Set<number>()
+    for (let i = 0; i < 100; i += 1) {
+      for (const status of await Promise.all(Array.from({ length: 30 }, ask))) statuses.add(status)
+    }
+    t.same([...statuses], [429])
+    const calls = (await scriptCalls(redis)) - before
+    t.ok(calls <= 3, `${calls} calls for 3000 refusals`)
+    writeFileSync(join(gateway.folder, 'policies', 'limits.yaml'), oneBucket(500, { burst: 100_000 }))
+    await gateway.reloader.reload('admin')
+    t.equal(await ask(), 200)
+  },
+)
+
+t.test(
+  'a source that is known to be refused costs Redis nothing, whatever other rules look at it',
+  async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const rule = (id: string, requests: number) =>
+      `id: ${id}, match: [POST /x], key: [client-ip], quota: { requests: ${requests}, per: 1m }, mode: enforce`
+    const here = await start(t, redisSettings(url), {
+      'volumetric.yaml': rulesOf(rule('narrow', 1), rule('wide', 1000)),
+      'limits.yaml': LIMITS,
+    })
+    const redis = new Redis(url)
+    t.teardown(() => redis.disconnect())
+    const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1])
+    t.strictSame(await here.statuses(2, '/x'), [200, 429])
+    const before = await commands()
+    const refused = await here.statuses(300, '/x')
+    t.ok(refused.every(status => status === 429))
+    const spent = (await commands()) - before
+    t.ok(spent < 20, `${spent} commands`)
+    t.equal(await redis.get('sluice:*:{volumetric:wide:9:127.0.0.1}:e'), '1', 'the other rule gets it back')
+  },
+)

@@ -1,0 +1,90 @@
+/** Gateways that take tokens ahead from a real Redis, in virtual time. */
+import { Redis } from 'ioredis'
+import type { Test } from 'tap'
+import { type Behind, LeasedStore } from '../../../gateway/decide/store/leases.js'
+import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import type { Ask } from '../../../gateway/decide/store/store.js'
+import type { Window } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { START } from './admissions.js'
+import { freshKey, windows } from './counting.js'
+
+export interface Bench {
+  /** Gateways on one Redis, each with its own purses. */
+  readonly instances: readonly LeasedStore[]
+  /** Calls to Redis so far. */
+  calls: number
+  underWay: Promise<unknown>
+  at: number
+}
+
+/** Opens so many gateways on an empty Redis; undefined when there is none to be had. */
+export async function connect(t: Test): Promise<((instances: number) => Bench) | undefined> {
+  const url = await redisUrl(t)
+  if (url === undefined) return undefined
+  const redis = new Redis(url)
+  t.teardown(() => redis.disconnect())
+  return count => {
+    const bench = {
+      calls: 0,
+      underWay: Promise.resolve() as Promise<unknown>,
+      at: START,
+      instances: [] as LeasedStore[],
+    }
+    for (let i = 0; i < count; i += 1) {
+      const inRedis = new RedisLender(redis, () => Math.round(bench.at * 1000))
+      const lender: Lender = {
+        lease(call: LeaseCall) {
+          bench.calls += 1
+          const answer = inRedis.lease(call)
+          bench.underWay = Promise.all([bench.underWay, answer])
+          return answer
+        },
+      }
+      const store = new LeasedStore(
+        inProcess(() => bench.at),
+        lender,
+        () => bench.at,
+      )
+      t.teardown(() => store.close())
+      bench.instances.push(store)
+    }
+    return bench
+  }
+}
+
+/** What counts while nobody lends. */
+export function inProcess(now: () => number): Behind {
+  const store = new MemoryStore(now, 'local')
+  return {
+    take: (asks, _holder) => store.take(asks),
+    standIn: (asks, _holder) => store.take(asks),
+    peek: asks => store.peek(asks),
+    giveBack: (asks, answers) => store.giveBack(asks, answers),
+    close: () => store.close(),
+  }
+}
+
+/** Of a rule that leases, under a key that nobody has counted by. */
+export function leased(...list: Window[]): Ask {
+  const ask = windows(freshKey(), ...list)
+  return { ...ask, demand: { kind: 'windows', windows: list, lease: true } }
+}
+
+/** Asks `count` times at once at one instance; how many were admitted. */
+export async function knock(bench: Bench, instance: number, ask: Ask, count = 1): Promise<number> {
+  const store = bench.instances[instance % bench.instances.length] as LeasedStore
+  const answers = await Promise.all(
+    Array.from({ length: count }, async () => (await store.take([ask], 'holder'))[0]),
+  )
+  return answers.filter(answer => answer?.granted).length
+}
+
+/** Lets `ms` go by; leases that ended meanwhile are told of. */
+export async function pass(bench: Bench, ms: number): Promise<void> {
+  bench.at += ms
+  for (const store of bench.instances) store.sweep()
+  await bench.underWay
+}

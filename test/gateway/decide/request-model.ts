@@ -1,0 +1,218 @@
+/** The real path of a request between a listener and an upstream that a script steers, to see where its slots go. */
+import { EventEmitter } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { mock } from 'node:test'
+import { Decider } from '../../../gateway/decide/decide.js'
+import { slotReports } from '../../../gateway/decide/hold.js'
+import { inFlight } from '../../../gateway/decide/in-flight.js'
+import { Questions } from '../../../gateway/decide/question.js'
+import { SelfCounting } from '../../../gateway/decide/self-counting.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
+import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
+import { createPipeline, type Rooms } from '../../../gateway/pipeline.js'
+import type { Facts, Rule } from '../../../gateway/types.js'
+
+/** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */
+export const HOUR = 3_600_000
+
+class SteeredResponse extends EventEmitter {
+  headersSent = false
+  destroyed = false
+  statusCode = 200
+
+  destroy(): void {
+    if (this.destroyed) return
+    this.destroyed = true
+    this.emit('close')
+  }
+}
+
+/** One request of the model, steered from outside. */
+export class Steered {
+  readonly res = new SteeredResponse()
+  /** Settles the decision while it is waited for. */
+  decided: ((counted: boolean) => void) | undefined
+  exchange: Exchange | UpgradeExchange | undefined
+  /** What the store tells of a lost slot. */
+  lost: (() => void)[] = []
+  ended = false
+}
+
+/** What may befall a request, in any order. */
+export const STEPS = ['decide', 'be away', 'open', 'answer', 'end', 'fail', 'leave', 'lose', 'hold'] as const
+export type Step = (typeof STEPS)[number]
+
+/** The real path of a request between a scripted listener and a scripted upstream. */
+export class Model {
+  readonly requests: Steered[] = []
+  readonly held = new Map<string, number>()
+  readonly releases: number[] = []
+  readonly warnings: object[] = []
+  taken = 0
+  readonly #memory = new MemoryStore(() => 0)
+  readonly #rules: readonly Rule[]
+  readonly #remote: boolean
+  #under: Steered | undefined
+  #throws = false
+
+  constructor(rules: readonly Rule[], remote: boolean) {
+    this.#rules = rules
+    this.#remote = remote
+  }
+
+  readonly #store: CounterStore = {
+    take: asks => {
+      const steered = this.#under as Steered
+      const answers = () => this.#counted(asks, steered)
+      if (!this.#remote) return answers()
+      return new Promise(resolve => {
+        const before = steered.decided
+        steered.decided = counted => {
+          before?.(counted)
+          resolve(counted ? answers() : asks.map(unavailable))
+        }
+      })
+    },
+    peek: asks => this.#memory.peek(asks),
+    giveBack: (asks, answers) => this.#memory.giveBack(asks, answers),
+    close: async () => {},
+  }
+
+  #counted(asks: readonly Ask[], steered: Steered): Answer[] {
+    return this.#memory.take(asks).map(answer => {
+      const { release } = answer
+      if (release === undefined) return answer
+      const number = this.taken++
+      this.releases[number] = 0
+      return {
+        ...answer,
+        release: () => {
+          this.releases[number] = (this.releases[number] as number) + 1
+          release()
+        },
+        onLost: (listener: () => void) => steered.lost.push(listener),
+      }
+    })
+  }
+
+  readonly #log = { debug() {}, info() {}, error() {}, warn: (fields: object) => this.warnings.push(fields) }
+  readonly #decider = new Decider({
+    questions: new Questions(
+      new Map([
+        [
+          'in-flight',
+          inFlight.create({
+            log: this.#log,
+            projects: [],
+            counter: { spend: () => 'unavailable', recall: () => undefined, peek: () => 'unavailable' },
+          }),
+        ],
+      ]),
+      Buffer.from('k'),
+      this.#log,
+    ),
+    store: this.#store,
+    selfCounting: new SelfCounting(25, this.#log),
+    now: () => 0,
+    onSlots: slotReports(
+      (rule, change) => this.held.set(rule, (this.held.get(rule) ?? 0) + change),
+      this.#log,
+    ),
+    onLost() {},
+  })
+  readonly #upstream = {
+    name: 'app',
+    forward: (exchange: Exchange) => this.#begin(exchange),
+    upgrade: (exchange: UpgradeExchange) => this.#begin(exchange),
+  }
+  readonly #pipeline = createPipeline({
+    log: this.#log,
+    overloaded: () => false,
+    snapshot: () => ({
+      revision: '',
+      identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
+      route: () => this.#upstream,
+      match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
+    }),
+    readFacts: () => ({ id: String(this.requests.length), method: 'POST', path: '/a' }) as Facts,
+    needsBody: () => false,
+    decide: request => this.#decider.decide(request),
+    answerFields: () => [],
+    rejectionFields: () => [],
+    rejectionOf: () => ({ code: 'quota-exceeded', requestId: '' }),
+    sendRejection: (_req, res) => res.destroy(),
+    finished() {},
+    ended() {},
+  } satisfies Omit<Rooms, 'peekBody' | 'tapBody'> as unknown as Rooms)
+
+  #begin(exchange: Exchange | UpgradeExchange): void {
+    if (this.#throws) throw new Error('forward')
+    const steered = this.requests.find(
+      ({ res }) => (exchange as Exchange).res === (res as unknown),
+    ) as Steered
+    steered.exchange = exchange
+    if (steered.res.destroyed) this.#end(steered)
+  }
+
+  #end(steered: Steered): void {
+    if (steered.exchange === undefined || steered.ended) return
+    steered.ended = true
+    steered.exchange.onUpstreamEnd()
+  }
+
+  async begin(how: 'request' | 'upgrade' | 'throw'): Promise<void> {
+    const steered = new Steered()
+    this.requests.push(steered)
+    this.#under = steered
+    this.#throws = how === 'throw'
+    const res = steered.res as unknown as ServerResponse
+    const req = { method: 'POST' } as IncomingMessage
+    if (how === 'upgrade') this.#pipeline.upgrade(req, res, new EventEmitter() as never, Buffer.alloc(0))
+    else this.#pipeline.request(req, res)
+    await settled()
+  }
+
+  /** As a transport and a listener may do to a request; what cannot happen now does nothing. */
+  async step(steered: Steered, step: Step): Promise<void> {
+    const { exchange, res } = steered
+    if (step === 'decide' || step === 'be away') {
+      steered.decided?.(step === 'decide')
+      steered.decided = undefined
+    } else if (step === 'leave') {
+      res.destroy()
+      // A transport ends at once what holds no slot.
+      if (exchange !== undefined && !('keepUpstream' in exchange && exchange.keepUpstream)) this.#end(steered)
+    } else if (step === 'hold') mock.timers.tick(HOUR)
+    else if (step === 'lose') for (const tell of steered.lost.splice(0)) tell()
+    else if (exchange !== undefined && !steered.ended) {
+      if (step === 'open' && 'onAnswer' in exchange) exchange.onAnswer(101)
+      else if (step === 'answer') res.headersSent = true
+      else if (step === 'end') this.#end(steered)
+      else if (step === 'fail' && !res.headersSent) {
+        exchange.fail('upstream-timeout')
+        this.#end(steered)
+      }
+    }
+    await settled()
+  }
+
+  async endAll(): Promise<void> {
+    for (const steered of this.requests) {
+      // Rules of different hash slots are asked one after the other.
+      while (steered.decided !== undefined) await this.step(steered, 'decide')
+      await this.step(steered, 'leave')
+      await this.step(steered, 'end')
+    }
+  }
+
+  get inFlight(): number {
+    return [...this.held.values()].reduce((sum, held) => sum + held, 0)
+  }
+}
+
+function unavailable(ask: Ask): Answer {
+  return { granted: false, unavailable: true, store: 'none', counts: uncounted(ask) }
+}
+
+const settled = () => new Promise(resolve => setImmediate(resolve))
