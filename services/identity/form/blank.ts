@@ -30,7 +30,7 @@ export function isLeftBlank(field: Field | undefined, given: Given): boolean {
 
 /**
  * The rows of an array in order of their positions. Blank rows are left out, but in a tuple each position before the
- * last filled one means something of its own and keeps its place; undefined where nothing was sent for it.
+ * last filled one, or that it must have, means something of its own and keeps its place; undefined where nothing was sent for it.
  */
 export function arrangeRows<Row extends Given>(
   array: Field,
@@ -42,7 +42,7 @@ export function arrangeRows<Row extends Given>(
     .filter(({ position, row }) => !isLeftBlank(itemField(array, position), row))
     .sort((a, b) => a.position - b.position)
   const last = filled.at(-1)?.position ?? -1
-  const fixed = Math.min(last + 1, array.tuple.length)
+  const fixed = Math.min(Math.max(last + 1, array.display.minItems ?? 0), array.tuple.length)
   return [
     ...Array.from({ length: fixed }, (_, position) => rows.get(position)),
     ...filled.filter(({ position }) => position >= fixed).map(({ row }) => row),

@@ -123,7 +123,10 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
     const keyword = keywordOf(error)
     const code = CODES[keyword] ?? keyword
     const key = `${path} ${code}`
-    if (!errors.has(key)) errors.set(key, { path, code, message: validationMessage(keyword, error.params) })
+    // Another accepted value for the same place: there is a choice.
+    const told = errors.has(key) && keyword === 'const' ? 'enum' : keyword
+    if (!errors.has(key) || told !== keyword)
+      errors.set(key, { path, code, message: validationMessage(told, error.params) })
     if (errors.size >= MAX_ERRORS) break
   }
   return [...errors.values()]

@@ -94,6 +94,10 @@ t.test('a position of a tuple keeps its place', async t => {
   t.same(await submit(numbers, 'traits.it.0=1&traits.it.1=2&traits.it.9=on&traits.it.5='), {
     it: [1, 2, true],
   })
+  const whole = tuple([{ type: 'number' }, { type: ['number', 'null'] }, { type: 'number' }], { minItems: 3 })
+  t.same(await submit(whole, 'traits.it.0=1&traits.it.1=&traits.it.2='), ['traits.it.2 required'])
+  t.same(await submit(whole, 'traits.it.0=1&traits.it.1=&traits.it.2=3'), { it: [1, null, 3] })
+  t.same(await submit(whole, 'traits.it.0=&traits.it.1=&traits.it.2='), {}, 'an optional one may be left out')
   const mixed = tuple([{ type: ['integer', 'null'] }, place, { type: 'boolean' }])
   t.same(await submit(mixed, 'traits.it.0=&traits.it.1.city=Rome'), { it: [null, { city: 'Rome' }] })
   t.same(await submit(mixed, 'traits.it.0=5&traits.it.1.city=&traits.it.2=true'), [

@@ -47,6 +47,7 @@ const scalars = [
   ),
   leaf({ enum: ['a', 1, true, [1], { b: 2 }] }, fc.constantFrom<JsonValue>('a', 1, true, [1], { b: 2 })),
   leaf({ oneOf: [{ const: 'a', title: 'First' }, { const: 2 }] }, fc.constantFrom<JsonValue>('a', 2)),
+  leaf({ type: 'string', enum: ['', 'a', 'b'] }, fc.constantFrom('a', 'b')),
   leaf({ type: 'string', format: 'date' }, fc.nat(20_000).map(dayOf)),
   leaf({ type: 'object' }, fc.dictionary(propertyName, fc.oneof(word, fc.integer(), fc.constant(null)))),
 ]
@@ -60,10 +61,18 @@ const nullable = fc.oneof(
 const isBlank = (value: JsonValue): boolean =>
   value === null || (typeof value === 'object' && Object.values(value).every(isBlank))
 
-const tuple = fc.array(fc.oneof(...scalars), { minLength: 1, maxLength: 3 }).map(items => ({
-  schema: { type: 'array', items: items.map(({ schema }) => schema), additionalItems: false },
-  value: items.map(({ value }) => value),
-}))
+const tuple = fc
+  .array(fc.oneof(...scalars, nullable), { minLength: 1, maxLength: 3 })
+  .filter(items => !isBlank(items.map(({ value }) => value)))
+  .map(items => ({
+    schema: {
+      type: 'array',
+      items: items.map(({ schema }) => schema),
+      additionalItems: false,
+      minItems: items.length,
+    },
+    value: items.map(({ value }) => value),
+  }))
 
 const { object } = fc.letrec<{ object: Generated; array: Generated; any: Generated }>(tie => ({
   any: fc.oneof(

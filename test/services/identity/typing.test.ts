@@ -146,6 +146,15 @@ t.test('a wrong fixed value has one code, from a form and from JSON', async t =>
   const form = Object.entries(traits).map(([name, value]) => [`traits.${name}`, value] as const)
   t.same(new Set((await submitEntries(fixed, form)) as string[]), new Set(codes))
   t.same(new Set((await submitJson(fixed, { traits })) as string[]), new Set(codes))
+  const result = await parseForm(fixed, { contentType: 'application/json', body: JSON.stringify({ traits }) })
+  const messages = 'errors' in result ? result.errors.map(({ path, message }) => [path, message]) : []
+  const [one, choose] = ['This has to be the one accepted value.', 'Choose one of the offered values.']
+  t.same(Object.fromEntries(messages), {
+    'traits.one': one,
+    'traits.either': choose,
+    'traits.size': choose,
+    'traits.typed': one,
+  })
 })
 
 t.test('of several types the first that fits is taken: boolean, number, text', t =>
