@@ -12,6 +12,7 @@ import { columnName } from '../gateway/match/policy.js'
 import { extentOf, witnessesOf } from '../gateway/match/witness.js'
 import { describeColumns, groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
+import { type FloodQuota, quotaText, secondsText, whoseText } from './settings.js'
 
 /** One bucket where it is in force. */
 export interface BucketLimit extends Quota {
@@ -116,13 +117,12 @@ export function limitText(kind: string, rule: RuleEntry): string {
   if (kind === 'in-flight') return `${own.max} at a time`
   if (kind !== 'volumetric') return JSON.stringify(own)
   const { quota, blockFor, when } = own as unknown as Flood
-  const block = blockFor === undefined ? '' : `, then blocked for ${blockFor / 1000} s`
-  const who = when === undefined ? '' : when.authenticated ? ', with credentials' : ', without credentials'
-  return `${quota.requests} per ${quota.per / 1000} s${block}${who}`
+  const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
+  return `${quotaText(quota)}${block}${when === undefined ? '' : `, ${whoseText(when)}`}`
 }
 
 interface Flood {
-  readonly quota: { readonly requests: number; readonly per: number }
+  readonly quota: FloodQuota
   readonly blockFor?: number
   readonly when?: { readonly authenticated: boolean }
 }

@@ -56,6 +56,31 @@ t.test('what changed in effect is told by plan and environment, bucket, rule and
   t.match(out, 'unknownProject developer → reject')
 })
 
+t.test('settings are told in their units, not as they are kept', async t => {
+  const folder = changed(t, {
+    'gateway.yaml': [['identify: [host]', 'identify: [host, header]']],
+    'policies/in-flight.yaml': [['    mode: report-only', '    slotTtl: 30s\n    mode: report-only']],
+    'policies/volumetric.yaml': [
+      ['quota: { requests: 100, per: 10s }', 'quota: { requests: 1200, per: 1m }'],
+      ['blockFor: 60s', 'blockFor: 90s'],
+      ['    quota: { requests: 30, per: 1m }\n    blockFor: 10m\n', '    quota: { requests: 30, per: 1m }\n'],
+      [
+        'key: [ja4]\n    missing: skip\n    when: { authenticated: false }',
+        'key: [ja4]\n    missing: skip\n    when: { authenticated: true }',
+      ],
+      ['id: anonymous-admin-writes', 'id: admin-writes'],
+    ],
+  })
+  const { out } = await sluice(['diff', 'config', folder], { columns: 1000 })
+  t.match(out, '~ session-delete: slotTtl 15 s → 30 s\n')
+  t.match(out, '~ registration-flood: quota 100 per 10 s → 1,200 per 60 s, blockFor 60 s → 90 s\n')
+  t.match(out, '~ recovery-flood: no blockFor any more (600 s)\n')
+  t.match(out, '~ fingerprint-flood: when without credentials → with credentials\n')
+  t.match(out, /\+ admin-writes: .*, when without credentials, quota 60 per 60 s, blockFor 600 s\n/)
+  t.match(out, '~ identify + header (header x-sluice-project)\n')
+  t.notMatch(out, /[{}"]/)
+})
+
 t.test('--json is the same for machines', async t => {
   const { code, out } = await sluice(['diff', 'config', changed(t, CHANGES), '--json'])
   t.equal(code, 1)

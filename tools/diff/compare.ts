@@ -19,10 +19,15 @@ export interface Difference {
   /** Requests that fall into another bucket than before. */
   readonly moved: readonly Moved[]
   /** Rules that stand by themselves. */
-  readonly rules: readonly Change[]
+  readonly rules: readonly RuleChange[]
   readonly projects: readonly ProjectChange[]
   /** Settings of gateway.yaml that decide about requests. */
   readonly settings: readonly FieldChange[]
+}
+
+export interface RuleChange extends Change {
+  /** Of a rule that is another kind's now, the new one. */
+  readonly kind: string
 }
 
 export interface ProjectChange extends Change {
@@ -37,7 +42,7 @@ export function compare(before: Loaded, after: Loaded): Difference {
   return {
     limits,
     moved: movedRequests(before, after),
-    rules: changesOf(rulesOf(before), rulesOf(after)),
+    rules: compareRules(rulesOf(before), rulesOf(after)),
     projects: compareProjects(before, after),
     settings: changedFields(settingsOf(before), settingsOf(after)),
   }
@@ -70,6 +75,13 @@ function bucketsOf(table: Table | undefined): Map<string, Fields> {
       return [name, { burst, sustained, algorithm, lease, mode, onStoreError }]
     }),
   )
+}
+
+function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>): RuleChange[] {
+  return changesOf(before, after).map(change => ({
+    ...change,
+    kind: String((after.get(change.name) ?? before.get(change.name))?.kind),
+  }))
 }
 
 /** `since` changes nothing about a request. */

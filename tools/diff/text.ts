@@ -1,8 +1,9 @@
 /** A difference as people read it. */
 import type { Io } from '../io.js'
+import { settingText } from '../settings.js'
 import { printable, wrap } from '../text.js'
-import type { Change, FieldChange } from './changes.js'
-import type { Difference, ProjectChange } from './compare.js'
+import type { Change, FieldChange, Fields } from './changes.js'
+import type { Difference, ProjectChange, RuleChange } from './compare.js'
 
 const MARKS = { added: '+', removed: '-', changed: '~' } as const
 const STYLES = { added: 'green', removed: 'red', changed: 'yellow' } as const
@@ -29,7 +30,7 @@ export function writeDifference({ limits, moved, rules, projects, settings }: Di
   }
   if (settings.length > 0) {
     heading('Settings of gateway.yaml')
-    for (const setting of settings) line('changed', fieldText(setting), io)
+    for (const setting of settings) line('changed', fieldText(setting, plain), io)
   }
 }
 
@@ -48,18 +49,20 @@ function bucketName(name: string | null): string {
 /** `catch-all: 600 → 700 per second`. */
 function bucketText({ name, change, fields }: Change): string {
   if (change === 'removed') return `${name}: no quota any more, its requests fall into other buckets`
-  if (change === 'changed') return `${name}: ${fields.map(fieldText).join(', ')}`
+  if (change === 'changed') return `${name}: ${fields.map(one => fieldText(one, plain)).join(', ')}`
   const value = (field: string) => fields.find(one => one.field === field)?.new
   return `${name}: ${value('burst')} per second, ${value('sustained')} per minute`
 }
 
-function ruleText({ name, change, fields }: Change): string {
+function ruleText({ name, kind, change, fields }: RuleChange): string {
   if (change === 'removed') return `${name}: removed`
+  const shown: Shown = (value, field) => settingText(kind, field, value)
   if (change === 'added') {
-    return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value)}`).join(', ')}`
+    return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value, field)}`).join(', ')}`
   }
   const fresh = fields.some(({ field }) => FRESH.has(field))
-  return `${name}: ${fields.map(fieldText).join(', ')}${fresh ? '. It begins to count anew' : ''}`
+  const texts = fields.map(one => fieldText(one, shown))
+  return `${name}: ${texts.join(', ')}${fresh ? '. It begins to count anew' : ''}`
 }
 
 /** These stand in the names of counters. */
@@ -67,31 +70,41 @@ const FRESH = new Set(['mode', 'key', 'kind'])
 
 function projectTexts({ name, change, fields, buckets, as }: ProjectChange): string[] {
   if (change === 'removed') return [`${name}: removed; its requests are those of an unknown project`]
-  const own = fields.length === 0 ? [] : [fields.map(fieldText).join(', ')]
+  const own = fields.length === 0 ? [] : [fields.map(one => fieldText(one, plain)).join(', ')]
   const limits = as === null ? buckets.map(bucketText) : [`limits as of ${as}`]
   return [...own, ...limits].map(text => `${name}: ${text}`)
 }
 
 const UNITS: Readonly<Record<string, string>> = { burst: ' per second', sustained: ' per minute' }
 
-function fieldText({ field, old, new: now }: FieldChange): string {
+type Shown = (value: unknown, field: string) => string
+
+/** Of what is no rule's. */
+const plain: Shown = (value, field) =>
+  field === 'identify' && !Array.isArray(value)
+    ? identifierText(value as Fields)
+    : settingText('', field, value)
+
+/** `host`, `header (header x-project)`. */
+function identifierText({ plugin, ...settings }: Fields): string {
+  const texts = Object.entries(settings).map(([name, value]) => `${name} ${settingText('', name, value)}`)
+  return texts.length === 0 ? String(plugin) : `${plugin} (${texts.join(', ')})`
+}
+
+function fieldText({ field, old, new: now }: FieldChange, shown: Shown): string {
   const unit = UNITS[field]
-  if (unit !== undefined) return `${shown(old)} → ${shown(now)}${unit}`
-  if (Array.isArray(old) && Array.isArray(now)) return listText(field, old, now)
-  if (old === null) return `${field} ${shown(now)}`
-  return now === null ? `no ${field} any more (${shown(old)})` : `${field} ${shown(old)} → ${shown(now)}`
+  const [before, after] = [shown(old, field), shown(now, field)]
+  if (unit !== undefined) return `${before} → ${after}${unit}`
+  if (Array.isArray(old) && Array.isArray(now)) return listText(field, old, now, shown)
+  if (old === null) return `${field} ${after}`
+  return now === null ? `no ${field} any more (${before})` : `${field} ${before} → ${after}`
 }
 
 /** Lists differ by what came and went; the order alone is told whole. */
-function listText(field: string, old: readonly unknown[], now: readonly unknown[]): string {
-  const [before, after] = [old.map(shown), now.map(shown)]
+function listText(field: string, old: readonly unknown[], now: readonly unknown[], shown: Shown): string {
+  const [before, after] = [old, now].map(list => list.map(one => shown(one, field))) as [string[], string[]]
   const came = after.filter(one => !before.includes(one)).map(one => `+ ${one}`)
   const went = before.filter(one => !after.includes(one)).map(one => `- ${one}`)
   const both = [...went, ...came]
   return `${field} ${both.length > 0 ? both.join(', ') : `${before.join(', ')} → ${after.join(', ')}`}`
-}
-
-function shown(value: unknown): string {
-  if (Array.isArray(value)) return value.map(shown).join(' + ')
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

@@ -1,0 +1,36 @@
+/** Settings of the built-in kinds of rules, as people say them. */
+import { grouped } from './text.js'
+
+/** The quota of a volumetric rule; `per` in ms. */
+export interface FloodQuota {
+  readonly requests: number
+  readonly per: number
+}
+
+/** `1,000 per 60 s`. */
+export function quotaText({ requests, per }: FloodQuota): string {
+  return `${grouped(requests)} per ${secondsText(per)}`
+}
+
+/** Of milliseconds: `1.5 s`. */
+export function secondsText(ms: number): string {
+  return `${(ms / 1000).toLocaleString('en-US')} s`
+}
+
+/** Whose requests a volumetric rule looks at. */
+export function whoseText({ authenticated }: { readonly authenticated: boolean }): string {
+  return authenticated ? 'with credentials' : 'without credentials'
+}
+
+const TEXTS: Readonly<Record<string, Readonly<Record<string, (value: never) => string>>>> = {
+  'in-flight': { slotTtl: secondsText, maxHold: secondsText },
+  volumetric: { quota: quotaText, blockFor: secondsText, when: whoseText },
+}
+
+/** The value of a rule's setting; what nobody here knows better, such as a plugin's own, as JSON would write it. */
+export function settingText(kind: string, setting: string, value: unknown): string {
+  const text = TEXTS[kind]?.[setting]
+  if (text !== undefined) return text(value as never)
+  if (Array.isArray(value)) return value.map(one => settingText(kind, setting, one)).join(' + ')
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
