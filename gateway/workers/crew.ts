@@ -15,6 +15,8 @@ export interface CrewOptions {
   settled(): Promise<void>
   /** Whether a worker that read the files as they are marked so has read what is in force. */
   isInForce(marks: string): boolean
+  /** A worker found other files, and is started anew: they are to come into force. */
+  outdated(): void
   /** A worker has ended; its id is not used again. */
   ended(id: number): void
   /** After all had started: none is left, and none can be started. */
@@ -101,7 +103,10 @@ export class Crew {
         await settled()
         const joins = isInForce(marks)
         if (joins) this.#members.set(id, { id, pid, startedAt, channel })
-        else log.warn({ worker: pid }, 'A worker read another configuration than the one in force')
+        else {
+          log.warn({ worker: pid }, 'A worker read another configuration than the one in force')
+          this.#options.outdated()
+        }
         return joins
       },
       ready: (url: string) => this.#takesRequests(id, pid, url),

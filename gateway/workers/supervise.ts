@@ -61,6 +61,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       } while (seen !== changing)
     },
     isInForce: marks => marks === marksOf(inForce.loaded),
+    outdated: () => void reloader.reload('watch'),
     ended: id => questions.ended(id),
     hopeless,
     log,
