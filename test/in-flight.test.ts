@@ -13,13 +13,15 @@ import { send, startApp } from './helpers/http.js'
 import { redisUrl } from './helpers/redis.js'
 import { sleep, waitUntil } from './helpers/wait.js'
 
-const TTL_MS = 1500
+const TTL_MS = 2000
+/** For a machine that is busy with other tests. */
+const SLACK_MS = 4000
 const POLICY = `version: 1
 kind: in-flight
 rules:
   - { id: killed, match: [POST /killed], key: [project, full-path], max: 2, slotTtl: ${TTL_MS}ms }
-  - { id: paused, match: [POST /paused], key: [project, full-path], max: 1, slotTtl: 1s }
-  - { id: long, match: [POST /long], key: [project, full-path], max: 1, slotTtl: 1s }
+  - { id: paused, match: [POST /paused], key: [project, full-path], max: 1, slotTtl: ${TTL_MS}ms }
+  - { id: long, match: [POST /long], key: [project, full-path], max: 1, slotTtl: ${TTL_MS}ms }
 `
 
 t.test('slots of two gateways', async t => {
@@ -82,7 +84,7 @@ t.test('slots of two gateways', async t => {
     const left = await leftMs('paused')
     const pausedAt = performance.now()
     await waitUntil('the slot to run out', async () => (await knock(second, '/paused')) === 200)
-    t.ok(left <= 1000 && performance.now() - pausedAt < left + 1000, 'within its TTL')
+    t.ok(left <= TTL_MS && performance.now() - pausedAt < left + SLACK_MS, 'within its TTL')
     await hold(second, '/paused')
     const ofSecond = await members('paused')
     t.equal(ofSecond.length, 1)
@@ -115,13 +117,13 @@ t.test('slots of two gateways', async t => {
     await sleep(TTL_MS)
     t.equal(await knock(second, '/killed'), 429)
     await first.kill()
-    const left = await leftMs('killed')
     const killedAt = performance.now()
+    const left = await leftMs('killed')
     t.ok(left <= TTL_MS, `${left} ms are left`)
     await waitUntil('a slot to be free', async () => (await knock(second, '/killed')) === 200)
     const waited = performance.now() - killedAt
     t.ok(waited > left - 50, `not before: ${waited} ms`)
-    t.ok(waited < left + 1000, `and then: ${waited} ms`)
+    t.ok(waited < left + SLACK_MS, `and then: ${waited} ms`)
     await Promise.all([hold(second, '/killed'), hold(second, '/killed')])
     t.equal(await knock(second, '/killed'), 429, 'as many as there were, and no more')
     for (const res of waiting.get('/killed') ?? []) res.end()

@@ -5,7 +5,7 @@ import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
 import { type Sent, send, startApp } from '../helpers/http.js'
 import { shipped } from '../helpers/policies.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
-import { stores } from '../helpers/stores.js'
+import { redisSettings, stores } from '../helpers/stores.js'
 import { sleep, waitUntil } from '../helpers/wait.js'
 import { WaitingApp } from '../helpers/waiting-app.js'
 
@@ -68,6 +68,7 @@ for (const store of stores) {
         instance: /^urn:uuid:/,
         'violated-policies': ['sessions-whoami.burst'],
       })
+      await waitUntil('the record', () => records('deny').length > 0)
       t.match(records('deny')[0], {
         v: 1,
         mode: 'enforce',
@@ -212,7 +213,7 @@ t.test('Redis gone while running: requests go on, and Redis counts again when it
   const redis = await startRedis()
   t.teardown(() => redis.stop())
   const upstream = await startApp(t, (_req, res) => res.end('done'))
-  const gateway = await testGateway(t, { upstream, policies: shipped, settings: `redis: ${redis.url}` })
+  const gateway = await testGateway(t, { upstream, policies: shipped, settings: redisSettings(redis.url) })
   const ask = () => send(`${gateway.url}/x`, { headers: { host: 'acme.localhost' } })
   const metrics = async () => (await send(`${gateway.adminUrl}/metrics`)).body
   const away = async () => /^sluice_store_fallback_active 1$/m.test(await metrics())

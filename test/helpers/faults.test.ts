@@ -34,7 +34,7 @@ t.test('the fault proxy does what its fault says', async t => {
   await proxy.set({ kind: 'latency', ms: 30 })
   const late = await exchange('hello')
   t.equal(late.answer, 'hello')
-  t.ok(late.ms >= 50 && late.ms < 500, `latency in both directions: ${late.ms} ms`)
+  t.ok(late.ms >= 50 && late.ms < 3000, `latency in both directions: ${late.ms} ms`)
 
   await proxy.set({ kind: 'slow', bytes: 2, ms: 20 })
   const slow = await exchange('12345678')
@@ -67,7 +67,7 @@ t.test('a Redis of the test can be paused, killed and restarted', async t => {
   const server = await startRedis()
   t.teardown(server.stop)
   const redis = new Redis(server.url, {
-    commandTimeout: 100,
+    commandTimeout: 500,
     enableOfflineQueue: false,
     retryStrategy: () => 20,
   })

@@ -15,7 +15,7 @@ function minute(key: string, quota: number): Ask {
   return { key, demand: { kind: 'windows', windows, lease: false }, group: 0, onStoreError: 'local' }
 }
 
-async function storeOn(t: Test, redis: string, deadline = 250) {
+async function storeOn(t: Test, redis: string, deadline = 1000) {
   const lines: { msg: string; node?: string }[] = []
   const write = (fields: object, msg: string) => void lines.push({ msg, ...fields })
   const log = { debug() {}, info: write, warn: write, error: write }
@@ -82,11 +82,13 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
   t.test('a failover under traffic loses no count, and is over soon', async t => {
     const [key] = keys
     const granted = { redis: 0, local: 0 }
+    let refused = 0
     let running = true
     const traffic = (async () => {
       while (running) {
         const [answer] = await ask(minute(`${key}:failover`, 60))
         if (answer?.granted) granted[answer.store as 'redis' | 'local'] += 1
+        else if (answer?.store === 'redis') refused += 1
         await sleep(5)
       }
     })()
@@ -101,7 +103,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
       'Redis counts again',
       async () => (await ask(minute(`${key}:after`, 1000)))[0]?.store === 'redis',
     )
-    await sleep(300)
+    await waitUntil('all to be spent', () => refused > 0)
     running = false
     await traffic
     const [full] = await ask(minute(`${key}:failover`, 60))
@@ -123,7 +125,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
       t.match(await ask(minute(`${second}:silent`, 1000)), [{ store: 'local' }])
       t.match(await ask(minute(`${third}:lively`, 1000)), [{ store: 'redis' }])
     }
-    t.ok(performance.now() - startedAt < 1000, 'and nobody waits for it')
+    t.ok(performance.now() - startedAt < 5000, 'and nobody waits for it')
     redis.masters[1]?.resume()
     await waitUntil(
       'it is back',

@@ -12,7 +12,8 @@ import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-const DEADLINE_MS = 25
+/** Long enough for a Redis that answers, on a machine that is busy with other tests. */
+const DEADLINE_MS = 200
 
 async function open(t: Test, redis: string, deadline: number, instances = 1) {
   const changes: boolean[] = []
@@ -210,12 +211,12 @@ t.test('on Redis', async t => {
 
   t.test('what is given back comes back in its own window only', async t => {
     const { spend } = await open(t, url, 2000)
-    const first = (await spend('sluice:{back}', per(1, 5))) as KeyCount
+    const first = (await spend('sluice:{back}', per(2, 5))) as KeyCount
     first.giveBack?.()
     await waitUntil('it is back', async () => (await redis.get('sluice:{back}')) === '0')
-    const second = (await spend('sluice:{back}', per(1, 5))) as KeyCount
-    await sleep(1050)
-    t.match(await spend('sluice:{back}', per(1, 5)), { used: 1 })
+    const second = (await spend('sluice:{back}', per(2, 5))) as KeyCount
+    await sleep(2100)
+    t.match(await spend('sluice:{back}', per(2, 5)), { used: 1 })
     second.giveBack?.()
     const windows = new RedisWindows(redis)
     await windows.giveBack('sluice:{back}', 100)

@@ -9,10 +9,11 @@ import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { OnStoreError } from '../../../gateway/types.js'
 import { faultProxy } from '../../helpers/faults.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'
-import { waitUntil } from '../../helpers/wait.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-const DEADLINE_MS = 25
+/** Long enough for a Redis that answers, on a machine that is busy with other tests. */
+const DEADLINE_MS = 200
 
 async function bench(t: Test, instances = 1) {
   if (redisCommand(t) === undefined) return undefined
@@ -79,7 +80,7 @@ t.test(
     await here.redis.kill()
     const startedAt = performance.now()
     for (let i = 0; i < 5; i++) t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'local')
-    t.ok(performance.now() - startedAt < 3 * DEADLINE_MS + 50)
+    t.ok(performance.now() - startedAt < 4 * DEADLINE_MS)
     await here.redis.restart()
     await waitUntil(
       'Redis counts again',
@@ -204,7 +205,7 @@ t.test('a Redis that answers but does not count is away until it counts', async 
   t.teardown(() => client.disconnect())
   await client.config('SET', 'maxmemory', '1')
   for (let i = 0; i < 5; i++) t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'local')
-  await new Promise(resolve => setTimeout(resolve, 1000))
+  await sleep(1000)
   t.strictSame(here.changes, [true], 'no going back and forth')
   await client.config('SET', 'maxmemory', '0')
   await waitUntil('Redis counts again', async () => (await here.ask(minute('{a}', 10)))[0]?.store === 'redis')
@@ -215,19 +216,19 @@ t.test('slots are renewed while held, and a dead holder’s slot comes back with
   if (here === undefined) return
   const slot: Ask = {
     key: '{s}',
-    demand: { kind: 'slots', max: 1, ttlMs: 1500 },
+    demand: { kind: 'slots', max: 1, ttlMs: 2500 },
     group: 0,
     onStoreError: 'closed',
   }
   const holder = new RedisStore({ url: here.redis.url, log: quiet })
   await holder.answers(5000)
   t.match(await holder.take([slot], 'first'), [{ granted: true }])
-  await new Promise(resolve => setTimeout(resolve, 2500))
+  await sleep(4000)
   t.match(await here.ask(slot), [{ granted: false }], 'held past its TTL because it was renewed')
   await holder.close()
   const diedAt = performance.now()
   await waitUntil('the slot comes back', async () => (await here.ask(slot))[0]?.granted)
-  t.ok(performance.now() - diedAt < 2 * 1500, 'when its TTL ends')
+  t.ok(performance.now() - diedAt < 2 * 2500, 'when its TTL ends')
 })
 
 function slotOf(key: string, max: number): Ask {
@@ -290,5 +291,5 @@ t.test('a slot whose answer was lost is freed at once when Redis is back', async
   t.match(await taken, [{ store: 'local' }])
   t.equal(await client.zcard('{lost}'), 1)
   await proxy.set({ kind: 'pass' })
-  await waitUntil('it to be free', async () => (await client.zcard('{lost}')) === 0, 3000)
+  await waitUntil('it to be free', async () => (await client.zcard('{lost}')) === 0)
 })
