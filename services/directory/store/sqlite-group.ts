@@ -29,14 +29,17 @@ interface Open {
  */
 export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
   let open: Open | undefined
-  const flushing = new Set<Promise<void>>()
+  let waiting: Open[] = []
+  let flushing: Promise<void> | undefined
   let isAlone = false
 
   function begin(): Open {
     exec('BEGIN IMMEDIATE')
     setImmediate(() => {
       const group = commit()
-      if (group) flushBeside(group)
+      if (!group) return
+      waiting.push(group)
+      flushing ??= flushWaiting()
     })
     let keep: Open['keep'] = () => undefined
     let lose: Open['lose'] = () => undefined
@@ -63,16 +66,25 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
     }
   }
 
-  function flushBeside({ keep, lose }: Open): void {
-    const flush = disk.flush().then(keep, lose)
-    flushing.add(flush)
-    flush.then(() => flushing.delete(flush))
+  /** What is committed while a flush is under way shares the next one. */
+  async function flushWaiting(): Promise<void> {
+    while (waiting.length > 0) {
+      const groups = waiting
+      waiting = []
+      try {
+        await disk.flush()
+        for (const { keep } of groups) keep()
+      } catch (error) {
+        for (const { lose } of groups) lose(error)
+      }
+    }
+    flushing = undefined
   }
 
   function flush(): void {
     if (isAlone) return
     const group = commit()
-    if (!group && flushing.size === 0) return
+    if (!group && !flushing) return
     try {
       disk.flushNow()
       group?.keep()
@@ -119,7 +131,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
       }
     },
     async settled() {
-      await Promise.all(flushing)
+      await flushing
     },
     join(work) {
       // The first change of a group has no other beside it to spare.

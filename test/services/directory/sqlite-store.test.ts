@@ -100,6 +100,25 @@ t.test('SQLite', async t => {
     },
   )
 
+  t.test('what is committed while the disk works shares the next flush', async t => {
+    const flushes: Array<() => void> = []
+    const flush = () => new Promise<void>(resolve => flushes.push(resolve))
+    const group = createGroup(() => undefined, { flush, flushNow: () => undefined })
+    const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    const kept: string[] = []
+    for (const name of ['a', 'b', 'c']) {
+      group.join(() => undefined).kept.then(() => kept.push(name))
+      await turn()
+    }
+    t.equal(flushes.length, 1)
+    flushes[0]?.()
+    await turn()
+    t.same([kept, flushes.length], [['a'], 2])
+    flushes[1]?.()
+    await group.settled()
+    t.same([kept, flushes.length], [['a', 'b', 'c'], 2])
+  })
+
   t.test('what is told while a flush is under way is flushed first', async t => {
     let now = 0
     let done = (): void => undefined
