@@ -39,6 +39,13 @@ const external = {
   ca: Type.Optional(
     CertificateFile('PEM file with the authority of an https:// upstream, instead of the public ones'),
   ),
+  maxBody: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: "Most bytes of a request's body; a larger one is answered 413. Unset: any size passes.",
+    }),
+  ),
   timeouts: Timeouts,
 }
 const UrlUpstream = Strict(

@@ -64,6 +64,11 @@ export const CATALOGUE = {
     title: 'Request timed out',
     detail: 'The request did not arrive in time.',
   },
+  'body-too-large': {
+    status: 413,
+    title: 'Request body too large',
+    detail: 'The service behind this route takes no body of this size.',
+  },
   'target-too-long': {
     status: 414,
     title: 'Request target too long',

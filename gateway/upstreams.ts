@@ -170,6 +170,7 @@ export function upstreamSettings(
     name,
     urls: 'embedded' in written ? [addressOf(written.embedded)] : urlsOf(written),
     ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
+    maxBody: 'embedded' in written ? undefined : written.maxBody,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
     fingerprintHeaders,
   }))

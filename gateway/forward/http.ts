@@ -7,17 +7,17 @@ import { codeOf, isSafe, isSocketGone } from './failure.js'
 import { answerFields, framedAsChunkedAtMost, upstreamRequestFields } from './headers.js'
 import { relayInterim } from './interim.js'
 import { Relay } from './relay.js'
-import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
-import { hasBody, Upload } from './upload.js'
+import type { Exchange, Transport, UpstreamSettings } from './transport.js'
+import { hasBody, isTooLarge, Upload } from './upload.js'
 
 /** Forwards plain HTTP by undici's raw dispatch: flat header arrays, one handler object per request. */
 export function createHttpTransport(settings: UpstreamSettings, backends: Backends): Transport {
-  const { timeouts, fingerprintHeaders } = settings
+  const { fingerprintHeaders } = settings
   return {
     forward(exchange) {
       const { req, facts, project } = exchange
       const fields = upstreamRequestFields(req, facts, project, fingerprintHeaders)
-      new Forwarding(exchange, fields, timeouts, backends).start()
+      new Forwarding(exchange, fields, settings, backends).start()
     },
   }
 }
@@ -27,7 +27,7 @@ type Abort = (error?: Error) => void
 /** One request under way. Implements undici's raw handler, which alone gives fields as they came. */
 class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private readonly exchange: Exchange
-  private readonly timeouts: Timeouts
+  private readonly settings: UpstreamSettings
   private readonly options: Outgoing
   private readonly upload: Upload | undefined
   private readonly attempts: Attempts
@@ -42,13 +42,13 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   private clientLeft = false
   private ended = false
 
-  constructor(exchange: Exchange, headers: string[], timeouts: Timeouts, backends: Backends) {
+  constructor(exchange: Exchange, headers: string[], settings: UpstreamSettings, backends: Backends) {
     super()
     const { facts, req } = exchange
     this.exchange = exchange
-    this.timeouts = timeouts
+    this.settings = settings
     this.upload = hasBody(req)
-      ? new Upload(exchange.body ?? req, timeouts.idleMs, () => this.giveUp('request-timeout'))
+      ? new Upload(exchange.body ?? req, settings, code => this.giveUp(code))
       : undefined
     this.options = {
       path: facts.path + facts.query,
@@ -56,17 +56,20 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
       headers,
       body: this.upload ?? null,
     }
-    this.attempts = new Attempts(backends, timeouts.headMs, this)
+    this.attempts = new Attempts(backends, settings.timeouts.headMs, this)
   }
 
   start(): void {
-    const { res } = this.exchange
+    const { req, res } = this.exchange
     if (res.destroyed) {
       this.finish()
       return
     }
     res.on('close', () => this.onClientClose())
-    this.attempt()
+    if (isTooLarge(req, this.settings)) {
+      this.giveUp('body-too-large')
+      this.end()
+    } else this.attempt()
   }
 
   private attempt(): void {
@@ -74,7 +77,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     const entry = this.attempts.enter()
     if (entry === 'admitted') this.go()
     else if (entry === 'waiting') {
-      this.queueing = setTimeout(() => this.giveUp('overloaded'), this.timeouts.connectMs)
+      this.queueing = setTimeout(() => this.giveUp('overloaded'), this.settings.timeouts.connectMs)
     } else {
       this.giveUp('overloaded')
       this.end()
@@ -118,7 +121,7 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     const fields = answerFields(status, upstream, this.exchange.answerFields)
     // Of an upload cut short the rest may still come; it must not be read as the next request.
     if (!this.exchange.req.complete) fields.push('Connection', 'close')
-    this.relay = new Relay(this.exchange, this.timeouts.idleMs, status, reason, fields)
+    this.relay = new Relay(this.exchange, this.settings.timeouts.idleMs, status, reason, fields)
     return true
   }
 

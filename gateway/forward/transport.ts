@@ -74,6 +74,8 @@ export interface UpstreamSettings {
   readonly ca?: string | undefined
   /** Most requests at a time on one address; a further one waits as long as for a connection. Default 1024. */
   readonly connections?: number
+  /** Most bytes of a request's body; absent: any number. */
+  readonly maxBody?: number | undefined
   readonly timeouts: Timeouts
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }

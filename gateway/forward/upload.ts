@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import type { ErrorCode } from '../errors.js'
+import type { UpstreamSettings } from './transport.js'
 
 /**
  * A client's body on its way to an upstream. Whoever reads it may destroy it (undici does when the upstream
@@ -8,17 +10,24 @@ import { Readable } from 'node:stream'
 export class Upload extends Readable {
   private readonly source: Readable
   private readonly idleMs: number
-  private readonly onIdle: () => void
+  private readonly onFailure: (code: ErrorCode) => void
+  /** Bytes that may still come. */
+  private room: number
   private wanted = false
   /** Runs only while the upstream could take more than the client sends. */
   private timer: NodeJS.Timeout | undefined
 
-  /** Calls `onIdle` when `source` is waited for and gives nothing for `idleMs`. */
-  constructor(source: Readable, idleMs: number, onIdle: () => void) {
+  /** Calls `onFailure` when `source` is waited for and gives nothing for too long, or more than the upstream takes. */
+  constructor(
+    source: Readable,
+    { timeouts, maxBody = Number.POSITIVE_INFINITY }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
+    onFailure: (code: ErrorCode) => void,
+  ) {
     super()
     this.source = source
-    this.idleMs = idleMs
-    this.onIdle = onIdle
+    this.idleMs = timeouts.idleMs
+    this.room = maxBody
+    this.onFailure = onFailure
     source.on('end', this.onEnd).on('close', this.onClose).on('error', this.onClose)
     this.on('error', () => {})
   }
@@ -33,7 +42,7 @@ export class Upload extends Readable {
     if (!this.wanted) this.source.on('data', this.onData)
     this.wanted = true
     this.source.resume()
-    this.timer ??= setTimeout(this.onIdle, this.idleMs)
+    this.timer ??= setTimeout(this.onFailure, this.idleMs, 'request-timeout')
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
@@ -46,6 +55,8 @@ export class Upload extends Readable {
 
   private readonly onData = (chunk: Buffer): void => {
     this.timer?.refresh()
+    this.room -= chunk.length
+    if (this.room < 0) return this.onFailure('body-too-large')
     if (this.push(chunk)) return
     this.source.pause()
     this.rest()
@@ -64,6 +75,11 @@ export class Upload extends Readable {
     clearTimeout(this.timer)
     this.timer = undefined
   }
+}
+
+/** True when a request says at once that its body is larger than the upstream takes. */
+export function isTooLarge({ headers }: IncomingMessage, { maxBody }: UpstreamSettings): boolean {
+  return maxBody !== undefined && Number(headers['content-length'] ?? 0) > maxBody
 }
 
 /** True when the request has a body to upload. */

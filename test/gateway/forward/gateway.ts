@@ -24,6 +24,7 @@ export interface Options {
   readonly answerFields?: readonly string[]
   readonly keepUpstream?: boolean
   readonly connections?: number
+  readonly maxBody?: number
   readonly connectMs?: number
   readonly headMs?: number
   readonly idleMs?: number
@@ -50,7 +51,7 @@ export interface Gateway {
 
 /** Starts a gateway to `url`; it is torn down with the test. */
 export async function startGateway(t: Test, options: Options): Promise<Gateway> {
-  const { url, others = [], answerFields = [], keepUpstream = false } = options
+  const { url, others = [], answerFields = [], keepUpstream = false, maxBody } = options
   const {
     connections = 64,
     connectMs = 1000,
@@ -59,7 +60,14 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     upgradeIdleMs = 30_000,
   } = options
   const timeouts = { connectMs, headMs, idleMs, upgradeIdleMs }
-  const upstream = { name: 'upstream', urls: [url, ...others], connections, timeouts, fingerprintHeaders }
+  const upstream = {
+    name: 'upstream',
+    urls: [url, ...others],
+    connections,
+    maxBody,
+    timeouts,
+    fingerprintHeaders,
+  }
   const backends = new Backends(upstream, {
     unreachable() {},
     ejected: ({ origin }) => gateway.changes.push(`${origin.port} ejected`),

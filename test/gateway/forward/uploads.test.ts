@@ -48,6 +48,37 @@ t.test('uploads', async t => {
     }
   }
 
+  t.test('a body that is announced as too large is 413, and the upstream hears nothing of it', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { maxBody: 10 })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n')
+    t.match((await client.message()).line, / 413 /)
+    t.same(gateway.failures, ['body-too-large'])
+    t.equal(upstream.connections.length, 0)
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('a body that turns out to be too large is 413, and its upstream sees no complete one', async t => {
+    const { client, upstream, gateway } = await scene(t, undefined, { maxBody: 10 })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n')
+    const peer = await upstream.connection(0)
+    await waitUntil('all that is allowed', () => peer.unread.includes('0123456789'))
+    client.send('1\r\nx\r\n0\r\n\r\n')
+    t.match((await client.message()).line, / 413 /)
+    t.same(gateway.failures, ['body-too-large'])
+    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    t.notMatch(peer.unread, /\r\n0\r\n\r\n/, 'the body does not look complete')
+    await waitUntil('the end to be told', () => gateway.ended === 1)
+  })
+
+  t.test('a body as large as is allowed passes', async t => {
+    const { client, upstream } = await scene(t, undefined, { maxBody: 10 })
+    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789')
+    const peer = await upstream.connection(0)
+    t.equal((await peer.message()).body, '0123456789')
+    peer.send(OK)
+    t.equal((await client.message()).body, 'ok')
+  })
+
   t.test('a client that leaves during its upload cancels it', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n')
