@@ -41,4 +41,5 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',
   EACCES: 'access to it is denied',
   ENOTDIR: 'it is not a folder',
+  EISDIR: 'it is a folder',
 }

@@ -5,7 +5,7 @@ import { type Asked, UnknownQuestion } from './admin/explain.js'
 import { needsBody, PEEK_BYTES } from './decide/email-or-flow.js'
 import { type Counters, lookingDecider } from './decide/look.js'
 import type { DecideRequest } from './decide/question.js'
-import { CATALOGUE, GatewayError, problem } from './errors.js'
+import { GatewayError, problem } from './errors.js'
 import type {
   ExplainedAnswer,
   ExplainedBucket,
@@ -13,16 +13,16 @@ import type {
   ExplainedRule,
   Explanation,
 } from './explanation.js'
-import { corsFields, exposedFields, rateLimitFields } from './forward/fields.js'
-import { rejectionOf } from './forward/reject.js'
 import { identifyBy, type UnknownHosts } from './identify/identify.js'
+import { explainedAnswer, explainedRule, NO_ANSWER, outcomeOf } from './inspect/explained.js'
 import { TrustedProxies } from './listen/client.js'
 import { readFacts } from './listen/facts.js'
 import { requestOf } from './listen/written.js'
 import type { Loaded } from './load.js'
 import { passedBuckets, passedRules } from './match/explain.js'
 import { columnName } from './match/policy.js'
-import type { Facts, Matched, Outcome, Project, Verdict } from './types.js'
+import { asksTheGateway, SERVER_OPTIONS_STATUS } from './pipeline.js'
+import type { Facts, Matched, Project, Verdict } from './types.js'
 
 export interface ExplainOptions {
   readonly loaded: Loaded
@@ -69,6 +69,7 @@ class Explainer {
   async explain(): Promise<Explanation> {
     try {
       const request = this.#enter()
+      if (request === undefined) return this.#told([], { ...NO_ANSWER, status: SERVER_OPTIONS_STATUS })
       const { rules, answer } = await this.#decide(request)
       return this.#told(rules, answer)
     } catch (error) {
@@ -78,17 +79,19 @@ class Explainer {
     }
   }
 
-  /** The rooms before `decide`, in the order of the pipeline. */
-  #enter(): DecideRequest {
+  /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
+  #enter(): DecideRequest | undefined {
     const { loaded } = this.#options
     const { trustedProxies, fingerprintHeaders } = this.#settings
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
     const facts = readFacts(req, { trusted: new TrustedProxies(trustedProxies), fingerprintHeaders })
     this.#facts = facts
+    if (facts.path === '*') return undefined
     const project = this.#identify(facts)
     this.#upstream = loaded.compiled.routes.find(facts.method, facts.path)?.value
     if (this.#upstream === undefined) throw new GatewayError('no-route')
+    if (asksTheGateway(facts)) return undefined
     this.#matched = loaded.compiled.snapshot(new Map()).match(facts, project)
     const looks = body !== undefined && this.#matched.some(one => needsBody(one, facts))
     const bodyPrefix = looks ? Buffer.from(body).subarray(0, PEEK_BYTES) : undefined
@@ -123,74 +126,22 @@ class Explainer {
   }
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
+    const { questions } = this.#options.counters
     const verdict = await this.#look(request)
     const rules: ExplainedRule[] = []
     for (const one of request.matched) {
       // Behind a refusal nobody is asked, but the question is about every rule.
       const outcome =
         outcomeOf(verdict, one) ?? outcomeOf(await this.#look({ ...request, matched: [one] }), one)
-      rules.push(this.#rule(one, request, outcome))
+      rules.push(explainedRule(one, request, outcome, questions))
     }
-    return { rules, answer: this.#answer(verdict, request.facts) }
+    return { rules, answer: explainedAnswer(verdict, request.facts, this.#settings) }
   }
 
   async #look(request: DecideRequest): Promise<Verdict> {
     const verdict = await lookingDecider(this.#options.counters).decide(request)
     await verdict.settled
     return verdict
-  }
-
-  #rule(one: Matched, request: DecideRequest, outcome: Outcome | undefined): ExplainedRule {
-    const { questions } = this.#options.counters
-    const { rule, route } = one
-    const key = questions.parts(one, request).map(({ part, value }) => ({ part, value: value ?? null }))
-    const skipped = outcome !== undefined ? null : questions.applies(one, request) ? 'key' : 'when'
-    const counters = (outcome?.readings ?? []).map(
-      ({ policy, quota, windowMs, used, left, resetMs, violated }) => ({
-        policy,
-        q: quota,
-        w_ms: windowMs ?? null,
-        used: used ?? null,
-        left: left ?? null,
-        t_ms: Math.ceil(resetMs),
-        violated,
-      }),
-    )
-    return {
-      rule: rule.id,
-      kind: rule.kind,
-      mode: rule.mode,
-      src: `${rule.source.file}:${rule.source.line}`,
-      pattern: route,
-      skipped,
-      key,
-      result: outcome?.result ?? null,
-      store: outcome?.store ?? null,
-      counters,
-    }
-  }
-
-  #answer(verdict: Verdict, facts: Facts): ExplainedAnswer {
-    const origin = facts.header('origin')
-    const fields = rateLimitFields(verdict, this.#settings.rateLimitFields)
-    if (fields.length > 0 && origin !== undefined) fields.push(...exposedFields())
-    const refusing = (outcomes: readonly Outcome[]) =>
-      outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
-    const answer = { ...NO_ANSWER, would_be_refused_by: refusing(verdict.reportOnly) }
-    if (verdict.allowed) return { ...answer, fields: pairs(fields) }
-    const { code, detail, retryAfter } = rejectionOf(verdict, '')
-    fields.push(...corsFields(origin, this.#settings.cors), 'Cache-Control', 'no-store')
-    if (retryAfter !== undefined) fields.push('Retry-After', String(retryAfter))
-    const refused_by = refusing(verdict.outcomes)
-    const status = CATALOGUE[code].status
-    return {
-      ...answer,
-      status,
-      code,
-      detail: detail ?? CATALOGUE[code].detail,
-      refused_by,
-      fields: pairs(fields),
-    }
   }
 
   #told(rules: readonly ExplainedRule[], answer: ExplainedAnswer): Explanation {
@@ -240,24 +191,4 @@ class Explainer {
     const passed = passedBuckets(buckets, table, this.#facts, chosen?.route)
     return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }
   }
-}
-
-const NO_ANSWER: ExplainedAnswer = {
-  status: null,
-  code: null,
-  detail: null,
-  refused_by: [],
-  would_be_refused_by: [],
-  fields: [],
-}
-
-function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched): Outcome | undefined {
-  return [...outcomes, ...reportOnly].find(outcome => outcome.rule === rule)
-}
-
-function pairs(fields: readonly string[]): [string, string][] {
-  return Array.from({ length: fields.length / 2 }, (_, i) => [
-    fields[2 * i] as string,
-    fields[2 * i + 1] as string,
-  ])
 }

@@ -76,6 +76,7 @@ export interface ExplainedCounter {
 export interface ExplainedAnswer {
   /** Null when it is the upstream's to say. */
   readonly status: number | null
+  /** Null when it is no refusal. */
   readonly code: string | null
   readonly detail: string | null
   /** Enforced rules that refuse it. */

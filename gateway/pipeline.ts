@@ -64,7 +64,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     request(req, res) {
       enter(req, res, passage => {
         const { facts, matched } = passage
-        if (facts.path === '*' || asksThisHop(facts)) return answerServerOptions(res)
+        if (asksTheGateway(facts)) return answerServerOptions(res)
         const looking = matched.filter(one => rooms.needsBody(one, facts))
         const forward = () => passage.forward()
         if (looking.length === 0) judge(passage, matched, forward)
@@ -150,13 +150,18 @@ export function createPipeline(rooms: Rooms): Pipeline {
   }
 }
 
-/** An OPTIONS that may be forwarded no further is answered by whom it has reached (RFC 9110 section 7.6.2). */
-function asksThisHop(facts: Facts): boolean {
+/**
+ * True for `OPTIONS *`, which asks about the server itself (RFC 9110 section 9.3.7): this one; and for an OPTIONS that may be
+ * forwarded no further, which is answered by whom it has reached (section 7.6.2).
+ */
+export function asksTheGateway(facts: Facts): boolean {
+  if (facts.path === '*') return true
   return facts.method === 'OPTIONS' && /^0+$/.test(facts.header('max-forwards') ?? '')
 }
 
-/** `OPTIONS *` asks about the server itself (RFC 9110, 9.3.7): this one. */
+export const SERVER_OPTIONS_STATUS = 204
+
 function answerServerOptions(res: ServerResponse): void {
-  res.writeHead(204, ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
+  res.writeHead(SERVER_OPTIONS_STATUS, ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
   res.end()
 }

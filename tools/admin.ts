@@ -1,6 +1,7 @@
 /** Asks the admin port of the gateway that runs. */
-import { Failure, loadOrFail } from '../gateway/load.js'
-import { quiet } from './config.js'
+import { Failure } from '../gateway/load.js'
+import { Unusable } from './command.js'
+import { loadInput } from './config.js'
 import type { Io } from './io.js'
 
 const PATIENCE_MS = 5000
@@ -15,9 +16,9 @@ export interface AdminPort {
 export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   if (/^https?:\/\//.test(where)) {
     if (URL.canParse(where)) return { origin: new URL(where).origin, key: io.env.ADMIN_KEY ?? '' }
-    throw new Failure(`"${where}" is not an address such as http://127.0.0.1:8081.`)
+    throw new Unusable(`"${where}" is not an address such as http://127.0.0.1:8081.`)
   }
-  const { config } = await loadOrFail(where, io.env, quiet)
+  const { config } = await loadInput(where, io.env)
   const { host, port, key } = config.gateway.admin
   return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, key }
 }

@@ -35,7 +35,8 @@ function parse(options: Options, written: readonly string[]) {
   try {
     return parseArgs({ args: [...written], options, allowPositionals: true })
   } catch (error) {
-    throw new Unusable(`${(error as Error).message.split('. ')[0]}.`)
+    const [sentence = ''] = (error as Error).message.split('. ')
+    throw new Unusable(`${sentence.replaceAll('\n', ' ').replace(/\.$/, '')}.`)
   }
 }
 

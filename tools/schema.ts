@@ -1,6 +1,7 @@
 /** `sluice schema`: what an editor needs to complete and check the configuration's files. */
+import { gatewayFileOf, readText } from '../config/files.js'
 import { editorSchemas } from '../config/generate.js'
-import { Failure, listProblems } from '../gateway/load.js'
+import { listProblems } from '../gateway/load.js'
 import { type PluginSet, pluginSchemas } from '../gateway/plugins.js'
 import { loadPlugins } from '../gateway/third-party/load.js'
 import { didYouMean } from './arguments.js'
@@ -44,8 +45,11 @@ export const schema = defineCommand({
 
 /** Those of the plugins that the configuration names, too. */
 async function schemasOf(config: string, env: NodeJS.ProcessEnv): Promise<PluginSet['schemas']> {
+  const file = gatewayFileOf(config)
+  const read = readText(file)
+  if ('fault' in read) throw new Unusable(`${file}: ${read.fault}`)
   const plugins = await loadPlugins(config, env)
-  if ('problems' in plugins) throw new Failure(listProblems(plugins.problems))
+  if ('problems' in plugins) throw new Unusable(listProblems(plugins.problems))
   return plugins.schemas
 }
 

@@ -2,6 +2,7 @@
 import { type Counters, lookingDecider } from '../decide/look.js'
 import type { Loaded } from '../load.js'
 import type { Facts, Outcome, Project, Rule } from '../types.js'
+import { explainedCounter } from './explained.js'
 import { factsOf } from './facts.js'
 import { endpointRules, projectOf, tableOf } from './policy.js'
 
@@ -40,19 +41,11 @@ async function countersOfRule(
     mode: rule.mode,
     src: `${rule.source.file}:${rule.source.line}`,
     store: outcome?.store ?? null,
-    counters: (outcome?.readings ?? []).map(({ policy, quota, windowMs, used, resetMs, violated }) => {
+    counters: (outcome?.readings ?? []).map(reading => {
+      const counter = explainedCounter(reading)
       // A look tells what one more request would find.
-      const spent = used === undefined ? null : used - (isIncluded(rule, outcome) ? 1 : 0)
-      const left = spent === null ? null : Math.max(0, quota - spent)
-      return {
-        policy,
-        q: quota,
-        w_ms: windowMs ?? null,
-        used: spent,
-        left,
-        t_ms: Math.ceil(resetMs),
-        violated,
-      }
+      const used = counter.used === null ? null : counter.used - (isIncluded(rule, outcome) ? 1 : 0)
+      return { ...counter, used, left: used === null ? null : Math.max(0, counter.q - used) }
     }),
   }
 }

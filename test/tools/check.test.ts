@@ -168,5 +168,10 @@ t.test('every schema can be printed, by its name or all in one', async t => {
     'in-flight',
     'volumetric',
   ])
+  t.match(await sluice(['schema', '--config', 'no/where']), {
+    code: 2,
+    out: '',
+    err: 'no/where: The file cannot be read: it does not exist.\n',
+  })
   t.match(await sluice(['schema', 'volumetrik']), { code: 2, err: /Did you mean volumetric\?/ })
 })

@@ -83,6 +83,19 @@ t.test('what the gateway answers by itself is told, too', async t => {
     answer: { status: 400, code: 'bad-target' },
   })
   t.match(await asJson('TRACE', '/'), { answer: { status: 405 } })
+  t.match((await offline('GET', '/', '--host', 'a b')).out, /path: not looked at\n[^]*Refused: 400 bad-host/)
+  for (const asked of [
+    ['OPTIONS', '*'],
+    ['OPTIONS', '/admin/identities', '--header', 'max-forwards: 0'],
+  ]) {
+    t.match(await asJson(...asked), {
+      project: null,
+      upstream: null,
+      rules: [],
+      answer: { status: 204, code: null },
+    })
+    t.match((await offline(...asked)).out, '204, by the gateway itself: no rule is asked.')
+  }
 })
 
 t.test('wrong questions are usage', async t => {
@@ -212,5 +225,5 @@ t.test('a gateway that is not there, or knows no such project, is told of', asyn
     err: /Nothing answers on http:\/\/127\.0\.0\.1:9\/explain/,
   })
   t.match(await live('--live', upstream), { code: 1, err: /is no gateway that explains/ })
-  t.match(await live('--live', 'no/such/folder'), { code: 1, err: /cannot be read/ })
+  t.match(await live('--live', 'no/such/folder'), { code: 2, err: /cannot be read/ })
 })

@@ -77,7 +77,7 @@ t.test('what is no OpenAPI 3 is told of, whatever it is', async t => {
   t.match(await reading('list.yaml'), { code: 1, err: /no OpenAPI 3 document/ })
   t.match(await reading('odd.yaml'), { code: 1, err: /behind \$ref is not followed/ })
   t.match(await reading('bytes.yaml'), { code: 2, err: /is not UTF-8 text/ })
-  t.match(await reading('none.yaml'), { code: 2, err: /cannot be read: ENOENT/ })
+  t.match(await reading('none.yaml'), { code: 2, err: /cannot be read: it does not exist/ })
   t.match(await sluice(['import', 'swagger', 'a']), { code: 2, err: /"import" reads openapi/ })
   t.match(await sluice(['import', 'openapi']), { code: 2, err: /needs openapi FILE\.\.\./ })
 })

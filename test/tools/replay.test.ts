@@ -153,6 +153,19 @@ t.test('what the log cannot tell is said', async t => {
   t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not tell the host')
 })
 
+t.test('what was decided while Redis was away is told, for here it never is', async t => {
+  const outage = RECORDS.map((record, i) => ({
+    ...record,
+    ...(i < 3 && { store: 'local' }),
+    ...(i === 3 && { decision: 'error_closed', store: 'none' }),
+  }))
+  const sentence = /^Redis was away, or a rule could not be counted, for 4 requests/
+  const { accuracy } = await replay(outage.map(lineOf).join(''), '--policies', CONFIG)
+  t.equal(accuracy.filter(one => sentence.test(one)).length, 1)
+  const calm = await replay(RECORDS.map(lineOf).join(''), '--policies', CONFIG)
+  t.notOk(calm.accuracy.some(one => one.includes('away')))
+})
+
 t.test('access logs of nginx, Apache and Envoy are told apart and read', async t => {
   const read = async (stdin: string, ...words: string[]) => {
     const { candidate, input, recorded } = await replay(stdin, '--policies', CONFIG, ...words)

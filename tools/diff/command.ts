@@ -1,9 +1,7 @@
 /** `sluice diff`: what a changed configuration would change for those who ask. */
 
-import { Failure, type Loaded, loadOrFail } from '../../gateway/load.js'
-import { defineCommand, Unusable } from '../command.js'
-import { quiet } from '../config.js'
-import type { Io } from '../io.js'
+import { defineCommand } from '../command.js'
+import { loadInput } from '../config.js'
 import { compare, isSame } from './compare.js'
 import { writeDifference } from './text.js'
 
@@ -17,7 +15,7 @@ export const diff = defineCommand({
 Exit code 0 when nothing differs, 1 when something does, 2 when one of them cannot be loaded.`,
   example: 'sluice diff ./config ./config-next',
   async run({ values, positionals: [before = '', after = ''] }, io) {
-    const [old, now] = [await loaded(before, io), await loaded(after, io)]
+    const [old, now] = [await loadInput(before, io.env), await loadInput(after, io.env)]
     const difference = compare(old, now)
     await Promise.all([old.compiled.close(), now.compiled.close()])
     if (values.json) io.out(`${JSON.stringify(difference, null, 2)}\n`)
@@ -26,12 +24,3 @@ Exit code 0 when nothing differs, 1 when something does, 2 when one of them cann
     return isSame(difference) ? 0 : 1
   },
 })
-
-async function loaded(path: string, io: Io): Promise<Loaded> {
-  try {
-    return await loadOrFail(path, io.env, quiet)
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error
-    throw new Unusable(error.message)
-  }
-}

@@ -34,7 +34,9 @@ export const explain = defineCommand({
   },
   details: `Takes the steps the gateway takes, by the gateway's own code: who asks, the normal form of the path, the upstream, the bucket and why not another, each rule with its key, its quota and what it would say, and the fields of the answer.
 
-From the files alone it tells of a first request. With --live the running gateway answers, with its own counters: they are looked at, never touched. Headers and bodies are not shown; what a key makes of them is hashed.`,
+From the files alone it tells of a first request. With --live the running gateway answers, with its own counters: they are looked at, never touched. Headers and bodies are not shown; what a key makes of them is hashed.
+
+Exit code 0 when it could be told, whatever the answer is; 1 when the gateway that --live names does not tell; 2 for wrong usage, an unknown project or a configuration that cannot be loaded.`,
   example: `sluice explain GET /admin/identities --project acme-production
 sluice explain POST /self-service/recovery --host acme.localhost --ip 203.0.113.7 --live http://127.0.0.1:8081`,
   async run({ values, positionals: [method = '', target = ''] }, io) {

@@ -7,15 +7,14 @@ import { openStore } from '../../gateway/decide/store/open.js'
 import { explain } from '../../gateway/explain.js'
 import type { Explanation } from '../../gateway/explanation.js'
 import { UnknownHosts } from '../../gateway/identify/identify.js'
-import { loadOrFail } from '../../gateway/load.js'
 import { createLimiters } from '../../gateway/make-plugins.js'
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
-import { quiet } from '../config.js'
+import { loadInput, quiet } from '../config.js'
 import type { Io } from '../io.js'
 
 export async function explainOffline(asked: Asked, config: string, io: Io): Promise<Explanation> {
-  const loaded = await loadOrFail(config, io.env, quiet)
+  const loaded = await loadInput(config, io.env)
   const { store: settings } = loaded.config.gateway
   const { store, counter } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
   const limiters = createLimiters(loaded, { log: quiet, projects: loaded.config.projects, counter })
@@ -33,6 +32,7 @@ export async function explainOffline(asked: Asked, config: string, io: Io): Prom
     const ids = loaded.config.projects.map(({ id }) => id)
     throw new Unusable(`${error.message}${didYouMean(asked.project ?? '', ids)}`)
   } finally {
+    await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
     await store.close()
     await loaded.compiled.close()
   }

@@ -14,7 +14,7 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   const lines = new Lines(io)
   const { request, project, upstream, rules, answer, live } = explanation
   lines.heading(`${request.method} ${request.target}`)
-  lines.field('path', pathText(request))
+  lines.field('path', pathText(explanation))
   lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
   if (project !== null) lines.field('project', projectText(project, request.host))
   if (upstream !== null) lines.field('upstream', upstream)
@@ -41,8 +41,10 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.note(whose)
 }
 
-function pathText({ path, target }: Explanation['request']): string {
-  if (path === null) return 'none: the target has no normal form'
+function pathText({ request: { path, target }, answer }: Explanation): string {
+  if (path === null) {
+    return answer.code === 'bad-target' ? 'none: the target has no normal form' : 'not looked at'
+  }
   const asked = target.replace(/^https?:\/\/[^/?]*/i, '').split('?')[0]
   return path === asked ? `${path} (already in normal form)` : `${path} (its normal form, which is forwarded)`
 }
@@ -106,6 +108,7 @@ function resultText({ result, mode, store, counters }: ExplainedRule): string {
 
 function verdictText({ answer, upstream }: Explanation): string {
   if (answer.status === null) return `Let through to ${upstream}.`
+  if (answer.code === null) return `${answer.status}, by the gateway itself: no rule is asked.`
   const by = answer.refused_by.length === 0 ? '' : ` by ${listed(answer.refused_by, 'and')}`
   return `Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
 }

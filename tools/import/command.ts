@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import { formatProblem } from '../../config/problem.js'
 import { defineCommand, Unusable } from '../command.js'
 import { count, printable } from '../text.js'
+import { unreadable } from '../unreadable.js'
 import { OpenApiImport } from './openapi.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -23,7 +24,7 @@ export const importCommand = defineCommand({
 Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed.`,
   example: 'sluice import openapi kratos.json hydra.yaml > buckets.yaml',
   async run({ values, positionals: [format, ...files] }, io) {
-    if (format !== 'openapi') throw new Unusable(`"import" reads openapi; "${format}" it does not know.`)
+    if (format !== 'openapi') throw new Unusable(`"import" reads openapi, not "${format}".`)
     const reading = new OpenApiImport()
     for (const file of files) reading.read(file, textOf(file))
     const { buckets, unnamed, problems } = reading.result()
@@ -47,7 +48,7 @@ function textOf(file: string): string {
   } catch (error) {
     if (error instanceof Unusable) throw error
     if (error instanceof TypeError) throw new Unusable(`${file} is not UTF-8 text.`)
-    throw new Unusable(`${file} cannot be read: ${(error as NodeJS.ErrnoException).code}.`)
+    throw unreadable(file, error)
   }
 }
 

@@ -3,6 +3,9 @@ import type { Io } from '../io.js'
 import { count, minuteOf, printable, wrap } from '../text.js'
 import { type Intake, isoTime } from './intake.js'
 
+const DAMAGED =
+  'More than 1 % of the lines, or the rest of a file, could not be read: the numbers may be far from the truth.'
+
 /** A few lines that end in a newline. */
 export function intakeText(intake: Intake, io: Io): string {
   const { lines, used, troubles, late, shown, from, to } = intake
@@ -15,6 +18,7 @@ export function intakeText(intake: Intake, io: Io): string {
     used === 0
       ? ''
       : `${wrap(`From ${minuteOf(isoTime(from) ?? '')} to ${minuteOf(isoTime(to) ?? '')} (UTC).`, io.columns)}\n`
+  const warning = intake.isDamaged ? `${io.style('yellow', wrap(DAMAGED, io.columns))}\n` : ''
   const first = shown.map(({ file, line, reason, text }) => {
     const place = line === 0 ? file : `${file}:${line}`
     return io.style(
@@ -22,5 +26,9 @@ export function intakeText(intake: Intake, io: Io): string {
       wrap(printable([place, reason, text.slice(0, 60)].filter(Boolean).join(': ')), io.columns),
     )
   })
-  return [`${wrap(`${parts.join(', ')}.`, io.columns)}\n${span}`, ...first.map(line => `${line}\n`)].join('')
+  return [
+    `${wrap(`${parts.join(', ')}.`, io.columns)}\n${span}`,
+    ...first.map(line => `${line}\n`),
+    warning,
+  ].join('')
 }

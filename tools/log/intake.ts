@@ -13,7 +13,10 @@ export interface ShownTrouble {
 }
 
 const MOST_SHOWN = 3
-const LONGEST_SHOWN = 120
+/** Characters of a line. */
+export const LONGEST_SHOWN = 120
+/** More than this share of lines that cannot be used, and what the others say cannot be relied on. */
+const MOST_TROUBLE = 0.01
 
 export class Intake {
   lines = 0
@@ -25,6 +28,8 @@ export class Intake {
   late = 0
   readonly troubles: Record<Trouble, number> = { broken: 0, version: 0, clock: 0 }
   readonly shown: ShownTrouble[] = []
+  /** A file could be read in part only. */
+  isCut = false
   /** Times of the earliest and the latest request, ms since the epoch. */
   from = Number.POSITIVE_INFINITY
   to = Number.NEGATIVE_INFINITY
@@ -34,6 +39,13 @@ export class Intake {
     if (this.shown.length < MOST_SHOWN) {
       this.shown.push({ ...about, text: about.text.slice(0, LONGEST_SHOWN) })
     }
+  }
+
+  /** True when so much is missing that the rest cannot be relied on. */
+  get isDamaged(): boolean {
+    const { broken, version, clock } = this.troubles
+    const troubles = broken + version + clock
+    return this.isCut || troubles > MOST_TROUBLE * (this.used + troubles)
   }
 
   at(time: number): void {
@@ -51,6 +63,8 @@ export interface IntakeDocument {
   readonly broken: number
   readonly unknownVersion: number
   readonly wrongClock: number
+  /** More than 1 % of the lines about requests could not be used, or the rest of a file. */
+  readonly damaged: boolean
   readonly firstTroubles: readonly ShownTrouble[]
   /** ISO 8601; null when there was no request. */
   readonly from: string | null
@@ -67,6 +81,7 @@ export function describeIntake(intake: Intake): IntakeDocument {
     broken: troubles.broken,
     unknownVersion: troubles.version,
     wrongClock: troubles.clock,
+    damaged: intake.isDamaged,
     firstTroubles: shown,
     from: isoTime(from),
     to: isoTime(to),

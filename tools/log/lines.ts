@@ -4,7 +4,8 @@ import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { Unusable } from '../command.js'
 import type { Io } from '../io.js'
-import type { Intake } from './intake.js'
+import { unreadable } from '../unreadable.js'
+import { type Intake, LONGEST_SHOWN } from './intake.js'
 
 export interface LogFile {
   readonly name: string
@@ -12,15 +13,12 @@ export interface LogFile {
   readonly size: number | undefined
 }
 
+/** Undefined stands for a line that was skipped, and told of. */
+export type Line = string | undefined
+
 /** A line longer than this is no log line; its rest is skipped unread. */
 const LONGEST_LINE = 1024 * 1024
 const NEWLINE = 10
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'it does not exist',
-  EACCES: 'access to it is denied',
-  ENOTDIR: 'a part of its path is not a folder',
-}
 
 /**
  * `-` is standard input.
@@ -37,13 +35,9 @@ export function findLog(name: string): LogFile {
   }
 }
 
-function unreadable(name: string, error: unknown): Unusable {
-  const { code = 'unknown error' } = error as NodeJS.ErrnoException
-  return new Unusable(`${name} cannot be read: ${REASONS[code] ?? code}.`)
-}
-
 /**
- * The lines of a file, many at a time. Lines that are too long, and the rest of a damaged gzip file, count as broken.
+ * The lines of a file, many at a time; undefined for one that is too long, which counts as broken, as does the rest of a
+ * damaged gzip file.
  * @param onBytes hears how much of the file was read
  * @throws {Unusable} when it cannot be read, or holds no text
  */
@@ -52,7 +46,7 @@ export async function* readLines(
   io: Io,
   intake: Intake,
   onBytes: (bytes: number) => void,
-): AsyncGenerator<string[]> {
+): AsyncGenerator<Line[]> {
   const raw =
     file.size === undefined && file.name === 'standard input' ? io.stdin : createReadStream(file.name)
   const splitter = new Splitter(file.name, intake)
@@ -65,7 +59,11 @@ export async function* readLines(
     if (error instanceof Unusable) throw error
     const { code = '' } = error as NodeJS.ErrnoException
     if (!code.startsWith('Z_')) throw unreadable(file.name, error)
-    splitter.skip('the gzip data is damaged from here on')
+    const reason = 'the gzip data is damaged from here on'
+    intake.isCut = true
+    intake.lines += 1
+    intake.trouble('broken', { file: file.name, line: 0, reason, text: '' })
+    return
   }
   const rest = splitter.end()
   if (rest.length > 0) yield rest
@@ -105,16 +103,18 @@ class Splitter {
   #pendingBytes = 0
   #skipping = false
   #isFirst = true
+  /** Of the line that is being read, from 1. */
+  #number = 1
 
   constructor(file: string, intake: Intake) {
     this.#file = file
     this.#intake = intake
   }
 
-  split(chunk: Buffer): string[] {
+  split(chunk: Buffer): Line[] {
     if (this.#isFirst && chunk.includes(0)) throw new Unusable(`${this.#file} is not a log: it is not text.`)
     this.#isFirst = this.#isFirst && chunk.length === 0
-    const lines: string[] = []
+    const lines: Line[] = []
     let from = 0
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
       this.#append(chunk.subarray(from, end))
@@ -125,17 +125,10 @@ class Splitter {
     return lines
   }
 
-  end(): string[] {
-    const lines: string[] = []
-    if (this.#pendingBytes > 0) this.#finish(lines)
+  end(): Line[] {
+    const lines: Line[] = []
+    if (this.#pendingBytes > 0 || this.#skipping) this.#finish(lines)
     return lines
-  }
-
-  /** What follows, and what was begun, cannot be read. */
-  skip(reason: string): void {
-    this.#clear()
-    this.#intake.lines += 1
-    this.#intake.trouble('broken', { file: this.#file, line: 0, reason, text: '' })
   }
 
   #append(part: Buffer): void {
@@ -144,16 +137,19 @@ class Splitter {
     this.#pendingBytes += part.length
     if (this.#pendingBytes <= LONGEST_LINE) return
     this.#skipping = true
-    this.skip('the line is longer than 1 MiB')
+    const text = this.#pending[0]?.toString('utf8', 0, LONGEST_SHOWN) ?? ''
+    this.#clear()
+    const place = { file: this.#file, line: this.#number }
+    this.#intake.trouble('broken', { ...place, reason: 'the line is longer than 1 MiB', text })
   }
 
-  #finish(lines: string[]): void {
-    if (!this.#skipping) {
-      const [only, ...more] = this.#pending
-      if (only !== undefined) lines.push((more.length === 0 ? only : Buffer.concat(this.#pending)).toString())
-      else lines.push('')
-    }
+  #finish(lines: Line[]): void {
+    const [only, ...more] = this.#pending
+    if (this.#skipping) lines.push(undefined)
+    else if (only === undefined) lines.push('')
+    else lines.push((more.length === 0 ? only : Buffer.concat(this.#pending)).toString())
     this.#skipping = false
+    this.#number += 1
     this.#clear()
   }
 

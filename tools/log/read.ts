@@ -81,6 +81,7 @@ async function* entriesOf<T extends Entry>(
     for (const line of lines) {
       number += 1
       intake.lines += 1
+      if (line === undefined) continue
       const entry = line.trim() === '' ? undefined : withPlausibleTime(read(line), now)
       if (entry === undefined) intake.other += 1
       else if ('trouble' in entry) {

@@ -16,16 +16,18 @@ export class Seen {
   #requests = 0
   #timed = 0
   #refusedThen = 0
+  #away = 0
   #wholeSeconds = 0
   readonly #headers = new Set<string>()
   readonly #words = new Set<string>()
   #hashedPaths = 0
   #emailOrFlow = 0
 
-  add({ at, facts, durationMs, wasRefused }: Traffic, parts: readonly KeyPart[]): void {
+  add({ at, facts, durationMs, wasRefused, wasAway }: Traffic, parts: readonly KeyPart[]): void {
     this.#requests += 1
     if (durationMs !== undefined) this.#timed += 1
     if (wasRefused) this.#refusedThen += 1
+    if (wasAway) this.#away += 1
     if (at % 1000 === 0) this.#wholeSeconds += 1
     if (facts === undefined) return
     if (facts.query.includes('flow=')) this.#emailOrFlow += 1
@@ -54,6 +56,7 @@ export class Seen {
       ...this.#unseenWords(policies),
       ...this.#times(),
       ...leases(policies),
+      ...this.#outages(),
     ]
   }
 
@@ -140,6 +143,13 @@ export class Seen {
     const more = unseen.length > SHOWN_WORDS ? ` and ${grouped(unseen.length - SHOWN_WORDS)} more` : ''
     return [
       `Paths in the log show only words of the policy that was then in force. These words of the patterns never occur, because nobody asked or because they are hashed: ${shown}${more}.`,
+    ]
+  }
+
+  #outages(): string[] {
+    if (this.#away === 0) return []
+    return [
+      `Redis was away, or a rule could not be counted, for ${count(this.#away, 'request')}: here everything is always counted.`,
     ]
   }
 

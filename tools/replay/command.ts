@@ -83,19 +83,23 @@ async function run({ values, positionals }: Arguments<typeof OPTIONS>, io: Io): 
   const differences = new Differences()
   const recorded = new Recorded()
 
-  await readLogs({
-    names: positionals,
-    reader: () => formats.reader(),
-    async take(traffic) {
-      seen.add(traffic, parts)
-      const judged = await judge(candidate, traffic)
-      recorded.add(traffic, judged)
-      if (against !== undefined) differences.add(traffic, judged, await judge(against, traffic))
-    },
-    intake,
-    io,
-    now: Date.now(),
-  })
+  try {
+    await readLogs({
+      names: positionals,
+      reader: () => formats.reader(),
+      async take(traffic) {
+        seen.add(traffic, parts)
+        const judged = await judge(candidate, traffic)
+        recorded.add(traffic, judged)
+        if (against !== undefined) differences.add(traffic, judged, await judge(against, traffic))
+      },
+      intake,
+      io,
+      now: Date.now(),
+    })
+  } finally {
+    await Promise.all([candidate.simulation.close(), against?.simulation.close()])
+  }
   if (intake.used === 0) throw new Unusable(nothingFound(positionals, intake))
 
   const document: ReplayDocument = {

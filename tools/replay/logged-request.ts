@@ -39,6 +39,7 @@ export function trafficOfRequest(logged: LoggedRequest): Traffic {
     project,
     durationMs,
     wasRefused: status === undefined ? undefined : status === TOO_MANY_REQUESTS,
+    wasAway: false,
   }
 }
 

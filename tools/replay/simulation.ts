@@ -8,7 +8,9 @@ import { SelfCounting } from '../../gateway/decide/self-counting.js'
 import { WindowCounter } from '../../gateway/decide/store/key-counter.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
 import type { Loaded } from '../../gateway/load.js'
+import { createLimiters } from '../../gateway/make-plugins.js'
 import type { Snapshot, Upstream } from '../../gateway/pipeline.js'
+import type { Limiter } from '../../gateway/plugin.js'
 import type { Facts, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
@@ -26,19 +28,25 @@ const DEADLINE_MS = 60_000
 
 export class Simulation {
   readonly #decider: Decider
+  readonly #loaded: Loaded
+  readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
   readonly #store: VirtualStore
   readonly #snapshot: Snapshot
   readonly #projects: ReadonlyMap<string, Project>
   readonly #unknownProject: Loaded['config']['gateway']['unknownProject']
   #now = 0
 
-  constructor({ config, compiled, plugins }: Loaded) {
+  /** @throws {Failure} when a plugin cannot be created */
+  constructor(loaded: Loaded) {
+    const { config, compiled } = loaded
+    this.#loaded = loaded
     const now = () => this.#now
     this.#store = new VirtualStore(now)
     const counter = new WindowCounter({ local: new VirtualWindows(now), instances: 1, now })
     const tools = { log: quiet, projects: config.projects, counter }
+    this.#limiters = createLimiters(loaded, tools)
     const limiters = new Map(
-      plugins.limit.map(plugin => [plugin.name, this.#store.untimed(plugin.create(tools))]),
+      [...this.#limiters].map(([name, limiter]) => [name, this.#store.untimed(limiter)]),
     )
     this.#decider = new Decider({
       // E-mails and flows come as hashes already, so any key will do.
@@ -70,6 +78,12 @@ export class Simulation {
     }
     if (this.#snapshot.route(facts) === undefined) return { result: 'unserved', code: 'no-route' }
     return this.#decide(facts, project)
+  }
+
+  /** Gives back what plugins hold. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#limiters.values()].map(limiter => limiter.close?.()))
+    await this.#loaded.compiled.close()
   }
 
   async #decide(facts: Facts, project: Project): Promise<Judged> {

@@ -25,6 +25,8 @@ export interface Traffic extends Entry {
   readonly durationMs: number | undefined
   /** Whether it was refused for a limit then; undefined when the log does not tell. */
   readonly wasRefused: boolean | undefined
+  /** It was decided while the counter store was away. */
+  readonly wasAway: boolean
 }
 
 export interface LoggedProject {
@@ -104,6 +106,7 @@ export function trafficOf(record: LoggedDecision): Traffic {
           },
     durationMs: record.duration_ms,
     wasRefused: record.decision === 'deny' || record.decision === 'error_closed',
+    wasAway: record.store === 'local' || record.decision.startsWith('error_'),
   }
 }
 

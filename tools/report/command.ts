@@ -31,7 +31,9 @@ over. Several files are merged by time.
 A report-only rule is safe to enforce when it was observed for a week and would have refused no more than the percentile
 leaves over. Shares and suggested quotas need admitted requests in the log: log.decisions: all, or a share.
 
-Exit code 0, or 2 when there is no decision record.`,
+Exit code 0 when every report-only rule in the log is safe to enforce, or there is none. 1 when one is not safe yet, or when
+more than 1 % of the lines, or the rest of a file, could not be read, so that the numbers cannot be relied on. 2 when there is
+no decision record.`,
   example: 'sluice report --percentile 99.5 --html report.html gateway.log gateway.log.1.gz',
   async run({ values, positionals }, io) {
     const percentile = readPercentile(values.percentile)
@@ -50,7 +52,7 @@ Exit code 0, or 2 when there is no decision record.`,
     const document = documentOf(gathered, intake, dropped, percentile)
     if (values.html !== undefined) writePage(values.html, reportPage(document))
     io.out(values.json ? `${JSON.stringify(document, null, 2)}\n` : reportText(document, intake, io))
-    return 0
+    return intake.isDamaged || document.promotions.some(({ safe }) => !safe) ? 1 : 0
   },
 })
 
