@@ -83,14 +83,15 @@ t.test('what the gateway answers by itself is told, too', async t => {
     answer: { status: 400, code: 'bad-target' },
   })
   t.match(await asJson('TRACE', '/'), { answer: { status: 405 } })
-  t.match((await offline('GET', '/', '--host', 'a b')).out, /path: not looked at\n[^]*Refused: 400 bad-host/)
+  t.match(
+    (await offline('GET', '/', '--host', 'a b')).out,
+    /path: not looked at\n(.*\n)*.*Refused: 400 bad-host/,
+  )
   for (const asked of [
     ['OPTIONS', '*'],
     ['OPTIONS', '/admin/identities', '--header', 'max-forwards: 0'],
   ]) {
     t.match(await asJson(...asked), {
-      project: null,
-      upstream: null,
       rules: [],
       answer: { status: 204, code: null },
     })
