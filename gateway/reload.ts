@@ -4,7 +4,7 @@ import { problemAt } from '../config/load.js'
 import { formatProblem, listed, type Problem } from '../config/problem.js'
 import type { Gateway } from '../config/schema.js'
 import { markOf, type Sources } from '../config/sources.js'
-import { countProblems, type Loaded, type Unloadable } from './load.js'
+import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
 import type { Log } from './types.js'
 
 /** Who asked for it. */
@@ -41,7 +41,7 @@ export interface ReloaderOptions {
 }
 
 /** An embedded service that a configuration asks for does not start. */
-export class ServiceFailure extends Error {
+export class ServiceFailure extends Failure {
   /** Key of the upstream that asked for it. */
   readonly upstream: string
 

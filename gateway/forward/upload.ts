@@ -56,10 +56,11 @@ export class Upload extends Readable {
   private readonly onData = (chunk: Buffer): void => {
     this.timer?.refresh()
     this.room -= chunk.length
-    if (this.room < 0) return this.onFailure('body-too-large')
-    if (this.push(chunk)) return
-    this.source.pause()
-    this.rest()
+    if (this.room < 0) this.onFailure('body-too-large')
+    else if (!this.push(chunk)) {
+      this.source.pause()
+      this.rest()
+    }
   }
 
   private readonly onEnd = (): void => {

@@ -11,6 +11,20 @@ import { createGroup, type Disk } from './sqlite-group.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 
+/** Of the tables: a file of another one cannot be read. */
+const VERSION = 1
+
+function checkVersion(db: Database.Database, file: string): void {
+  const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resources'").get() === undefined
+  if (isNew) db.exec(`PRAGMA user_version = ${VERSION}`)
+  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
+  if (version === VERSION) return
+  db.close()
+  throw new Error(
+    `${file} was made by another version of this service (its tables have version ${version}, not ${VERSION}). Move it away to begin anew.`,
+  )
+}
+
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
@@ -24,6 +38,7 @@ export function openSqlite(file: string): Store {
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
   db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
+  checkVersion(db, file)
   db.exec(sqliteSchema)
   db.exec(eventSchema)
   db.exec(pullSchema)

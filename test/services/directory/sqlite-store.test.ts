@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import Database from 'libsql'
 import t from 'tap'
 import type { Resource } from '../../../services/directory/model.js'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
@@ -22,6 +23,14 @@ t.test('SQLite', async t => {
     t.teardown(() => other.close())
     t.equal(await other.count(directory.id, 'user'), 1)
     t.same(await other.head(directory.id), { version: 1, sequence: 1 })
+  })
+
+  t.test('a file of other tables is refused with a sentence that says what to do', async t => {
+    const file = join(t.testdir(), 'directory.db')
+    const older = new Database(file)
+    older.exec('CREATE TABLE resources (id TEXT PRIMARY KEY)')
+    older.close()
+    t.throws(() => openSqlite(file), { message: /version 0, not 1\)\. Move it away to begin anew\.$/ })
   })
 
   t.test('changes that come together are flushed together, and are told only then', async t => {
