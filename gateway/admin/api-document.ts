@@ -11,6 +11,28 @@ export const PAGE_PATH = '/docs'
 const CONTENT_POLICY =
   "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 
+/** Of every route; what a route's own errors mean its description says. */
+const ANSWERS = {
+  200: { description: 'What was asked for' },
+  default: {
+    description: 'Problem details (RFC 9457)',
+    content: {
+      'application/problem+json': {
+        schema: {
+          type: 'object',
+          required: ['type', 'title', 'status', 'detail'],
+          properties: {
+            type: { type: 'string' },
+            title: { type: 'string' },
+            status: { type: 'integer' },
+            detail: { type: 'string', description: 'What was wrong, and what to do' },
+          },
+        },
+      },
+    },
+  },
+}
+
 /** To be awaited before the routes are added. */
 export async function addApiDocument(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
@@ -31,7 +53,7 @@ export async function addApiDocument(app: FastifyInstance): Promise<void> {
       components: { securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } } },
     },
     transform: ({ schema, url, route }) => ({
-      schema: route.config?.open ? schema : { ...schema, security: [{ adminKey: [] }] },
+      schema: { ...schema, response: ANSWERS, ...(!route.config?.open && { security: [{ adminKey: [] }] }) },
       url,
     }),
   })

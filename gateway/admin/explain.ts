@@ -1,4 +1,6 @@
 /** `POST /explain`: what the gateway would do with a request now, with its counters only looked at. */
+import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http'
+import { isIP } from 'node:net'
 import type { FastifyPluginAsync } from 'fastify'
 import { sendProblem } from './problem.js'
 
@@ -42,12 +44,29 @@ const SCHEMA = {
   },
 }
 
-/** 200 with the explanation, 422 when there is no such project, 400 for what is no question. */
+/** Why no client could send such a request; undefined when one could. */
+function faultOf({ method, ip, headers = [] }: Asked): string | undefined {
+  if (!METHODS.includes(method)) return `"${method}" is not a method.`
+  if (ip !== undefined && isIP(ip) === 0) return `"${ip}" is no IP address.`
+  for (const [name, value] of headers) {
+    try {
+      validateHeaderName(name)
+      validateHeaderValue(name, value)
+    } catch (error) {
+      return `A field of "headers" cannot be sent: ${(error as Error).message}.`
+    }
+  }
+  return undefined
+}
+
+/** 200 with the explanation, 422 when there is no such project or no such request, 400 for what is no question. */
 export function explainRoute(explain: (asked: Asked) => Promise<object>): FastifyPluginAsync {
   return async app => {
     const summary = 'What the gateway would do with a request; nothing is charged'
     const options = { schema: { tags: ['Policy'], summary, body: SCHEMA }, bodyLimit: MAX_BODY_BYTES }
     app.post<{ Body: Asked }>('/explain', options, async (request, reply) => {
+      const fault = faultOf(request.body)
+      if (fault !== undefined) return sendProblem(reply, 422, fault)
       try {
         return await explain(request.body)
       } catch (error) {

@@ -39,6 +39,7 @@ const ENVIRONMENTS = ['development', 'staging', 'production']
 const policySchema = {
   tags: ['Policy'],
   summary: 'The limits that count in the end, of a plan and environment or of a project',
+  description: 'The query names a project, or a plan and an environment.',
   querystring: {
     type: 'object',
     additionalProperties: false,
@@ -47,7 +48,6 @@ const policySchema = {
       environment: { type: 'string', enum: ENVIRONMENTS },
       project: PROJECT,
     },
-    oneOf: [{ required: ['plan', 'environment'] }, { required: ['project'] }],
   },
 }
 const countersSchema = {
@@ -86,9 +86,11 @@ export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
       if (error instanceof Unreachable) return sendProblem(reply, 503, error.message)
       throw error
     })
-    app.get<{ Querystring: PolicyOf }>('/policy', { schema: policySchema }, async ({ query }) =>
-      inspected.policy(query),
-    )
+    app.get<{ Querystring: PolicyQuery }>('/policy', { schema: policySchema }, async ({ query }, reply) => {
+      const of = policyAsked(query)
+      if (of === undefined) return sendProblem(reply, 400, 'Name a project, or a plan and an environment.')
+      return inspected.policy(of)
+    })
     app.get<{ Params: { id: string } }>(
       '/projects/:id/counters',
       { schema: countersSchema },
@@ -101,4 +103,16 @@ export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
       async ({ params, query, ip }) => inspected.reset({ ...query, rule: params.rule }, ip),
     )
   }
+}
+
+interface PolicyQuery {
+  readonly project?: string
+  readonly plan?: string
+  readonly environment?: string
+}
+
+/** Undefined for what names nobody, or both. */
+function policyAsked({ project, plan, environment }: PolicyQuery): PolicyOf | undefined {
+  if (project !== undefined) return plan === undefined && environment === undefined ? { project } : undefined
+  return plan !== undefined && environment !== undefined ? { plan, environment } : undefined
 }

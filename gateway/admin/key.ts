@@ -1,5 +1,6 @@
 /** The key of the admin port: asked for by everything that does not say it is open. */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sendProblem } from './problem.js'
 
@@ -14,13 +15,30 @@ declare module 'fastify' {
 export const OPEN = { config: { open: true } } as const
 
 /**
- * A hook that answers 401 to requests without the key; every request has it when `key` is empty. Compares digests in constant
+ * Without a key the port listens on loopback only. A page of another site can reach it there by a name that it lets lead to
+ * 127.0.0.1 (DNS rebinding): such a request names that site as its Host, and what is meant for this port never does.
+ */
+function isMeantForLoopback(request: FastifyRequest): boolean {
+  const name = request.hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  return name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0
+}
+
+/**
+ * A hook that answers 401 to requests without the key; when `key` is empty, none is asked for. Compares digests in constant
  * time, so neither the key nor its length can be found out by trying.
  */
 export function keyGuard(key: string): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   const wanted = digest(key)
   return async (request, reply) => {
-    if (key === '' || request.routeOptions.config.open) return undefined
+    if (request.routeOptions.config.open) return undefined
+    if (key === '') {
+      if (isMeantForLoopback(request)) return undefined
+      return sendProblem(
+        reply,
+        421,
+        'Without a key this port answers to "localhost" and to IP addresses only.',
+      )
+    }
     const [, given = ''] = /^(?:Bearer|Api-Key) +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
     if (timingSafeEqual(digest(given), wanted)) return undefined
     reply.header('www-authenticate', 'Bearer realm="sluice admin"')

@@ -1,3 +1,4 @@
+/** Errors of the admin port, as problem details. */
 import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply } from 'fastify'
 
@@ -14,5 +15,11 @@ export function sendProblem(
 
 /** What went wrong inside stays in the log. */
 export function sendError(reply: FastifyReply, { statusCode = 500, message }: FastifyError): void {
-  sendProblem(reply, statusCode, statusCode >= 500 ? 'The log says why.' : message)
+  sendProblem(reply, statusCode, statusCode >= 500 ? 'The log says why.' : (SENTENCES[statusCode] ?? message))
+}
+
+/** Where fastify's own words do not say what to do. */
+const SENTENCES: Readonly<Record<number, string>> = {
+  413: 'The body is too large.',
+  415: 'Send JSON, and say so: "Content-Type: application/json".',
 }

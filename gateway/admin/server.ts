@@ -3,6 +3,7 @@ import { type FastifyError, type FastifyReply, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { type Asked, explainRoute } from './explain.js'
+import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
 import { sendError, sendProblem } from './problem.js'
@@ -50,6 +51,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     forceCloseConnections: true,
     // What a question does not know is told of, not left out.
     ajv: { customOptions: { removeAdditional: false } },
+    schemaErrorFormatter: inputFault,
     // A path that cannot be decoded never reaches a route.
     frameworkErrors: (error, _request, reply: FastifyReply) => sendError(reply, error),
   })
@@ -105,7 +107,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
 const LIVEZ = { tags: ['Health'], summary: 'The process runs' }
 const READYZ = { tags: ['Health'], summary: 'It takes requests: 200, or 503 while it starts or drains' }
-const METRICS = { tags: ['Health'], summary: 'Metrics as Prometheus reads them' }
+const METRICS = { tags: ['Health'], summary: 'Metrics as Prometheus reads them', produces: ['text/plain'] }
 const STATE = { tags: ['Policy'], summary: 'What is in force since when, and how the last reload ended' }
 
 /** Whether a path is one of a route, such as `/projects/:id/counters`. */

@@ -1,0 +1,29 @@
+/** What is wrong with a question to the admin port, as a sentence that says where. */
+import type { FastifySchemaValidationError } from 'fastify'
+
+const PLACES: Readonly<Record<string, string>> = {
+  body: 'the body',
+  querystring: 'the query',
+  params: 'the path',
+}
+const LONGEST_NAME = 64
+
+/** Fastify's `schemaErrorFormatter`. */
+export function inputFault([fault]: readonly FastifySchemaValidationError[], part: string): Error {
+  return new Error(`${fault === undefined ? 'It is wrong' : sentenceOf(fault, PLACES[part] ?? part)}.`)
+}
+
+function sentenceOf(fault: FastifySchemaValidationError, place: string): string {
+  const { keyword, instancePath, params, message = 'is wrong' } = fault
+  if (keyword === 'additionalProperties') return `${named(params.additionalProperty)} is unknown in ${place}`
+  if (keyword === 'required') return `${named(params.missingProperty)} is missing in ${place}`
+  if (instancePath === '') return `${place.replace('the', 'The')} must be a JSON object`
+  const value = named(instancePath.slice(1).replaceAll('/', '.'))
+  const { allowedValues } = params
+  if (Array.isArray(allowedValues)) return `${value} in ${place} must be one of ${allowedValues.join(', ')}`
+  return `${value} in ${place} ${message}`
+}
+
+function named(name: unknown): string {
+  return `"${String(name).slice(0, LONGEST_NAME)}"`
+}
