@@ -153,6 +153,9 @@ t.test('what does not exist is usage: an unknown project, a number of days that 
     code: 2,
     err: /whole number of days/,
   })
+  const { err } = await sluice(['check', ...SHIPPED, '--report-only-days', '-1'])
+  t.match(err, /starting with a dash use '--report-only-days=-XYZ'\. "sluice check --help" tells more\.\n$/)
+  t.notMatch(err.trimEnd(), '\n', 'one line')
 })
 
 t.test('every schema can be printed, by its name or all in one', async t => {

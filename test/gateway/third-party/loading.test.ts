@@ -156,24 +156,31 @@ t.test('a plugin that throws while it is made is a problem at its place', async 
   t.match(err, /gateway\.yaml:4:10 plugins: The plugin "cost" could not be created: no quota/)
 })
 
-t.test('check ends although a plugin has begun to work', async t => {
+t.test('a command ends although a plugin has begun to work', async t => {
+  const working = (answer: string) => `create() {
+    const timer = setInterval(() => {}, 60_000)
+    return { ${answer}, async close() { clearInterval(timer) } } }`
   const folder = folderWith(
     t,
     {
-      'p.mjs': `export default { name: 'keys', kind: 'identify', schema: ${SCHEMA}, create() {
-        const timer = setInterval(() => {}, 60_000)
-        return { identify() {}, async close() { clearInterval(timer) } } } }`,
+      'p.mjs': `export const plugins = [
+        { name: 'keys', kind: 'identify', schema: ${SCHEMA}, ${working('identify() {}')} },
+        { name: 'cost', kind: 'limit', schema: ${SCHEMA}, ${working("demand: () => ({ kind: 'slots', max: 1, ttlMs: 15000 })")} }]`,
+      'policies/cost.yaml': rules('cost', 'id: c, match: [/], key: [project]'),
+      'access.log': '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST / HTTP/1.1" 200 12\n',
     },
     'plugins: [./p.mjs]\nidentify: [keys]\n',
   )
-  const { status } = spawnSync(
-    process.execPath,
-    [inProject('dist/gateway/cli.js'), 'check', '--config', folder],
-    {
-      timeout: 20_000,
-    },
-  )
-  t.equal(status, 0)
+  for (const words of [
+    ['check', '--config', folder],
+    ['explain', 'POST', '/', '--config', folder],
+    ['replay', join(folder, 'access.log'), '--policies', folder],
+  ]) {
+    const { status } = spawnSync(process.execPath, [inProject('dist/gateway/cli.js'), ...words], {
+      timeout: 30_000,
+    })
+    t.equal(status, 0, words[0])
+  }
 })
 
 t.test('a changed list of plugins needs a restart, which a reload says', async t => {
