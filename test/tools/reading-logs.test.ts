@@ -1,6 +1,6 @@
 /** Logs as they are found: packed, damaged, hostile, in several files. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
@@ -62,9 +62,16 @@ t.test('what cannot be read is told in a sentence, with exit code 2', async t =>
   await say('"report" needs FILE...|-. "sluice report --help" tells more.')
   await say('There is no option --jsn. Did you mean --json? "sluice report --help" tells more.', '--jsn', 'x')
   await say('--percentile is "all"; it must be a number above 0, at most 100.', '--percentile', 'all', 'x')
-  mkdirSync(`${dir}/page`)
+  mkdirSync(`${dir}/page.html`)
   writeFileSync(`${dir}/log`, lineOf(decisionRecord()))
-  await say(`${dir}/page cannot be written: EISDIR.`, '--html', `${dir}/page`, `${dir}/log`)
+  await say(`${dir}/page.html cannot be written: it is a folder.`, '--html', `${dir}/page.html`, `${dir}/log`)
+  await say(
+    `--html is "${dir}/log"; name a file that ends in .html, for what it holds is replaced.`,
+    '--html',
+    `${dir}/log`,
+    `${dir}/log`,
+  )
+  t.equal(readFileSync(`${dir}/log`, 'utf8'), lineOf(decisionRecord()), 'a log is no page to be replaced')
 })
 
 t.test(

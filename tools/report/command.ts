@@ -1,5 +1,6 @@
 /** `sluice report`: what the decision records say of each rule, and whether a report-only one is safe to enforce. */
 import { writeFileSync } from 'node:fs'
+import { reasonOf } from '../../config/files.js'
 import { defineCommand, Unusable } from '../command.js'
 import { type Dropped, decisionReader } from '../log/decision-record.js'
 import { Intake } from '../log/intake.js'
@@ -22,7 +23,11 @@ export const report = defineCommand({
       default: '99',
       help: 'the per cent of its requests that a report-only rule must have room for',
     },
-    html: { type: 'string', value: 'FILE', help: 'also write one page with charts' },
+    html: {
+      type: 'string',
+      value: 'FILE',
+      help: 'also write one page with charts; it may replace an older one',
+    },
     json: { type: 'boolean', help: 'print JSON' },
   },
   details: `FILE is a log of the gateway, plain or gzip; "-" is standard input. Lines that are no decision records are passed
@@ -37,6 +42,7 @@ no decision record.`,
   example: 'sluice report --percentile 99.5 --html report.html gateway.log gateway.log.1.gz',
   async run({ values, positionals }, io) {
     const percentile = readPercentile(values.percentile)
+    if (values.html !== undefined) checkPageName(values.html)
     const intake = new Intake()
     const gathered = new Gathered()
     const dropped: Dropped = new Map()
@@ -67,10 +73,16 @@ function nothingFound(names: readonly string[], { lines, troubles, shown: [first
   return first === undefined ? found : `${found} ${first.file}:${first.line}: ${first.reason}.`
 }
 
+/** Of a log that was written in its place nothing would be left. */
+function checkPageName(file: string): void {
+  if (/\.html?$/i.test(file)) return
+  throw new Unusable(`--html is "${file}"; name a file that ends in .html, for what it holds is replaced.`)
+}
+
 function writePage(file: string, page: string): void {
   try {
     writeFileSync(file, page)
   } catch (error) {
-    throw new Unusable(`${file} cannot be written: ${(error as NodeJS.ErrnoException).code}.`)
+    throw new Unusable(`${file} cannot be written: ${reasonOf(error)}.`)
   }
 }
