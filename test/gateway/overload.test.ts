@@ -12,7 +12,7 @@ t.test('a gateway that runs late sheds new requests, finishes those under way, a
   const app = new WaitingApp()
   const gateway = await testGateway(t, {
     upstream: await startApp(t, app.handler),
-    limits: 'maxEventLoopDelay: 100ms',
+    maxEventLoopDelay: '100ms',
     timeouts: '{ head: 20s }',
   })
   const slow = send(`${gateway.url}/slow`, { headers: { ...host, 'x-wait': '1' } })

@@ -4,6 +4,7 @@ import { faultProxy } from '../helpers/faults.js'
 import { testGateway } from '../helpers/gateway.js'
 import { send, startApp } from '../helpers/http.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
+import { redisSettings } from '../helpers/stores.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const RULE = `version: 1
@@ -28,7 +29,7 @@ t.test(
     const upstream = await startApp(t, (req, res) => {
       req.resume().on('end', () => res.end())
     })
-    const settings = `redis: redis://127.0.0.1:${proxy.port}\nstore: { deadline: 5s }`
+    const settings = redisSettings(`redis://127.0.0.1:${proxy.port}`)
     const gateway = await testGateway(t, { upstream, settings, policies: { 'volumetric.yaml': RULE } })
     await proxy.set({ kind: 'latency', ms: 20 })
     const headers = { host: 'acme.localhost', 'content-type': 'application/json' }

@@ -25,7 +25,7 @@ export interface GatewayProcess {
 
 /** The gateway.yaml of a process that counts on Redis, refuses rather than counting by itself, and sends all to one upstream. */
 export const strictGatewayYaml = (redis: string, upstream: string): string => `version: 1
-listen: { host: 127.0.0.1, port: 0 }
+listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0 }
 redis: ${redis}
 store: { deadline: 5s, onError: closed }

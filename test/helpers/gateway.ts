@@ -18,6 +18,8 @@ export interface TestGatewayOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
   /** Keys of `listen` beside the address. */
   readonly limits?: string
+  /** How late the process may run before requests are shed: tests share it, so it is never too late unless one says so. */
+  readonly maxEventLoopDelay?: string
   /** Key of the admin port. */
   readonly adminKey?: string
   /** Lines of gateway.yaml beside the address, upstream and route. */
@@ -79,11 +81,12 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
 /** The gateway.yaml of `testGateway`, for a test that edits it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
+  const { maxEventLoopDelay = '1h' } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
   return `version: 1
-listen: { host: 127.0.0.1, port: 0${files}${limits ? `, ${limits}` : ''} }
+listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
 routes: [{ path: /**, upstream: app }]

@@ -84,7 +84,6 @@ async function sendTraffic(t: Test, actions: number): Promise<TestGateway> {
   })
   const gateway = await testGateway(t, {
     upstream,
-    // The clocks will jump, which looks like a process that is late.
     settings: 'trustedProxies: [127.0.0.1]\nlog: { decisions: all }',
     timeouts: '{ connect: 100s, head: 100s, idle: 100s }',
     policies: POLICIES,

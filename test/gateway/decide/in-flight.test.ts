@@ -11,12 +11,12 @@ import { onEachStore, type TestedStore } from '../../helpers/stores.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const KEY = '[project, full-path]'
-const policies = (settings: string, more = '') => ({
+const policies = (settings: string) => ({
   'in-flight.yaml': `version: 1
 kind: in-flight
 rules:
-  - { id: work, match: [POST /jobs/**, GET /jobs/**], key: ${KEY}, ${settings} }
-${more}`,
+  - { id: work, match: [POST /jobs/**, GET /jobs/**], key: ${KEY}, slotTtl: 60s, ${settings} }
+`,
 })
 
 /** An upstream that answers at once, but for requests with `x-wait`: those are told, one by one, how to go on. */
@@ -63,7 +63,7 @@ async function start(t: Test, store: TestedStore, rule: string, timeouts = '{ he
     const { body } = await send(`${gateway.adminUrl}/metrics`)
     return Number(/^sluice_inflight\{rule="work"\} (\d+)$/m.exec(body)?.[1])
   }
-  const freed = () => waitUntil('the slot to be free', async () => (await knock()) === 200)
+  const freed = () => waitUntil('the slot to be free', async () => (await knock()) === 200, 30_000)
   return { ...gateway, work, client, knock, held, freed }
 }
 
@@ -74,7 +74,7 @@ onEachStore(
   t,
   'a request in flight longer than maxHold gives its slot back, once and with one warning',
   async (t, store) => {
-    const { client, work, knock, held, lines } = await start(t, store, 'max: 1, maxHold: 2s')
+    const { client, work, knock, held, lines } = await start(t, store, 'max: 1, maxHold: 3s')
     const first = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
     await waitUntil('it', () => work.started.length === 1)
     t.equal(await knock(), 429)
@@ -95,7 +95,7 @@ onEachStore(
   t,
   'an answer without end, whose client has left, is cut when maxHold is over',
   async (t, store) => {
-    const { client, work, knock, held } = await start(t, store, 'max: 1, maxHold: 2s')
+    const { client, work, knock, held } = await start(t, store, 'max: 1, maxHold: 3s')
     const peer = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
     const { res } = await waitUntil('it', () => work.started[0])
     const beat = setInterval(() => res.write('x'), 20)
@@ -209,7 +209,7 @@ onEachStore(
       t,
       store,
       'max: 1, count: lifetime',
-      '{ upgradeIdle: 2s }',
+      '{ upgradeIdle: 4s }',
     )
     const closings: [string, (client: WebSocket, upstream: WebSocket) => void][] = [
       ['closed in order', client => client.close()],

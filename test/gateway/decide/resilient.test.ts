@@ -50,6 +50,15 @@ function minute(key: string, quota: number, onStoreError: OnStoreError = 'local'
   return { key, demand: { kind: 'windows', windows, lease: false }, group, onStoreError }
 }
 
+interface SlotChanges {
+  readonly ttlMs?: number
+  readonly onStoreError?: OnStoreError
+}
+
+function slotOf(key: string, max: number, { ttlMs = 15_000, onStoreError = 'local' }: SlotChanges = {}): Ask {
+  return { key, demand: { kind: 'slots', max, ttlMs }, group: 0, onStoreError }
+}
+
 t.test('a silent Redis costs a request no more than the deadline, and soon nothing', async t => {
   const here = await bench(t)
   if (here === undefined) return
@@ -133,12 +142,7 @@ t.test(
   async t => {
     const here = await bench(t)
     if (here === undefined) return
-    const slot: Ask = {
-      key: '{s}',
-      demand: { kind: 'slots', max: 1, ttlMs: 15_000 },
-      group: 0,
-      onStoreError: 'open',
-    }
+    const slot = slotOf('{s}', 1, { onStoreError: 'open' })
     here.redis.pause()
     t.match(await here.ask(slot), [{ granted: true, store: 'none' }])
     here.redis.resume()
@@ -214,12 +218,7 @@ t.test('a Redis that answers but does not count is away until it counts', async 
 t.test('slots are renewed while held, and a dead holder’s slot comes back within its TTL', async t => {
   const here = await bench(t)
   if (here === undefined) return
-  const slot: Ask = {
-    key: '{s}',
-    demand: { kind: 'slots', max: 1, ttlMs: 2500 },
-    group: 0,
-    onStoreError: 'closed',
-  }
+  const slot = slotOf('{s}', 1, { onStoreError: 'closed', ttlMs: 2500 })
   const holder = new RedisStore({ url: here.redis.url, log: quiet })
   await holder.answers(5000)
   t.match(await holder.take([slot], 'first'), [{ granted: true }])
@@ -230,10 +229,6 @@ t.test('slots are renewed while held, and a dead holder’s slot comes back with
   await waitUntil('the slot comes back', async () => (await here.ask(slot))[0]?.granted)
   t.ok(performance.now() - diedAt < 2 * 2500, 'when its TTL ends')
 })
-
-function slotOf(key: string, max: number): Ask {
-  return { key, demand: { kind: 'slots', max, ttlMs: 15_000 }, group: 0, onStoreError: 'local' }
-}
 
 t.test('slots held in Redis count while this process stands in for it', async t => {
   const here = await bench(t)

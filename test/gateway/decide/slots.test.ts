@@ -8,7 +8,9 @@ import type { Ask } from '../../../gateway/decide/store/store.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
+import { redisSettings } from '../../helpers/stores.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { WaitingApp } from '../../helpers/waiting-app.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 t.jobs = 4
@@ -23,19 +25,15 @@ t.test('Redis restarted empty while slots are held: none comes back, and no stor
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
-  const waiting: ServerResponse[] = []
-  const upstream = await startApp(t, (req, res) => {
-    req.resume()
-    if (req.headers['x-wait'] === undefined) res.end()
-    else waiting.push(res)
-  })
+  const app = new WaitingApp()
+  const upstream = await startApp(t, app.handler)
   const policy = `version: 1
 kind: in-flight
 rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 2s }]
 `
   const { url, adminUrl, lines } = await testGateway(t, {
     upstream,
-    settings: `redis: ${redis.url}\nstore: { deadline: 5s }`,
+    settings: redisSettings(redis.url),
     timeouts: '{ head: 20s }',
     policies: { 'in-flight.yaml': policy },
   })
@@ -50,7 +48,7 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 2s }]
   }
   const SLOTS = 20
   const answers = Array.from({ length: SLOTS }, (_, i) => post(i, true))
-  await waitUntil('all in flight', () => waiting.length === SLOTS)
+  await waitUntil('all in flight', () => app.waiting.length === SLOTS)
   t.equal((await post(0, false)).status, 429)
   t.equal(await held(), SLOTS)
 
@@ -61,11 +59,11 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 2s }]
   await sleep(1200)
   t.same(await client.keys('*work*'), [], 'no renewal resurrects a slot')
   const again = post(0, true)
-  await waitUntil('a second one in flight', () => waiting.length === SLOTS + 1)
+  await waitUntil('a second one in flight', () => app.waiting.length === SLOTS + 1)
   t.equal((await post(0, false)).status, 429, 'and the next is refused as ever')
   t.equal(await held(), 1)
 
-  for (const res of waiting) res.end()
+  app.finish()
   for (const answer of [...answers, again]) t.equal((await answer).status, 200)
   await waitUntil('no slot to be held', async () => (await held()) === 0)
   t.ok(lines.filter(({ level }) => level !== 'info').length <= 4, JSON.stringify(lines))
@@ -88,7 +86,7 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path] }]
 `
   const gateway = await testGateway(t, {
     upstream,
-    settings: `redis: ${url}\nstore: { deadline: 5s }`,
+    settings: redisSettings(url),
     policies: { 'in-flight.yaml': policy },
   })
   const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
