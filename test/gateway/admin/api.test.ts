@@ -331,3 +331,28 @@ t.test(
     t.equal((await ask('/projects/acme/counters', 'POST')).status, 405)
   },
 )
+
+t.test('health says the same to people and to machines', async t => {
+  const { adminUrl } = await start(t)
+  const folder = (port: string) =>
+    t.testdir({
+      'gateway.yaml': `version: 1\nadmin: { port: ${port} }\nupstreams: { a: { embedded: identity } }\nroutes: [{ path: /**, upstream: a }]\n`,
+      'projects.yaml': 'version: 1\nprojects: []\n',
+      policies: {},
+    })
+  const there = folder(new URL(adminUrl).port)
+  t.same(await sluice(['health', '--config', there]), { code: 0, out: 'ready\n', err: '' })
+  t.match(await sluice(['health', '--config', there, '--json']), {
+    code: 0,
+    out: '{"ready":true,"fault":null}\n',
+  })
+  const nowhere = folder('9')
+  t.match(await sluice(['health', '--config', nowhere]), {
+    code: 1,
+    out: '',
+    err: /^Nothing answers on http/,
+  })
+  const { code, out } = await sluice(['health', '--config', nowhere, '--json'])
+  t.equal(code, 1)
+  t.match(JSON.parse(out), { ready: false, fault: /^Nothing answers on http/ })
+})
