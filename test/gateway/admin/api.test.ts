@@ -1,59 +1,14 @@
 /** What an operator asks the admin port of a gateway that runs: policy, counters, slots, resets, and who may. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { sluice } from '../../helpers/command.js'
-import { type TestGateway, testGateway } from '../../helpers/gateway.js'
-import { type Received, send, startApp } from '../../helpers/http.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
-const POLICIES = {
-  'limits.yaml': `version: 1
-kind: project-limits
-buckets: { all: ["*"], reads: [GET /reads] }
-limits: [{ for: [{}], quotas: { all: { burst: 100, sustained: 3 }, reads: { burst: 9, sustained: 90 } } }]
-`,
-  'in-flight.yaml': `version: 1
-kind: in-flight
-rules: [{ id: slow, match: [/slow/**], key: [project, full-path] }]
-`,
-  'flood.yaml': `version: 1
-kind: volumetric
-rules:
-  - { id: flood, match: [/flood], key: [project], quota: { requests: 1, per: 60s } }
-  - { id: by-ip, match: [/ip], key: [client-ip], quota: { requests: 1, per: 60s } }
-  - { id: by-header, match: [/header], key: [header:x-device], missing: skip, quota: { requests: 1, per: 60s } }
-`,
-}
-const KEY = 'canary-0123456789abcdef'
-
-interface Asked extends TestGateway {
-  post(path: string): Promise<number>
-  ask(path: string, method?: string, headers?: Record<string, string>): Promise<Received>
-  /** Lets the requests under `/slow` end. */
-  finish(): void
-}
-
-async function start(t: Test, settings = '', adminKey = ''): Promise<Asked> {
-  const waiting: (() => void)[] = []
-  let isFinished = false
-  const upstream = await startApp(t, (req, res) => {
-    if (!isFinished && req.url?.startsWith('/slow')) waiting.push(() => res.end('done'))
-    else res.end('done')
-  })
-  const gateway = await testGateway(t, { upstream, settings, adminKey, policies: POLICIES })
-  return {
-    ...gateway,
-    post: async path =>
-      (await send(gateway.url + path, { method: 'POST', headers: { host: 'acme.localhost' } })).status,
-    ask: (path, method = 'GET', headers = {}) => send(gateway.adminUrl + path, { method, headers }),
-    finish() {
-      isFinished = true
-      for (const end of waiting) end()
-    },
-  }
-}
+import { KEY, start } from './operated.js'
 
 t.test('the effective policy, of a plan and environment or of a project', async t => {
   const { ask } = await start(t)
@@ -81,79 +36,6 @@ t.test('the effective policy, of a plan and environment or of a project', async 
   for (const wrong of ['', '?plan=growth', '?plan=gold&environment=production', '?project=acme&x=1']) {
     t.match(await ask(`/policy${wrong}`), { status: 400, headers: { 'content-type': /problem\+json/ } })
   }
-})
-
-t.test('what is wrong with a question is said in a sentence', async t => {
-  const gateway = await start(t)
-  const detailOf = async (path: string, init: RequestInit = {}) => {
-    const answer = await fetch(gateway.adminUrl + path, init)
-    const { detail } = (await answer.json()) as { detail: string }
-    return `${answer.status} ${detail}`
-  }
-  const explain = (asked: unknown) => {
-    const headers = { 'content-type': 'application/json' }
-    return detailOf('/explain', { method: 'POST', headers, body: JSON.stringify(asked) })
-  }
-  for (const query of ['', '?plan=growth', '?project=acme&plan=growth&environment=production']) {
-    t.equal(await detailOf(`/policy${query}`), '400 Name a project, or a plan and an environment.')
-  }
-  t.equal(await detailOf('/policy?projct=acme'), '400 "projct" is unknown in the query.')
-  t.match(
-    await detailOf('/policy?plan=gold'),
-    '400 "plan" in the query must be one of developer, production,',
-  )
-  t.equal(await explain({ method: 'GET' }), '400 "target" is missing in the body.')
-  t.equal(await explain([]), '400 The body must be a JSON object.')
-  t.equal(await explain({ method: 'GET', target: '/', hdrs: [] }), '400 "hdrs" is unknown in the body.')
-  t.match(
-    await explain({ method: 'GET', target: 'x'.repeat(9000) }),
-    '400 "target" in the body must NOT have more',
-  )
-  t.equal(await explain({ method: 'GE T', target: '/' }), '422 "GE T" is not a method.')
-  t.equal(await explain({ method: 'GET', target: '/', ip: 'here' }), '422 "here" is no IP address.')
-  for (const field of [
-    ['a b', 'c'],
-    ['a', 'b\r\nc: d'],
-  ]) {
-    t.match(
-      await explain({ method: 'GET', target: '/', headers: [field] }),
-      '422 A field of "headers" cannot be sent',
-    )
-  }
-  t.match(
-    await detailOf('/explain', { method: 'POST', body: new URLSearchParams('a=b') }),
-    '415 Send JSON, and say so',
-  )
-  t.equal(await explain('x'.repeat(1_000_000)), '413 The body is too large.')
-})
-
-t.test('without a key, a site that lets its own name lead to this machine is told nothing', async t => {
-  const { ask } = await start(t)
-  const port = 8081
-  for (const host of [
-    'localhost',
-    `localhost:${port}`,
-    `127.0.0.1:${port}`,
-    `[::1]:${port}`,
-    'sluice.localhost',
-  ]) {
-    t.equal((await ask('/state', 'GET', { host })).status, 200, host)
-  }
-  for (const host of [
-    'evil.example',
-    `evil.example:${port}`,
-    'localhost.evil.example',
-    '127.0.0.1.evil.example',
-  ]) {
-    for (const path of ['/state', '/metrics', '/policy?project=acme', '/none']) {
-      t.equal((await ask(path, 'GET', { host })).status, 421, `${host} ${path}`)
-    }
-    t.equal((await ask('/counters/all?project=acme', 'DELETE', { host })).status, 421)
-    t.equal((await ask('/livez', 'GET', { host })).status, 200, 'health tells nothing')
-  }
-  const { ask: askWithKey } = await start(t, '', KEY)
-  const headers = { host: 'sluice.example', authorization: `Bearer ${KEY}` }
-  t.equal((await askWithKey('/state', 'GET', headers)).status, 200, 'who has the key may use any name')
 })
 
 for (const [name, redis] of [
@@ -331,28 +213,3 @@ t.test(
     t.equal((await ask('/projects/acme/counters', 'POST')).status, 405)
   },
 )
-
-t.test('health says the same to people and to machines', async t => {
-  const { adminUrl } = await start(t)
-  const folder = (port: string) =>
-    t.testdir({
-      'gateway.yaml': `version: 1\nadmin: { port: ${port} }\nupstreams: { a: { embedded: identity } }\nroutes: [{ path: /**, upstream: a }]\n`,
-      'projects.yaml': 'version: 1\nprojects: []\n',
-      policies: {},
-    })
-  const there = folder(new URL(adminUrl).port)
-  t.same(await sluice(['health', '--config', there]), { code: 0, out: 'ready\n', err: '' })
-  t.match(await sluice(['health', '--config', there, '--json']), {
-    code: 0,
-    out: '{"ready":true,"fault":null}\n',
-  })
-  const nowhere = folder('9')
-  t.match(await sluice(['health', '--config', nowhere]), {
-    code: 1,
-    out: '',
-    err: /^Nothing answers on http/,
-  })
-  const { code, out } = await sluice(['health', '--config', nowhere, '--json'])
-  t.equal(code, 1)
-  t.match(JSON.parse(out), { ready: false, fault: /^Nothing answers on http/ })
-})

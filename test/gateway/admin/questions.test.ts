@@ -1,0 +1,102 @@
+/** Who is answered on the admin port, and what wrong questions are told. */
+import t from 'tap'
+import { sluice } from '../../helpers/command.js'
+import { KEY, start } from './operated.js'
+
+t.test('what is wrong with a question is said in a sentence', async t => {
+  const gateway = await start(t)
+  const detailOf = async (path: string, init: RequestInit = {}) => {
+    const answer = await fetch(gateway.adminUrl + path, init)
+    const { detail } = (await answer.json()) as { detail: string }
+    return `${answer.status} ${detail}`
+  }
+  const explain = (asked: unknown) => {
+    const headers = { 'content-type': 'application/json' }
+    return detailOf('/explain', { method: 'POST', headers, body: JSON.stringify(asked) })
+  }
+  for (const query of ['', '?plan=growth', '?project=acme&plan=growth&environment=production']) {
+    t.equal(await detailOf(`/policy${query}`), '400 Name a project, or a plan and an environment.')
+  }
+  t.equal(await detailOf('/policy?projct=acme'), '400 "projct" is unknown in the query.')
+  t.match(
+    await detailOf('/policy?plan=gold'),
+    '400 "plan" in the query must be one of developer, production,',
+  )
+  t.equal(await explain({ method: 'GET' }), '400 "target" is missing in the body.')
+  t.equal(await explain([]), '400 The body must be a JSON object.')
+  t.equal(await explain({ method: 'GET', target: '/', hdrs: [] }), '400 "hdrs" is unknown in the body.')
+  t.match(
+    await explain({ method: 'GET', target: 'x'.repeat(9000) }),
+    '400 "target" in the body must NOT have more',
+  )
+  t.equal(await explain({ method: 'GE T', target: '/' }), '422 "GE T" is not a method.')
+  t.equal(await explain({ method: 'GET', target: '/', ip: 'here' }), '422 "here" is no IP address.')
+  for (const field of [
+    ['a b', 'c'],
+    ['a', 'b\r\nc: d'],
+  ]) {
+    t.match(
+      await explain({ method: 'GET', target: '/', headers: [field] }),
+      '422 A field of "headers" cannot be sent',
+    )
+  }
+  t.match(
+    await detailOf('/explain', { method: 'POST', body: new URLSearchParams('a=b') }),
+    '415 Send JSON, and say so',
+  )
+  t.equal(await explain('x'.repeat(1_000_000)), '413 The body is too large.')
+})
+
+t.test('without a key, a site that lets its own name lead to this machine is told nothing', async t => {
+  const { ask } = await start(t)
+  const port = 8081
+  for (const host of [
+    'localhost',
+    `localhost:${port}`,
+    `127.0.0.1:${port}`,
+    `[::1]:${port}`,
+    'sluice.localhost',
+  ]) {
+    t.equal((await ask('/state', 'GET', { host })).status, 200, host)
+  }
+  for (const host of [
+    'evil.example',
+    `evil.example:${port}`,
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+  ]) {
+    for (const path of ['/state', '/metrics', '/policy?project=acme', '/none']) {
+      t.equal((await ask(path, 'GET', { host })).status, 421, `${host} ${path}`)
+    }
+    t.equal((await ask('/counters/all?project=acme', 'DELETE', { host })).status, 421)
+    t.equal((await ask('/livez', 'GET', { host })).status, 200, 'health tells nothing')
+  }
+  const { ask: askWithKey } = await start(t, '', KEY)
+  const headers = { host: 'sluice.example', authorization: `Bearer ${KEY}` }
+  t.equal((await askWithKey('/state', 'GET', headers)).status, 200, 'who has the key may use any name')
+})
+
+t.test('health says the same to people and to machines', async t => {
+  const { adminUrl } = await start(t)
+  const folder = (port: string) =>
+    t.testdir({
+      'gateway.yaml': `version: 1\nadmin: { port: ${port} }\nupstreams: { a: { embedded: identity } }\nroutes: [{ path: /**, upstream: a }]\n`,
+      'projects.yaml': 'version: 1\nprojects: []\n',
+      policies: {},
+    })
+  const there = folder(new URL(adminUrl).port)
+  t.same(await sluice(['health', '--config', there]), { code: 0, out: 'ready\n', err: '' })
+  t.match(await sluice(['health', '--config', there, '--json']), {
+    code: 0,
+    out: '{"ready":true,"fault":null}\n',
+  })
+  const nowhere = folder('9')
+  t.match(await sluice(['health', '--config', nowhere]), {
+    code: 1,
+    out: '',
+    err: /^Nothing answers on http/,
+  })
+  const { code, out } = await sluice(['health', '--config', nowhere, '--json'])
+  t.equal(code, 1)
+  t.match(JSON.parse(out), { ready: false, fault: /^Nothing answers on http/ })
+})
