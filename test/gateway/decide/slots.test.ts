@@ -13,127 +13,138 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 import { WaitingApp } from '../../helpers/waiting-app.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+// Each test has an options object of its own: tap keeps there what it buffers, and would mix the results of several.
 t.jobs = 4
-
-const parallel = { buffered: true }
 
 function slot(key: string, max: number, ttlMs: number): Ask {
   return { key, demand: { kind: 'slots', max, ttlMs }, group: 0, onStoreError: 'closed' }
 }
 
-t.test('Redis restarted empty while slots are held: none comes back, and no storm', parallel, async t => {
-  if (redisCommand(t) === undefined) return
-  const redis = await startRedis()
-  t.teardown(() => redis.stop())
-  const app = new WaitingApp()
-  const upstream = await startApp(t, app.handler)
-  const policy = `version: 1
+t.test(
+  'Redis restarted empty while slots are held: none comes back, and no storm',
+  { buffered: true },
+  async t => {
+    if (redisCommand(t) === undefined) return
+    const redis = await startRedis()
+    t.teardown(() => redis.stop())
+    const app = new WaitingApp()
+    const upstream = await startApp(t, app.handler)
+    const policy = `version: 1
 kind: in-flight
 rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 2s }]
 `
-  const { url, adminUrl, lines } = await testGateway(t, {
-    upstream,
-    settings: redisSettings(redis.url),
-    timeouts: '{ head: 20s }',
-    policies: { 'in-flight.yaml': policy },
-  })
-  const post = (number: number, wait: boolean) =>
-    send(`${url}/${number}`, {
-      method: 'POST',
-      headers: { host: 'acme.localhost', ...(wait && { 'x-wait': '1' }) },
+    const { url, adminUrl, lines } = await testGateway(t, {
+      upstream,
+      settings: redisSettings(redis.url),
+      timeouts: '{ head: 20s }',
+      policies: { 'in-flight.yaml': policy },
     })
-  const held = async () => {
-    const { body } = await send(`${adminUrl}/metrics`)
-    return Number(/^sluice_inflight\{rule="work"\} (\d+)$/m.exec(body)?.[1])
-  }
-  const SLOTS = 20
-  const answers = Array.from({ length: SLOTS }, (_, i) => post(i, true))
-  await waitUntil('all in flight', () => app.waiting.length === SLOTS)
-  t.equal((await post(0, false)).status, 429)
-  t.equal(await held(), SLOTS)
+    const post = (number: number, wait: boolean) =>
+      send(`${url}/${number}`, {
+        method: 'POST',
+        headers: { host: 'acme.localhost', ...(wait && { 'x-wait': '1' }) },
+      })
+    const held = async () => {
+      const { body } = await send(`${adminUrl}/metrics`)
+      return Number(/^sluice_inflight\{rule="work"\} (\d+)$/m.exec(body)?.[1])
+    }
+    const SLOTS = 20
+    const answers = Array.from({ length: SLOTS }, (_, i) => post(i, true))
+    await waitUntil('all in flight', () => app.waiting.length === SLOTS)
+    t.equal((await post(0, false)).status, 429)
+    t.equal(await held(), SLOTS)
 
-  await redis.restart()
-  await waitUntil('the losses to be known', async () => (await held()) === 0)
-  const client = new Redis(redis.url)
-  t.teardown(() => client.disconnect())
-  await sleep(1200)
-  t.same(await client.keys('*work*'), [], 'no renewal resurrects a slot')
-  const again = post(0, true)
-  await waitUntil('a second one in flight', () => app.waiting.length === SLOTS + 1)
-  t.equal((await post(0, false)).status, 429, 'and the next is refused as ever')
-  t.equal(await held(), 1)
+    await redis.restart()
+    await waitUntil('the losses to be known', async () => (await held()) === 0)
+    const client = new Redis(redis.url)
+    t.teardown(() => client.disconnect())
+    await sleep(1200)
+    t.same(await client.keys('*work*'), [], 'no renewal resurrects a slot')
+    const again = post(0, true)
+    await waitUntil('a second one in flight', () => app.waiting.length === SLOTS + 1)
+    t.equal((await post(0, false)).status, 429, 'and the next is refused as ever')
+    t.equal(await held(), 1)
 
-  app.finish()
-  for (const answer of [...answers, again]) t.equal((await answer).status, 200)
-  await waitUntil('no slot to be held', async () => (await held()) === 0)
-  t.ok(lines.filter(({ level }) => level !== 'info').length <= 4, JSON.stringify(lines))
-  t.equal(lines.filter(({ rule, level }) => rule === 'work' && level === 'warn').length, 1)
-})
+    app.finish()
+    for (const answer of [...answers, again]) t.equal((await answer).status, 200)
+    await waitUntil('no slot to be held', async () => (await held()) === 0)
+    t.ok(lines.filter(({ level }) => level !== 'info').length <= 4, JSON.stringify(lines))
+    t.equal(lines.filter(({ rule, level }) => rule === 'work' && level === 'warn').length, 1)
+  },
+)
 
-t.test('a gateway that drains gives its slots back at once, not when their TTL ends', parallel, async t => {
-  const url = await redisUrl(t)
-  if (url === undefined) return
-  const client = new Redis(url)
-  t.teardown(() => client.disconnect())
-  const waiting: ServerResponse[] = []
-  const upstream = await startApp(t, (req, res) => {
-    req.resume()
-    waiting.push(res)
-  })
-  const policy = `version: 1
+t.test(
+  'a gateway that drains gives its slots back at once, not when their TTL ends',
+  { buffered: true },
+  async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const client = new Redis(url)
+    t.teardown(() => client.disconnect())
+    const waiting: ServerResponse[] = []
+    const upstream = await startApp(t, (req, res) => {
+      req.resume()
+      waiting.push(res)
+    })
+    const policy = `version: 1
 kind: in-flight
 rules: [{ id: work, match: [POST /**], key: [project, full-path] }]
 `
-  const gateway = await testGateway(t, {
-    upstream,
-    settings: redisSettings(url),
-    policies: { 'in-flight.yaml': policy },
-  })
-  const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
-    () => 'cut',
-  )
-  await waitUntil('it to be in flight', () => waiting.length === 1)
-  t.equal((await client.keys('*work*')).length, 1)
-  await gateway.drain()
-  t.equal(await cut, 'cut')
-  await waitUntil('the slot to be free', async () => (await client.keys('*work*')).length === 0, 10_000)
-})
+    const gateway = await testGateway(t, {
+      upstream,
+      settings: redisSettings(url),
+      policies: { 'in-flight.yaml': policy },
+    })
+    const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
+      () => 'cut',
+    )
+    await waitUntil('it to be in flight', () => waiting.length === 1)
+    t.equal((await client.keys('*work*')).length, 1)
+    await gateway.drain()
+    t.equal(await cut, 'cut')
+    await waitUntil('the slot to be free', async () => (await client.keys('*work*')).length === 0, 10_000)
+  },
+)
 
-t.test('a renewal that is never answered gives the connection up, and is tried again', parallel, async t => {
-  let silences = 0
-  let renewals = 0
-  let answer: ((error?: Error) => void) | undefined
-  const commands = {
-    renew: () => {
-      renewals += 1
-      return new Promise<number>((resolve, reject) => {
-        answer = error => (error ? reject(error) : resolve(1))
-      })
-    },
-    zrem: async () => 1,
-  }
-  const slots = new RedisSlots(commands, quiet, () => {
-    silences += 1
-    answer?.(new Error('connection given up'))
-  })
-  t.teardown(() => slots.close())
-  const one = slots.hold({ key: '{k}', holder: 'holder', ttlMs: 1500 })
-  let lost = 0
-  one.onLost(() => {
-    lost += 1
-  })
-  await waitUntil('the connection to be given up', () => silences === 1)
-  t.equal(renewals, 1, 'one renewal at a time')
-  await waitUntil('the next', () => renewals === 2)
-  answer?.()
-  t.equal(lost, 0)
-  one.release()
-  one.release()
-  await sleep(800)
-  t.equal(renewals, 2, 'what was given back is renewed no more')
-})
+t.test(
+  'a renewal that is never answered gives the connection up, and is tried again',
+  { buffered: true },
+  async t => {
+    let silences = 0
+    let renewals = 0
+    let answer: ((error?: Error) => void) | undefined
+    const commands = {
+      renew: () => {
+        renewals += 1
+        return new Promise<number>((resolve, reject) => {
+          answer = error => (error ? reject(error) : resolve(1))
+        })
+      },
+      zrem: async () => 1,
+    }
+    const slots = new RedisSlots(commands, quiet, () => {
+      silences += 1
+      answer?.(new Error('connection given up'))
+    })
+    t.teardown(() => slots.close())
+    const one = slots.hold({ key: '{k}', holder: 'holder', ttlMs: 1500 })
+    let lost = 0
+    one.onLost(() => {
+      lost += 1
+    })
+    await waitUntil('the connection to be given up', () => silences === 1)
+    t.equal(renewals, 1, 'one renewal at a time')
+    await waitUntil('the next', () => renewals === 2)
+    answer?.()
+    t.equal(lost, 0)
+    one.release()
+    one.release()
+    await sleep(800)
+    t.equal(renewals, 2, 'what was given back is renewed no more')
+  },
+)
 
-t.test('a shorter slotTtl ends no slot that was taken under the longer one', parallel, async t => {
+t.test('a shorter slotTtl ends no slot that was taken under the longer one', { buffered: true }, async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const client = new Redis(url)
@@ -156,7 +167,7 @@ t.test('a shorter slotTtl ends no slot that was taken under the longer one', par
 
 t.test(
   'a slot of a dead holder ends within its TTL, also by a clock that was set back',
-  parallel,
+  { buffered: true },
   async t => {
     const url = await redisUrl(t)
     if (url === undefined) return
