@@ -18,6 +18,7 @@ export const END_HEADERS = 4
 export const NO_ERROR = 0
 export const PROTOCOL_ERROR = 1
 export const CANCEL = 8
+export const INTERNAL_ERROR = 2
 export const ENHANCE_YOUR_CALM = 11
 
 export interface Frame {

@@ -17,6 +17,7 @@ import {
   frame,
   GOAWAY,
   HEADERS,
+  INTERNAL_ERROR,
   PING,
   RST_STREAM,
   requestFields,
@@ -43,7 +44,8 @@ if (canMakeCertificates(t)) {
         if (i % 50 === 49) await sleep(1)
       }
       const goaway = await client.frame(GOAWAY)
-      t.equal(goaway.payload.readUInt32BE(4), ENHANCE_YOUR_CALM)
+      // Newer versions of Node notice it before we do, and say so in their own way.
+      t.ok([ENHANCE_YOUR_CALM, INTERNAL_ERROR].includes(goaway.payload.readUInt32BE(4)))
       await waitUntil('the end', () => client.closed)
       t.ok(upstream.connections.length - before < 210)
     })
@@ -112,7 +114,8 @@ if (canMakeCertificates(t)) {
     const drained = gateway.drain(5_000)
     await once(session, 'goaway')
     await waitUntil('the idle one to close', () => idle.destroyed)
-    t.throws(() => session.request({ ':path': '/' }), { code: 'ERR_HTTP2_GOAWAY_SESSION' })
+    const late = async () => answerOf(session.request({ ':path': '/' }))
+    await t.rejects(late(), { code: 'ERR_HTTP2_GOAWAY_SESSION' })
     peer.send(OK)
     t.equal((await answerOf(running)).body, 'ok')
     await drained

@@ -133,11 +133,13 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
       t.equal(answer.status, status, JSON.stringify(headers).slice(0, 60))
       t.match(JSON.parse(answer.body), { status, code: problem })
     }
-    const withUser = await ask(session, { ':authority': 'user@b' }).then(
-      ({ status }) => status,
-      ({ code }) => code,
-    )
-    t.ok([400, 'ERR_HTTP2_STREAM_ERROR'].includes(withUser), 'newer versions of Node reset such a stream')
+    const withUser = open(session, { ':authority': 'user@b' }, '').resume()
+    let status: unknown
+    withUser.on('response', headers => {
+      status = headers[':status']
+    })
+    await new Promise(resolve => withUser.on('close', resolve))
+    t.ok([400, undefined].includes(status as undefined), 'newer versions of Node reset such a stream')
     const same = await ask(session, { host: 'ACME.localhost' })
     t.equal(same.status, 200, 'a Host that says the same is no second one')
     t.equal((await ask(session, { ':method': 'OPTIONS', ':path': '*' })).status, 204)
