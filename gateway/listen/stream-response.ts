@@ -97,8 +97,10 @@ export class StreamResponse extends Writable implements InterimSender {
   override _final(done: (error?: Error | null) => void): void {
     if (!this.headersSent) this.writeHead(this.statusCode)
     this.stream.end(() => {
-      // What is left of the request is not wanted (RFC 9113 section 8.1).
-      if (!this.req.complete) this.stream.close(constants.NGHTTP2_NO_ERROR)
+      // What is left of the request is not wanted (RFC 9113 section 8.1). Said at once, it would overtake a bare head.
+      setImmediate(() => {
+        if (!this.req.complete) this.stream.close(constants.NGHTTP2_NO_ERROR)
+      })
       done()
     })
   }
