@@ -1,8 +1,8 @@
 /** The built-in plugins, one line each; third-party ones join them. They know no more of the gateway than those do. */
 import type { TSchema } from 'typebox'
 import { inFlight } from './decide/in-flight.js'
+import { projectLimits } from './decide/project-limits.js'
 import { volumetric } from './decide/volumetric.js'
-import { projectLimits } from './decide/window.js'
 import { apiKey } from './identify/api-key.js'
 import { header } from './identify/header.js'
 import { host } from './identify/host.js'

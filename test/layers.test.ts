@@ -1,4 +1,4 @@
-/** Keeps design section 2: which part of the house may know which, and where each third-party package lives. */
+/** Which part of the house may know which, and where each third-party package lives. */
 import { readdirSync } from 'node:fs'
 import { join, posix, relative, sep } from 'node:path'
 import t from 'tap'
@@ -15,92 +15,54 @@ interface Row {
 }
 
 const WORDS = ['gateway/types.ts', 'gateway/errors.ts', 'gateway/plugin.ts']
-const ROOMS = ['listen', 'identify', 'match', 'decide', 'forward', 'observe', 'admin'].map(
-  room => `gateway/${room}`,
-)
-const JOINERS = [
-  'plugins',
-  'make-plugins',
-  'snapshot',
-  'load',
-  'upstreams',
-  'generation',
-  'explanation',
-  'explain',
-  'inspect',
-  'reload',
-  'state',
-  'watch',
-  'core',
-  'build',
-].map(name => `gateway/${name}.ts`)
-const PATH_OF_A_REQUEST = ['gateway/pipeline.ts', 'gateway/passage.ts']
+const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
 const PLACES: Record<string, Row> = {
   'gateway/types.ts': {},
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
-  'gateway/secret.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
+  'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
+  // The command that package.json names.
+  'gateway/cli.js': { value: ['tools/cli.ts'] },
 
   // A room knows itself and the words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
 
-  // The path of a request is written against the rooms' types; their functions are handed in.
-  'gateway/pipeline.ts': { value: [...WORDS, ...PATH_OF_A_REQUEST], types: ROOMS },
-  'gateway/passage.ts': { value: WORDS, types: [...ROOMS, ...PATH_OF_A_REQUEST] },
-
-  // Only these know the rooms, and only `serve` starts the services.
-  ...Object.fromEntries(
-    JOINERS.map(file => [
-      file,
-      {
-        value: [
-          ...WORDS,
-          ...ROOMS,
-          ...JOINERS,
-          ...PATH_OF_A_REQUEST,
-          'gateway/third-party',
-          'gateway/inspect',
-          'config',
-        ],
-      },
-    ]),
-  ),
-  'gateway/inspect': { value: [...WORDS, ...ROOMS, ...JOINERS, 'config'] },
-  'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
-  // What others wrote is brought in and looked at here.
-  'gateway/third-party': {
-    value: [...WORDS, 'gateway/plugins.ts', 'gateway/observe', 'config'],
+  // The way of a request is written against the rooms' types; their functions are handed in.
+  'gateway/pipeline': { value: WORDS, types: ROOMS },
+  // Asks the same code as a request does, and tells what it says.
+  'gateway/explain': {
+    value: [...WORDS, ...ROOMS, 'gateway/pipeline', 'gateway/admin', 'gateway/run', 'config'],
   },
-  'gateway/snapshot.ts': {
-    value: [...WORDS, ...ROOMS, ...JOINERS, 'config'],
-    types: PATH_OF_A_REQUEST,
-  },
-  'gateway/watch.ts': { value: [...WORDS, 'config'] },
-  'gateway/serve.ts': {
-    value: [...WORDS, ...JOINERS, 'gateway/secret.ts', 'gateway/process-log.ts', 'config'],
-    dynamic: ['gateway/workers', 'services/directory/index.ts', 'services/identity/index.ts'],
-  },
-  'gateway/process-log.ts': { value: [...WORDS, 'gateway/load.ts', 'gateway/observe'] },
-  // Beside the gateway of one process, the same gateway of several.
-  'gateway/workers': {
+  // A port of its own: what it tells is handed in.
+  'gateway/admin': { value: WORDS },
+  // Knows all rooms, and alone starts the services.
+  'gateway/run': {
     value: [
       ...WORDS,
       ...ROOMS,
-      ...JOINERS,
-      'gateway/inspect',
-      'gateway/process-log.ts',
-      'gateway/secret.ts',
+      'gateway/pipeline',
+      'gateway/explain',
+      'gateway/admin',
+      'gateway/plugins.ts',
       'config',
     ],
+    dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
   },
-  'gateway/cli.ts': { value: ['gateway/load.ts', 'tools/io.ts', 'tools/run.ts'] },
 
   // The commands use what the gateway uses, or their answers would be no evidence.
   tools: {
-    value: [...WORDS, ...ROOMS, ...JOINERS, 'gateway/third-party', 'gateway/secret.ts', 'config'],
-    types: PATH_OF_A_REQUEST,
-    dynamic: ['gateway/serve.ts'],
+    value: [
+      ...WORDS,
+      ...ROOMS,
+      'gateway/plugins.ts',
+      'gateway/explain',
+      'gateway/admin',
+      'gateway/run',
+      'config',
+    ],
+    types: ['gateway/pipeline'],
+    dynamic: ['gateway/run/serve.ts'],
   },
 
   config: {},
@@ -132,7 +94,7 @@ const HOMES: Record<string, readonly string[]> = {
 }
 
 /** The one file that imports what only a configuration names. */
-const IMPORTS_PLUGINS = 'gateway/third-party/load.ts'
+const IMPORTS_PLUGINS = 'gateway/run/third-party/load.ts'
 
 /** Loaded by name at run time, so no import tells of them. */
 const BY_NAME = ['pino-pretty']
@@ -209,17 +171,17 @@ t.test('every dependency has a home that imports it, and every home a dependency
 
 t.test('a forbidden import is noticed, however it is written', async t => {
   for (const [path, text] of [
-    ['gateway/listen/server.ts', "import { match } from '../match/match.js'"],
-    ['gateway/listen/server.ts', "import type { Trie } from '../match/trie.js'"],
-    ['gateway/listen/server.ts', "export * from '../match/trie.js'"],
-    ['gateway/listen/server.ts', "type Trie = import('../match/trie.js').Trie"],
+    ['gateway/listen/server.ts', "import { match } from '../policy/policy.js'"],
+    ['gateway/listen/server.ts', "import type { Trie } from '../policy/trie.js'"],
+    ['gateway/listen/server.ts', "export * from '../policy/trie.js'"],
+    ['gateway/listen/server.ts', "type Trie = import('../policy/trie.js').Trie"],
     ['gateway/decide/decide.ts', "import type { Settings } from '../../config/schema.js'"],
-    ['gateway/match/compile.ts', "import type { Gateway } from '../../config/schema.js'"],
-    ['gateway/pipeline.ts', "import { reject } from './forward/reject.js'"],
-    ['gateway/build.ts', "import { start } from '../services/identity/index.js'"],
-    ['gateway/build.ts', "await import('../services/identity/index.js')"],
-    ['gateway/cli.ts', "import { start } from '../services/identity/index.js'"],
-    ['gateway/serve.ts', "const name = 'x'\nawait import(name)"],
+    ['gateway/policy/compile.ts', "import type { Gateway } from '../../config/schema.js'"],
+    ['gateway/pipeline/pipeline.ts', "import { reject } from '../forward/reject.js'"],
+    ['gateway/run/start.ts', "import { start } from '../../services/identity/index.js'"],
+    ['gateway/policy/policy.ts', "await import('../../services/identity/index.js')"],
+    ['tools/cli.ts', "import { start } from '../services/identity/index.js'"],
+    ['gateway/run/serve.ts', "const name = 'x'\nawait import(name)"],
     ['config/load.ts', "import type { Plan } from '../gateway/types.js'"],
     ['services/identity/index.ts', "import { open } from '../directory/store/sqlite.js'"],
     ['services/directory/index.ts', "import { GatewayError } from '../../gateway/errors.js'"],
@@ -247,9 +209,12 @@ t.test('what the design allows passes', async t => {
       'gateway/decide/store/redis-connection.ts',
       "import { Redis } from 'ioredis'\nimport { key } from '../key.js'",
     ],
-    ['gateway/match/compile.ts', "import type { Rule } from '../types.js'"],
-    ['gateway/serve.ts', "await import('../services/identity/index.js')\nimport { build } from './build.js'"],
-    ['gateway/pipeline.ts', "import type { Rejection } from './forward/reject.js'"],
+    ['gateway/policy/compile.ts', "import type { Rule } from '../types.js'"],
+    [
+      'gateway/run/serve.ts',
+      "await import('../../services/identity/index.js')\nimport { build } from './start.js'",
+    ],
+    ['gateway/pipeline/pipeline.ts', "import type { Rejection } from '../forward/reject.js'"],
     ['services/identity/store/sqlite.ts', "import Database from 'libsql'\nimport 'node:fs'"],
   ] as const) {
     t.same(faults(path, text), [])

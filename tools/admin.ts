@@ -1,5 +1,5 @@
 /** Asks the admin port of the gateway that runs. */
-import { Failure } from '../gateway/load.js'
+import { Failure } from '../gateway/run/load.js'
 import { Unusable } from './command.js'
 import { loadInput } from './config.js'
 import type { Io } from './io.js'

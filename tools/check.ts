@@ -1,7 +1,7 @@
 /** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
 
-import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/load.js'
-import { tryLimiters } from '../gateway/make-plugins.js'
+import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/run/load.js'
+import { tryLimiters } from '../gateway/run/make-plugins.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG, quiet } from './config.js'

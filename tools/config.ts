@@ -1,5 +1,5 @@
 /** What commands that read the configuration have in common. */
-import { Failure, type Loaded, loadOrFail } from '../gateway/load.js'
+import { Failure, type Loaded, loadOrFail } from '../gateway/run/load.js'
 import type { Log } from '../gateway/types.js'
 import { Unusable } from './command.js'
 

@@ -1,5 +1,5 @@
 /** `sluice health`: is the gateway that runs with this configuration ready? For a container's health check. */
-import { Failure, loadOrFail } from '../gateway/load.js'
+import { Failure, loadOrFail } from '../gateway/run/load.js'
 import { defineCommand, NO_OPERANDS } from './command.js'
 import { CONFIG, quiet } from './config.js'
 import { printable } from './text.js'

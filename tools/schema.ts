@@ -1,9 +1,9 @@
 /** `sluice schema`: what an editor needs to complete and check the configuration's files. */
 import { gatewayFileOf, readText } from '../config/files.js'
 import { editorSchemas } from '../config/generate.js'
-import { listProblems } from '../gateway/load.js'
 import { type PluginSet, pluginSchemas } from '../gateway/plugins.js'
-import { loadPlugins } from '../gateway/third-party/load.js'
+import { listProblems } from '../gateway/run/load.js'
+import { loadPlugins } from '../gateway/run/third-party/load.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, Unusable } from './command.js'
 

@@ -11,7 +11,7 @@ export const serve = defineCommand({
 lines, or text on a terminal.`,
   example: 'sluice serve --config ./config',
   async run({ values }) {
-    const gateway = await import('../gateway/serve.js')
+    const gateway = await import('../gateway/run/serve.js')
     await gateway.serve(values.config)
     return 0
   },

@@ -8,15 +8,21 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
-import { createDoor, type DoorSettings } from './door.js'
-import { codeOfParserError, hasBody, lastAnswerMayComeEarly, rawAnswer, sayGoodbye } from './endings.js'
+import { createDoor, type DoorSettings } from './connection-cap.js'
 import { continueWhenWanted } from './expect.js'
 import { asksForWebSocket } from './framing.js'
 import type { ParserError } from './head-size.js'
 import { createHttp2Listener } from './http2.js'
 import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, MAX_HEAD_READ, REQUEST_TIMEOUT_MS } from './limits.js'
+import {
+  codeOfParserError,
+  hasBody,
+  lastAnswerMayComeEarly,
+  rawAnswer,
+  sayGoodbye,
+} from './lingering-close.js'
+import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './pipelining.js'
 import { createTlsFront, type TlsSettings } from './tls.js'
-import { answerUnderWay, awaitTurn, endTurn, TurnResponse } from './turns.js'
 import { WaitingConnections } from './waiting.js'
 
 const SWEEP_MS = 1_000

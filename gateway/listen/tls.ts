@@ -5,8 +5,8 @@ import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tl
 import type { ErrorCode } from '../errors.js'
 import type { Log } from '../types.js'
 import { Certificate, type CertificateFiles, type CertificatePair } from './certificate.js'
-import { rawAnswer, sayGoodbye } from './endings.js'
 import { type Fingerprints, fingerprintsOf, peekHello, setFingerprints } from './fingerprint.js'
+import { rawAnswer, sayGoodbye } from './lingering-close.js'
 
 /** For the first message, and again for the handshake it begins. */
 const HANDSHAKE_MS = 10_000

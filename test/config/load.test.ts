@@ -7,7 +7,7 @@ import { type Config, isProjectLimits, loadConfig, problemAt } from '../../confi
 import { formatPath, formatProblem, nearest } from '../../config/problem.js'
 import { parseYaml } from '../../config/yaml.js'
 import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
-import { compile } from '../../gateway/snapshot.js'
+import { compile } from '../../gateway/run/snapshot.js'
 
 const BAD = 'test/fixtures/bad'
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { type Gateway, startGateway } from '../../gateway/build.js'
-import { load, loadOrFail } from '../../gateway/load.js'
+import { load, loadOrFail } from '../../gateway/run/load.js'
+import { type Gateway, startGateway } from '../../gateway/run/start.js'
 import type { Log } from '../../gateway/types.js'
 
 export interface TestGatewayOptions {

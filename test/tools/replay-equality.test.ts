@@ -1,7 +1,7 @@
 /** The replay is evidence: for the same traffic on the same clock it decides each request as a gateway does. */
 import { Agent } from 'node:http'
 import t, { type Test } from 'tap'
-import { loadOrFail } from '../../gateway/load.js'
+import { loadOrFail } from '../../gateway/run/load.js'
 import { quiet } from '../../tools/config.js'
 import { Intake } from '../../tools/log/intake.js'
 import { readLogs } from '../../tools/log/read.js'

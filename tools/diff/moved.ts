@@ -1,8 +1,8 @@
 /** Requests that fall into another bucket under one configuration than under another. */
 import { isProjectLimits } from '../../config/load.js'
-import type { Loaded } from '../../gateway/load.js'
-import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
-import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/match/witness.js'
+import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
+import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
+import type { Loaded } from '../../gateway/run/load.js'
 import { COLUMNS, describeColumns } from '../columns.js'
 
 export interface Moved {

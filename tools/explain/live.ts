@@ -1,7 +1,7 @@
 /** An explanation by the gateway that runs, with its counters. */
 import type { Asked } from '../../gateway/admin/explain.js'
-import type { Explanation } from '../../gateway/explanation.js'
-import { Failure } from '../../gateway/load.js'
+import type { Explanation } from '../../gateway/explain/explanation.js'
+import { Failure } from '../../gateway/run/load.js'
 import { adminPort, postToAdmin } from '../admin.js'
 import { Unusable } from '../command.js'
 import type { Io } from '../io.js'

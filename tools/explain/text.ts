@@ -6,7 +6,7 @@ import type {
   ExplainedProject,
   ExplainedRule,
   Explanation,
-} from '../../gateway/explanation.js'
+} from '../../gateway/explain/explanation.js'
 import type { Io } from '../io.js'
 import { grouped, printable, wrap } from '../text.js'
 

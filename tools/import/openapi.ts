@@ -3,8 +3,8 @@ import { projectLimitsSchema } from '../../config/policy-schema.js'
 import { formatPath, type Path, type Problem } from '../../config/problem.js'
 import { createValidator } from '../../config/validate.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
-import { type Pattern, PatternError, parsePattern } from '../../gateway/match/pattern.js'
-import { PathTrie } from '../../gateway/match/trie.js'
+import { type Pattern, PatternError, parsePattern } from '../../gateway/policy/pattern.js'
+import { PathTrie } from '../../gateway/policy/trie.js'
 
 const ANNOTATION = 'x-ory-ratelimit-bucket'
 /** Keys of a path item that hold an operation (OpenAPI 3.1, 'Path Item Object'). */

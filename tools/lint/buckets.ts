@@ -1,8 +1,8 @@
 /** Buckets that miss a quota where that is surprising: everywhere, in one row alone, or where nothing else limits. */
 import type { Path } from '../../config/problem.js'
-import { columnsOf } from '../../gateway/match/compile.js'
-import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
-import { type Extent, extentOf, witnessesOf } from '../../gateway/match/witness.js'
+import { columnsOf } from '../../gateway/policy/compile.js'
+import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
+import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import { describeColumns } from '../columns.js'
 import type { Remark, Subject } from './finding.js'
 

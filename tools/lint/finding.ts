@@ -6,7 +6,7 @@ import {
   type RulesPolicy,
 } from '../../config/load.js'
 import { formatPath, type Path, type Place } from '../../config/problem.js'
-import type { Loaded } from '../../gateway/load.js'
+import type { Loaded } from '../../gateway/run/load.js'
 
 /** A warning is probably a mistake; a note says what follows from what is written. */
 export type Severity = 'error' | 'warning' | 'note'

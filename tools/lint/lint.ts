@@ -1,5 +1,5 @@
 /** All checks of a valid configuration, one line each. */
-import type { Loaded } from '../../gateway/load.js'
+import type { Loaded } from '../../gateway/run/load.js'
 import { checkBuckets } from './buckets.js'
 import { type Check, type Finding, findingOf, type Subject, subjectOf } from './finding.js'
 import { checkKeys } from './keys.js'

@@ -1,9 +1,9 @@
 /** Numbers of a quota that cannot matter, and what leases may withhold. */
 import type { Path } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema.js'
+import { demandOf } from '../../gateway/decide/project-limits.js'
 import { leaseBound } from '../../gateway/decide/store/lender.js'
-import { demandOf } from '../../gateway/decide/window.js'
-import type { Quota } from '../../gateway/match/compile.js'
+import type { Quota } from '../../gateway/policy/compile.js'
 import { grouped } from '../text.js'
 import type { Remark, Subject } from './finding.js'
 

@@ -1,9 +1,9 @@
 /** Patterns that no request can reach: others take all of theirs, or no route leads there. */
 import type { Path } from '../../config/problem.js'
-import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
-import type { Table } from '../../gateway/match/policy.js'
-import type { PathTrie } from '../../gateway/match/trie.js'
-import { type Extent, extentOf, type Witness, witnessesOf } from '../../gateway/match/witness.js'
+import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
+import type { Table } from '../../gateway/policy/policy.js'
+import type { PathTrie } from '../../gateway/policy/trie.js'
+import { type Extent, extentOf, type Witness, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {

@@ -1,9 +1,9 @@
 /** In-flight and volumetric rules that say nothing new, or look at less than they seem to. */
 import { isDeepStrictEqual } from 'node:util'
 import type { RuleEntry } from '../../config/policy-schema.js'
-import { type Pattern, parsePattern } from '../../gateway/match/pattern.js'
-import { PathTrie } from '../../gateway/match/trie.js'
-import { type Extent, extentOf, witnessesOf } from '../../gateway/match/witness.js'
+import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
+import { PathTrie } from '../../gateway/policy/trie.js'
+import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {

@@ -1,6 +1,6 @@
 /** What a replay cannot know, because the log does not tell: said with every result. */
 import { isProjectLimits } from '../../config/load.js'
-import type { Loaded } from '../../gateway/load.js'
+import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
 import { count, grouped, percent } from '../text.js'

@@ -1,5 +1,5 @@
 /** `sluice replay`: what a policy would have done to the traffic of a log. */
-import type { Loaded } from '../../gateway/load.js'
+import type { Loaded } from '../../gateway/run/load.js'
 import { type Arguments, defineCommand, type ExitCode, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'
 import type { Io } from '../io.js'

@@ -1,7 +1,7 @@
 /** A policy to replay under: a whole configuration, or a folder of policies beside one. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Loaded, listProblems, load } from '../../gateway/load.js'
+import { type Loaded, listProblems, load } from '../../gateway/run/load.js'
 import { Unusable } from '../command.js'
 import { quiet } from '../config.js'
 

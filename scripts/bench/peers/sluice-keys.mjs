@@ -1,8 +1,8 @@
 /** The gateway with 100000 projects, one host each; listed here, as no file of that size would be read. */
 import { loadConfig } from '../../../dist/config/load.js'
-import { startGateway } from '../../../dist/gateway/build.js'
 import { builtIn } from '../../../dist/gateway/plugins.js'
-import { compile } from '../../../dist/gateway/snapshot.js'
+import { compile } from '../../../dist/gateway/run/snapshot.js'
+import { startGateway } from '../../../dist/gateway/run/start.js'
 
 const { CONFIG, PROJECTS } = process.env
 const plugins = { names: [], ...builtIn }

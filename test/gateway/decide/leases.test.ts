@@ -1,6 +1,6 @@
 /** Leases: tokens taken ahead from a real Redis, edited, given back and outlived, in virtual time. */
 import t from 'tap'
-import { LeasedStore } from '../../../gateway/decide/store/leases.js'
+import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
 import type { LeaseAnswer, LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'

@@ -1,7 +1,7 @@
 /** Gateways that take tokens ahead from a real Redis, in virtual time. */
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
-import { type Behind, LeasedStore } from '../../../gateway/decide/store/leases.js'
+import { type Behind, LeasedStore } from '../../../gateway/decide/store/leased-store.js'
 import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'

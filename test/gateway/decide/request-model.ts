@@ -10,7 +10,7 @@ import { SelfCounting } from '../../../gateway/decide/self-counting.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
 import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
-import { createPipeline, type Rooms } from '../../../gateway/pipeline.js'
+import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
 /** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */

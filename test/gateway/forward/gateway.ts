@@ -11,7 +11,7 @@ import { createListener } from '../../../gateway/listen/server.js'
 import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { Project } from '../../../gateway/types.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
-import { wideDoor } from '../listen/door.js'
+import { wideDoor } from '../listen/connection-cap.js'
 
 export const ACME: Project = { id: 'acme', plan: 'growth', environment: 'production' }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Test } from 'tap'
 import { createListener, type Handlers, type Listener } from '../../../gateway/listen/server.js'
 import { type RawPeer, rawClient } from '../../helpers/raw.js'
-import { wideDoor } from './door.js'
+import { wideDoor } from './connection-cap.js'
 
 export type Answer = (req: IncomingMessage, res: ServerResponse) => void
 

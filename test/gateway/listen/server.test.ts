@@ -4,7 +4,7 @@ import t from 'tap'
 import { createListener } from '../../../gateway/listen/server.js'
 import { GET, RawPeer, rawClient, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
-import { wideDoor } from './door.js'
+import { wideDoor } from './connection-cap.js'
 import { type Answer, listen } from './listener.js'
 
 const UPGRADE = 'GET /b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'

@@ -4,11 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
-import type { DoorSettings } from '../../../gateway/listen/door.js'
+import type { DoorSettings } from '../../../gateway/listen/connection-cap.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener } from '../../../gateway/listen/server.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
-import { wideDoor } from './door.js'
+import { wideDoor } from './connection-cap.js'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }

@@ -1,0 +1,221 @@
+/**
+ * Spends leased tokens in this process and asks Redis for more, one call per key at a time (design section 5, 'Leases').
+ * Requests that find the purse empty wait for the call under way, or go along with the next.
+ */
+
+import { Purse } from './lease.js'
+import type { LeaseAnswer, Lender, Windows } from './lender.js'
+import { type Answer, type Ask, type CounterStore, uncounted } from './store.js'
+
+/** The store behind the leases. */
+export interface Behind extends CounterStore {
+  /** Answers without asking Redis, which was just asked in vain. */
+  standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
+}
+
+interface Waiter {
+  readonly ask: Ask
+  /** Undefined when nobody lends: Redis is away. */
+  resolve(answer: Answer | undefined): void
+}
+
+interface Account {
+  readonly purse: Purse
+  waiting: Waiter[]
+  underWay: boolean
+}
+
+const SWEEP_MS = 20
+
+export class LeasedStore implements CounterStore {
+  readonly #inner: Behind
+  readonly #lender: Lender
+  readonly #now: () => number
+  /** In the order of their last call, so that a sweep looks only at those that are due. */
+  readonly #accounts = new Map<string, Account>()
+  readonly #sweeps: NodeJS.Timeout
+
+  /**
+   * @param inner counts what is not leased, and stands in while nobody lends
+   * @param now in milliseconds, from any origin
+   */
+  constructor(inner: Behind, lender: Lender, now: () => number) {
+    this.#inner = inner
+    this.#lender = lender
+    this.#now = now
+    this.#sweeps = setInterval(() => this.sweep(), SWEEP_MS).unref()
+  }
+
+  take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    if (!asks.some(isLeased)) return this.#inner.take(asks, holder)
+    const obtained = asks.filter(isLeased).map(ask => this.#obtain(ask, holder))
+    if (obtained.some(answer => answer instanceof Promise)) {
+      return Promise.all(obtained).then(answers => this.#takeRest(asks, answers, holder))
+    }
+    return this.#takeRest(asks, obtained as Answer[], holder)
+  }
+
+  peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]> {
+    const now = this.#now()
+    const lent = asks.map(ask => {
+      return isLeased(ask) ? this.#accounts.get(ask.key)?.purse.peek(ask.demand, now) : undefined
+    })
+    const rest = asks.filter((_, i) => lent[i] === undefined)
+    const given = rest.length === 0 ? [] : this.#inner.peek(rest)
+    return given instanceof Promise
+      ? given.then(given => together(asks, lent, rest, given))
+      : together(asks, lent, rest, given)
+  }
+
+  giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
+    const others = asks
+      .map((_, i) => i)
+      .filter(i => !this.#giveBackLeased(asks[i] as Ask, answers[i] as Answer))
+    if (others.length === 0) return
+    this.#inner.giveBack(
+      others.map(i => asks[i] as Ask),
+      others.map(i => answers[i] as Answer),
+    )
+  }
+
+  /** Renews the leases that are in use and ends those that are not, shortly before they would end by themselves. */
+  sweep(): void {
+    const now = this.#now()
+    for (const [key, account] of this.#accounts) {
+      const { purse } = account
+      if (!purse.isDue(now)) return
+      if (account.underWay) continue
+      if (purse.wasUsed) this.#call(account, purse.demand)
+      else {
+        if (!purse.isEmpty) void this.#lender.lease(purse.settle(now))
+        this.#accounts.delete(key)
+      }
+    }
+  }
+
+  /** Forgets the tokens that were lent to `key`. */
+  forget(key: string): void {
+    this.#accounts.get(key)?.purse.forget()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeps)
+    const now = this.#now()
+    const held = [...this.#accounts.values()].filter(({ purse }) => !purse.isEmpty)
+    await Promise.all(held.map(({ purse }) => this.#lender.lease(purse.settle(now))))
+    await this.#inner.close()
+  }
+
+  #obtain(ask: Ask, holder: string): Answer | Promise<Answer> {
+    const account = this.#account(ask)
+    const { purse } = account
+    const spent = account.waiting.length === 0 ? purse.spend(ask.demand, this.#now()) : undefined
+    if (spent !== undefined) {
+      if (purse.runsLow && !account.underWay) this.#call(account, purse.demand)
+      return spent
+    }
+    const answer = new Promise<Answer | undefined>(resolve => account.waiting.push({ ask, resolve }))
+    if (!account.underWay) this.#call(account, ask.demand as Windows)
+    return answer.then(async given => given ?? ((await this.#inner.standIn([ask], holder))[0] as Answer))
+  }
+
+  #account({ key, demand }: Ask): Account {
+    let account = this.#accounts.get(key)
+    if (account === undefined) {
+      account = { purse: new Purse(key, demand as Windows), waiting: [], underWay: false }
+      this.#accounts.set(key, account)
+    }
+    return account
+  }
+
+  #call(account: Account, demand: Windows): void {
+    const { purse } = account
+    // Whoever asks under another quota goes with the next call: this one's answer says nothing about it.
+    const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
+    account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
+    account.underWay = true
+    this.#accounts.delete(purse.key)
+    this.#accounts.set(purse.key, account)
+    void this.#lender.lease(purse.refill(batch.length, demand, this.#now())).then(answer => {
+      account.underWay = false
+      this.#dealOut(account, batch, answer)
+    })
+  }
+
+  #dealOut(account: Account, batch: readonly Waiter[], answer: LeaseAnswer | undefined): void {
+    const { purse } = account
+    const later = account.waiting
+    account.waiting = []
+    if (answer === undefined) {
+      purse.forget()
+      for (const waiter of [...batch, ...later]) waiter.resolve(undefined)
+      return
+    }
+    const now = this.#now()
+    const { admitted } = answer
+    purse.hear(answer, now)
+    for (const [i, waiter] of batch.entries()) {
+      waiter.resolve(purse.answer(i < admitted, Math.max(0, admitted - 1 - i), answer, now))
+    }
+    // Whoever came while the call was under way would hear the same refusal from another.
+    const refused = admitted < batch.length
+    for (const waiter of later) {
+      const { demand } = waiter.ask
+      const spent =
+        refused && demand === purse.demand ? purse.answer(false, 0, answer, now) : purse.spend(demand, now)
+      if (spent !== undefined) waiter.resolve(spent)
+      else account.waiting.push(waiter)
+    }
+    const next = account.waiting[0]
+    if (next !== undefined) this.#call(account, next.ask.demand as Windows)
+  }
+
+  /** What is not leased is asked for once the leased part of its group is granted; who granted in vain takes it back. */
+  #takeRest(asks: readonly Ask[], obtained: readonly Answer[], holder: string): Answer[] | Promise<Answer[]> {
+    const leased = obtained[Symbol.iterator]()
+    const answers = asks.map(ask => (isLeased(ask) ? (leased.next().value as Answer) : undefined))
+    const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
+    const rest = asks.filter((ask, i) => answers[i] === undefined && !refused.has(ask.group))
+    const given = rest.length === 0 ? [] : this.#inner.take(rest, holder)
+    const undo = (ask: Ask, answer: Answer) => this.giveBack([ask], [answer])
+    return given instanceof Promise
+      ? given.then(given => together(asks, answers, rest, given, undo))
+      : together(asks, answers, rest, given, undo)
+  }
+
+  #giveBackLeased({ key }: Ask, { granted, store, at }: Answer): boolean {
+    if (store !== 'lease') return false
+    if (granted && at !== undefined) this.#accounts.get(key)?.purse.giveBack(at)
+    return true
+  }
+}
+
+/**
+ * The answers in the order of the asks. Where one of a group was refused, the others are too: `undo` hears of those that
+ * were granted.
+ */
+function together(
+  asks: readonly Ask[],
+  leased: readonly (Answer | undefined)[],
+  rest: readonly Ask[],
+  given: readonly Answer[],
+  undo?: (ask: Ask, answer: Answer) => void,
+): Answer[] {
+  const answers = asks.map((ask, i) => leased[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
+  const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
+  return answers.map((answer, i) => {
+    const ask = asks[i] as Ask
+    if (!answer.granted || !refused.has(ask.group)) return answer
+    undo?.(ask, answer)
+    return { ...answer, granted: false, release: undefined }
+  })
+}
+
+function isLeased({ demand }: Ask): boolean {
+  return demand.kind === 'windows' && demand.lease
+}
+
+/** Another part of its group was refused first. */
+function notAsked(ask: Ask): Answer {
+  return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
+}

@@ -1,0 +1,194 @@
+/** What the gateway would do with a request, step by step, by the code that would do it (`sluice explain`). */
+import { isProjectLimits } from '../../config/load.js'
+import type { Gateway } from '../../config/schema.js'
+import { type Asked, UnknownQuestion } from '../admin/explain.js'
+import { type Counters, lookingDecider } from '../decide/dry-run.js'
+import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
+import type { DecideRequest } from '../decide/question.js'
+import { GatewayError, problem } from '../errors.js'
+import { identifyBy, type UnknownHosts } from '../identify/identify.js'
+import { TrustedProxies } from '../listen/client.js'
+import { readFacts } from '../listen/facts.js'
+import { requestOf } from '../listen/written.js'
+import { asksTheGateway, SERVER_OPTIONS_STATUS } from '../pipeline/pipeline.js'
+import { columnName } from '../policy/policy.js'
+import { passedBuckets, passedRules } from '../policy/why-not.js'
+import type { Loaded } from '../run/load.js'
+import type { Facts, Matched, Project, Verdict } from '../types.js'
+import { explainedAnswer, explainedRule, NO_ANSWER, outcomeOf } from './explained.js'
+import type {
+  ExplainedAnswer,
+  ExplainedBucket,
+  ExplainedProject,
+  ExplainedRule,
+  Explanation,
+} from './explanation.js'
+
+export interface ExplainOptions {
+  readonly loaded: Loaded
+  readonly counters: Counters
+  readonly unknownHosts: UnknownHosts
+  /** Whether the counters are a running gateway's. */
+  readonly live: boolean
+}
+
+/** Where a question says nothing. */
+const USUAL_HOST = 'localhost'
+const USUAL_PEER = '127.0.0.1'
+
+/** Touches no counter. @throws {UnknownQuestion} when the question names a project that is not configured */
+export async function explain(asked: Asked, options: ExplainOptions): Promise<Explanation> {
+  const explainer = new Explainer(asked, options)
+  return explainer.explain()
+}
+
+class Explainer {
+  readonly #asked: Asked
+  readonly #options: ExplainOptions
+  readonly #settings: Gateway
+  readonly #given: Project | undefined
+  readonly #host: string
+  #facts: Facts | undefined
+  #project: ExplainedProject | undefined
+  #upstream: string | undefined
+  #matched: readonly Matched[] = []
+
+  constructor(asked: Asked, options: ExplainOptions) {
+    const { projects, gateway } = options.loaded.config
+    const known = projects.find(({ id }) => id === asked.project)
+    if (asked.project !== undefined && known === undefined) {
+      throw new UnknownQuestion(`There is no project "${asked.project}" in this configuration.`)
+    }
+    this.#asked = asked
+    this.#options = options
+    this.#settings = gateway
+    this.#given = known && { id: known.id, plan: known.plan, environment: known.environment }
+    this.#host = asked.host ?? known?.hosts[0] ?? USUAL_HOST
+  }
+
+  async explain(): Promise<Explanation> {
+    try {
+      const request = this.#enter()
+      if (request === undefined) return this.#told([], { ...NO_ANSWER, status: SERVER_OPTIONS_STATUS })
+      const { rules, answer } = await this.#decide(request)
+      return this.#told(rules, answer)
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      const { status, code, detail } = problem(error.code, '', error.message)
+      return this.#told([], { ...NO_ANSWER, status, code, detail })
+    }
+  }
+
+  /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
+  #enter(): DecideRequest | undefined {
+    const { loaded } = this.#options
+    const { trustedProxies, fingerprintHeaders } = this.#settings
+    const { method, target, ip = USUAL_PEER, body } = this.#asked
+    const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
+    const facts = readFacts(req, { trusted: new TrustedProxies(trustedProxies), fingerprintHeaders })
+    this.#facts = facts
+    if (facts.path === '*') return undefined
+    const project = this.#identify(facts)
+    this.#upstream = loaded.compiled.routes.find(facts.method, facts.path)?.value
+    if (this.#upstream === undefined) throw new GatewayError('no-route')
+    if (asksTheGateway(facts)) return undefined
+    this.#matched = loaded.compiled.snapshot(new Map()).match(facts, project)
+    const looks = body !== undefined && this.#matched.some(one => needsBody(one, facts))
+    const bodyPrefix = looks ? Buffer.from(body).subarray(0, PEEK_BYTES) : undefined
+    return { facts, project, matched: this.#matched, bodyPrefix }
+  }
+
+  #fields(): string[] {
+    const { headers = [], body } = this.#asked
+    const fields = ['Host', this.#host, ...headers.flat()]
+    const isTyped = headers.some(([name]) => name.toLowerCase() === 'content-type')
+    if (body === undefined || isTyped) return fields
+    const type = body.trimStart().startsWith('{') ? 'application/json' : 'application/x-www-form-urlencoded'
+    return [...fields, 'Content-Type', type]
+  }
+
+  #identify(facts: Facts): Project {
+    const { loaded, unknownHosts } = this.#options
+    const asked: { identifier: string; found: string | null }[] = []
+    let found: Project | undefined
+    for (const { name, identifier } of loaded.compiled.identifiers) {
+      found = identifier.identify(facts)
+      asked.push({ identifier: name, found: found?.id ?? null })
+      if (found !== undefined) break
+    }
+    const nameOf = (host: string) => unknownHosts.wouldName(host)
+    const project = this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { nameOf })(facts)
+    const isFound = found !== undefined && found.id === project.id
+    const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
+    const { id, plan, environment } = project
+    this.#project = { id, plan, environment, by, asked }
+    return { id, plan, environment }
+  }
+
+  async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
+    const { questions } = this.#options.counters
+    const verdict = await this.#look(request)
+    const rules: ExplainedRule[] = []
+    for (const one of request.matched) {
+      // Behind a refusal nobody is asked, but the question is about every rule.
+      const outcome =
+        outcomeOf(verdict, one) ?? outcomeOf(await this.#look({ ...request, matched: [one] }), one)
+      rules.push(explainedRule(one, request, outcome, questions))
+    }
+    return { rules, answer: explainedAnswer(verdict, request.facts, this.#settings) }
+  }
+
+  async #look(request: DecideRequest): Promise<Verdict> {
+    const verdict = await lookingDecider(this.#options.counters).decide(request)
+    await verdict.settled
+    return verdict
+  }
+
+  #told(rules: readonly ExplainedRule[], answer: ExplainedAnswer): Explanation {
+    const { loaded, live } = this.#options
+    const facts = this.#facts
+    const { method, target, ip = USUAL_PEER } = this.#asked
+    return {
+      revision: loaded.compiled.revision,
+      live,
+      request: {
+        method,
+        target,
+        path: facts?.path ?? null,
+        host: facts?.host ?? this.#host,
+        client: facts?.client ?? ip,
+        authenticated: facts?.authenticated ?? false,
+      },
+      project: this.#project ?? null,
+      upstream: this.#upstream ?? null,
+      bucket: this.#bucket(),
+      rules,
+      passed: this.#passed(),
+      answer,
+    }
+  }
+
+  #passed(): Explanation['passed'] {
+    if (this.#facts === undefined || this.#upstream === undefined) return []
+    const { policies } = this.#options.loaded.config
+    const rules = policies.flatMap(policy => (isProjectLimits(policy) ? [] : policy.document.rules))
+    return passedRules(
+      rules.filter(({ id }) => !this.#matched.some(({ rule }) => rule.id === id)),
+      this.#facts,
+    )
+  }
+
+  #bucket(): ExplainedBucket | null {
+    const { config, compiled } = this.#options.loaded
+    if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
+    const chosen = this.#matched.find(({ rule }) => rule.kind === 'project-limits')
+    const { id, plan, environment } = this.#project
+    const { projects, columns } = compiled.tables
+    const table = projects.get(id) ?? columns.get(columnName(plan, environment))
+    const buckets = config.policies
+      .filter(isProjectLimits)
+      .flatMap(({ document }) => Object.entries(document.buckets))
+    const passed = passedBuckets(buckets, table, this.#facts, chosen?.route)
+    return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }
+  }
+}

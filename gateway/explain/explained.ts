@@ -1,0 +1,95 @@
+/** A verdict that was only looked at, as an explanation tells it. */
+import type { Gateway } from '../../config/schema.js'
+import type { DecideRequest, Questions } from '../decide/question.js'
+import { CATALOGUE } from '../errors.js'
+import { corsFields, exposedFields, rateLimitFields } from '../forward/fields.js'
+import { rejectionOf } from '../forward/reject.js'
+import type { Facts, Matched, Outcome, Reading, Verdict } from '../types.js'
+import type { ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
+
+/** Of a request on which no rule has spoken. */
+export const NO_ANSWER: ExplainedAnswer = {
+  status: null,
+  code: null,
+  detail: null,
+  refused_by: [],
+  would_be_refused_by: [],
+  fields: [],
+}
+
+/** What one rule has said; undefined when it was not asked. */
+export function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched): Outcome | undefined {
+  return [...outcomes, ...reportOnly].find(outcome => outcome.rule === rule)
+}
+
+/** @param outcome undefined when the rule has nothing to say about the request */
+export function explainedRule(
+  one: Matched,
+  request: DecideRequest,
+  outcome: Outcome | undefined,
+  questions: Questions,
+): ExplainedRule {
+  const { rule, route } = one
+  const key = questions.parts(one, request).map(({ part, value }) => ({ part, value: value ?? null }))
+  return {
+    rule: rule.id,
+    kind: rule.kind,
+    mode: rule.mode,
+    src: `${rule.source.file}:${rule.source.line}`,
+    pattern: route,
+    skipped: outcome !== undefined ? null : questions.applies(one, request) ? 'key' : 'when',
+    key,
+    result: outcome?.result ?? null,
+    store: outcome?.store ?? null,
+    counters: (outcome?.readings ?? []).map(explainedCounter),
+  }
+}
+
+export function explainedCounter(reading: Reading): ExplainedCounter {
+  const { policy, quota, windowMs, used, left, resetMs, violated } = reading
+  return {
+    policy,
+    q: quota,
+    w_ms: windowMs ?? null,
+    used: used ?? null,
+    left: left ?? null,
+    t_ms: Math.ceil(resetMs),
+    violated,
+  }
+}
+
+/** The answer as the gateway would give it, or the fields it would add to the upstream's. */
+export function explainedAnswer(
+  verdict: Verdict,
+  facts: Facts,
+  settings: Pick<Gateway, 'rateLimitFields' | 'cors'>,
+): ExplainedAnswer {
+  const origin = facts.header('origin')
+  const fields = rateLimitFields(verdict, settings.rateLimitFields)
+  if (fields.length > 0 && origin !== undefined) fields.push(...exposedFields())
+  const answer = { ...NO_ANSWER, would_be_refused_by: refusing(verdict.reportOnly) }
+  if (verdict.allowed) return { ...answer, fields: pairs(fields) }
+  const { code, detail, retryAfter } = rejectionOf(verdict, '')
+  fields.push(...corsFields(origin, settings.cors), 'Cache-Control', 'no-store')
+  if (retryAfter !== undefined) fields.push('Retry-After', String(retryAfter))
+  const { status, detail: usual } = CATALOGUE[code]
+  return {
+    ...answer,
+    status,
+    code,
+    detail: detail ?? usual,
+    refused_by: refusing(verdict.outcomes),
+    fields: pairs(fields),
+  }
+}
+
+function refusing(outcomes: readonly Outcome[]): string[] {
+  return outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
+}
+
+function pairs(fields: readonly string[]): [string, string][] {
+  return Array.from({ length: fields.length / 2 }, (_, i) => [
+    fields[2 * i] as string,
+    fields[2 * i + 1] as string,
+  ])
+}

@@ -1,0 +1,40 @@
+/** What the admin port tells of policy and counters. */
+import type { Gateway } from '../../config/schema.js'
+import type { CounterName, Inspected, PolicyOf } from '../admin/inspect.js'
+import type { Counters } from '../decide/dry-run.js'
+import type { HeldSlots } from '../decide/held-slots.js'
+import { countersOf } from './counters.js'
+import { policyOf } from './policy.js'
+import { type Reset, type ResetOptions, reset } from './reset.js'
+
+export interface InspectOptions extends ResetOptions {
+  readonly counters: Counters
+  readonly held: HeldSlots
+}
+
+/** That are told of at once. */
+export const MOST_SLOTS = 1000
+
+/** Answers for what is in force at the time. */
+export function inspect(options: InspectOptions) {
+  const { loaded, counters, held } = options
+  return {
+    policy: (of: PolicyOf) => policyOf(loaded(), of),
+    counters: (id: string) => countersOf(loaded(), counters, id),
+    slots: () => held.oldest(MOST_SLOTS),
+    reset: (name: CounterName, by: string): Promise<Reset> => reset(name, by, options),
+  } satisfies Inspected
+}
+
+/** Addresses of the documents that the embedded services have behind the data port at `url`; empty before it listens. */
+export function serviceDocuments({ upstreams }: Gateway, url: string): Record<string, string> {
+  if (url === '') return {}
+  const served = Object.values(upstreams).flatMap(one => ('embedded' in one ? [one.embedded] : []))
+  return Object.fromEntries(
+    Object.entries(DOCUMENTS)
+      .filter(([service]) => served.includes(service))
+      .map(([service, path]) => [service, url + path]),
+  )
+}
+
+const DOCUMENTS = { directory: '/api/v1/docs' }

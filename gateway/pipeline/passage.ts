@@ -1,0 +1,192 @@
+/** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex, Readable } from 'node:stream'
+import { type ErrorCode, GatewayError } from '../errors.js'
+import type { Rejection } from '../forward/reject.js'
+import type { Exchange } from '../forward/transport.js'
+import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
+import type { Rooms, Upstream } from './pipeline.js'
+
+export class Passage implements Exchange {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  revision = ''
+  matched: readonly Matched[] = []
+  limiterUs = 0
+  body: Readable | undefined
+  answerFields: readonly string[] = []
+  /** Until the verdict is in: what a request that left before was charged is still to be told. */
+  judged: Promise<void> | undefined
+  readonly #rooms: Rooms
+  readonly #startedAt = Date.now()
+  readonly #start = performance.now()
+  #source: AnswerSource = 'gateway'
+  #facts: Facts | undefined
+  #project: Project | undefined
+  #upstream: Upstream | undefined
+  #verdict: Verdict | undefined
+  #beside: Promise<Verdict> | undefined
+  #ended = false
+  /** What is yet to end: the answer, and the upstream's work once it has begun. */
+  #pending = 1
+  #working = false
+  /** Status of an answer that a transport wrote past the response object. */
+  #relayed = 0
+
+  constructor(rooms: Rooms, req: IncomingMessage, res: ServerResponse) {
+    this.#rooms = rooms
+    this.req = req
+    this.res = res
+    res.on('close', () => this.#finish())
+  }
+
+  get facts(): Facts {
+    return this.#facts as Facts
+  }
+  set facts(facts: Facts) {
+    this.#facts = facts
+  }
+  get project(): Project {
+    return this.#project as Project
+  }
+  set project(project: Project) {
+    this.#project = project
+  }
+  get upstream(): Upstream {
+    return this.#upstream as Upstream
+  }
+  set upstream(upstream: Upstream) {
+    this.#upstream = upstream
+  }
+
+  /** True while a slot is held, which maxHold may end before the request. */
+  get keepUpstream(): boolean {
+    return this.#verdict?.holdsSlot ?? false
+  }
+
+  /** Runs a step; what it throws becomes the answer. */
+  attempt(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.abandon(error)
+    }
+  }
+
+  /** The verdict is in; from here on the request may hold slots. */
+  settle(verdict: Verdict): void {
+    this.#verdict = verdict
+    this.judged = undefined
+    this.answerFields = this.#rooms.answerFields(this.facts, verdict)
+  }
+
+  /** On to the upstream: from here on the answer is its own, unless it fails. */
+  forward(): void {
+    this.#source = 'upstream'
+    this.#work()
+    this.upstream.forward(this)
+  }
+
+  upgrade(socket: Duplex, head: Buffer): void {
+    this.#work()
+    this.upstream.upgrade(Object.assign(this, { socket, head }))
+  }
+
+  /** A verdict of report-only rules, reached while the request is already forwarded. */
+  watch(decide: () => Promise<Verdict>): void {
+    this.#beside = decide().then(verdict => {
+      if (this.#ended) verdict.release()
+      return verdict
+    })
+    this.#beside.catch(error => this.#rooms.log.error({ err: error, id: this.facts.id }, 'report-only'))
+  }
+
+  /** Upstream work has ended, or will not begin: every slot goes back. */
+  onUpstreamEnd(): void {
+    this.#ended = true
+    this.#verdict?.release()
+    this.#beside?.then(verdict => verdict.release()).catch(() => {})
+    if (!this.#working) return
+    this.#working = false
+    this.#end()
+  }
+
+  onAnswer(status: number): void {
+    if (status === 101) this.#verdict?.upgraded()
+    this.#source = 'upstream'
+    this.#relayed = status
+  }
+
+  fail(code: ErrorCode): void {
+    this.refuse({ code, requestId: this.facts.id })
+  }
+
+  refuse(rejection: Rejection): void {
+    this.onUpstreamEnd()
+    if (this.res.headersSent || this.res.destroyed) {
+      this.res.destroy()
+      return
+    }
+    this.#source = 'gateway'
+    const own = this.#facts === undefined ? [] : this.#rooms.rejectionFields(this.#facts)
+    this.#rooms.sendRejection(this.req, this.res, { ...rejection, fields: [...this.answerFields, ...own] })
+  }
+
+  /** Ends a request that failed: with the catalogue's answer, or as an internal error that is logged. */
+  abandon(error: unknown): void {
+    const requestId = this.#facts?.id ?? randomUUID()
+    if (error instanceof GatewayError) {
+      this.refuse({ code: error.code, requestId, detail: error.message })
+      return
+    }
+    if (!this.res.destroyed) this.#rooms.log.error({ err: error, id: requestId }, 'request failed')
+    this.refuse({ code: 'internal', requestId })
+  }
+
+  #work(): void {
+    this.#working = true
+    this.#pending += 1
+  }
+
+  #end(): void {
+    this.#pending -= 1
+    if (this.#pending === 0) this.#rooms.ended()
+  }
+
+  /** Tells in the same turn where nothing is left to wait for: what a promise holds outlives a young collection. */
+  #finish(): void {
+    const verdict = this.#verdict
+    const nothingToAwait = (this.judged ?? this.#beside ?? verdict?.settled) === undefined
+    if (nothingToAwait) this.#tell(verdict)
+    else this.#completeVerdict().then(complete => this.#tell(complete))
+  }
+
+  /** The verdict once every rule has spoken, those beside the request included. */
+  async #completeVerdict(): Promise<Judgement | undefined> {
+    await this.judged
+    const beside = await this.#beside?.catch(() => undefined)
+    const verdict = this.#verdict
+    await Promise.all([verdict?.settled, beside?.settled])
+    if (verdict === undefined || beside === undefined) return verdict
+    const { allowed, outcomes, reportOnly } = verdict
+    return { allowed, outcomes, reportOnly: reportOnly.concat(beside.reportOnly) }
+  }
+
+  #tell(verdict: Judgement | undefined): void {
+    this.#rooms.finished({
+      method: this.req.method ?? '',
+      facts: this.#facts,
+      project: this.#project,
+      upstream: this.#upstream?.name ?? '',
+      verdict,
+      revision: this.revision,
+      status: this.res.headersSent ? this.res.statusCode : this.#relayed,
+      source: this.#source,
+      startedAt: this.#startedAt,
+      durationMs: performance.now() - this.#start,
+      limiterUs: this.limiterUs,
+    })
+    this.#end()
+  }
+}

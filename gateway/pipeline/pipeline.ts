@@ -1,0 +1,167 @@
+/**
+ * The path of a request: listen → identify → match → decide → forward → observe.
+ * The rooms are handed in as functions; this file only says in which order they are entered.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex, Readable } from 'node:stream'
+import { GatewayError } from '../errors.js'
+import type { Rejection } from '../forward/reject.js'
+import type { Exchange, UpgradeExchange } from '../forward/transport.js'
+import type { Facts, Finished, Log, Matched, Project, Verdict } from '../types.js'
+import { Passage } from './passage.js'
+
+/** A way to one upstream, for requests and for upgrades. */
+export interface Upstream {
+  readonly name: string
+  forward(exchange: Exchange): void
+  upgrade(exchange: UpgradeExchange): void
+}
+
+/** One configuration, compiled: swapped whole, while requests under way end on theirs. */
+export interface Snapshot {
+  readonly revision: string
+  identify(facts: Facts): Project
+  route(facts: Facts): Upstream | undefined
+  match(facts: Facts, project: Project): Matched[]
+}
+
+export interface Rooms {
+  readonly log: Log
+  snapshot(): Snapshot
+  /** True while this process can take nothing more on. */
+  overloaded(): boolean
+  readFacts(req: IncomingMessage): Facts
+  /** True when a rule's key may stand in the request's body. */
+  needsBody(matched: Matched, facts: Facts): boolean
+  /** The first bytes of the body, waited for; `body` then yields all of it. */
+  peekBody(req: IncomingMessage): Promise<{ prefix: Buffer; body: Readable }>
+  /** The first bytes of the body, reported while it streams on. */
+  tapBody(req: IncomingMessage, onPrefix: (prefix: Buffer) => void): Readable
+  decide(request: {
+    facts: Facts
+    project: Project
+    matched: readonly Matched[]
+    bodyPrefix?: Buffer | undefined
+  }): Verdict | Promise<Verdict>
+  /** Fields of ours for an answer, refused or forwarded. */
+  answerFields(facts: Facts, verdict: Verdict | undefined): string[]
+  /** Fields only our own answers carry. */
+  rejectionFields(facts: Facts): string[]
+  rejectionOf(verdict: Verdict, requestId: string): Rejection
+  sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void
+  finished(event: Finished): void
+  /** Called once for each request, when its answer and the upstream's work for it have both ended. */
+  ended(): void
+}
+
+export interface Pipeline {
+  request(req: IncomingMessage, res: ServerResponse): void
+  upgrade(req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer): void
+}
+
+export function createPipeline(rooms: Rooms): Pipeline {
+  return {
+    request(req, res) {
+      enter(req, res, passage => {
+        const { facts, matched } = passage
+        if (asksTheGateway(facts)) return answerServerOptions(res)
+        const looking = matched.filter(one => rooms.needsBody(one, facts))
+        const forward = () => passage.forward()
+        if (looking.length === 0) judge(passage, matched, forward)
+        else if (looking.some(({ rule }) => rule.mode === 'enforce')) lookThenJudge(passage, forward)
+        else judgeThenWatch(passage, looking, forward)
+      })
+    },
+
+    // Refusals go through `res`; the 101 itself is relayed by the transport.
+    upgrade(req, res, socket, head) {
+      enter(req, res, passage => {
+        judge(passage, passage.matched, () => {
+          passage.upgrade(socket, head)
+        })
+      })
+    },
+  }
+
+  /** Listen, identify and match; whatever goes wrong in there is answered. */
+  function enter(req: IncomingMessage, res: ServerResponse, go: (passage: Passage) => void): void {
+    const passage = new Passage(rooms, req, res)
+    passage.attempt(() => {
+      if (rooms.overloaded()) throw new GatewayError('gateway-overloaded')
+      const snapshot = rooms.snapshot()
+      const facts = rooms.readFacts(req)
+      passage.facts = facts
+      passage.revision = snapshot.revision
+      if (facts.path !== '*') {
+        const project = snapshot.identify(facts)
+        passage.project = project
+        const upstream = snapshot.route(facts)
+        if (upstream === undefined) throw new GatewayError('no-route')
+        passage.upstream = upstream
+        passage.matched = snapshot.match(facts, project)
+      }
+      go(passage)
+    })
+  }
+
+  /** Decide, then forward or refuse. A promise only when the verdict is waited for; it never rejects. */
+  function judge(
+    passage: Passage,
+    matched: readonly Matched[],
+    forward: () => void,
+    bodyPrefix?: Buffer,
+  ): void | Promise<void> {
+    const { facts, project } = passage
+    const startedAt = performance.now()
+    const settle = (verdict: Verdict): void => {
+      passage.limiterUs = Math.round((performance.now() - startedAt) * 1000)
+      passage.settle(verdict)
+      if (passage.res.destroyed) verdict.release()
+      else if (verdict.allowed) forward()
+      else passage.refuse(rooms.rejectionOf(verdict, facts.id))
+    }
+    const verdict = rooms.decide({ facts, project, matched, bodyPrefix })
+    if (!(verdict instanceof Promise)) return settle(verdict)
+    passage.judged = verdict.then(settle).catch(error => passage.abandon(error))
+    return passage.judged
+  }
+
+  /** An enforced rule whose key stands in the body: its first bytes are waited for. */
+  function lookThenJudge(passage: Passage, forward: () => void): void {
+    passage.judged = rooms
+      .peekBody(passage.req)
+      .then(({ prefix, body }) => {
+        passage.body = body
+        return judge(passage, passage.matched, forward, prefix)
+      })
+      .catch(error => passage.abandon(error))
+  }
+
+  /** Report-only rules that look into the body do so while it streams on: they may not delay anything. */
+  function judgeThenWatch(passage: Passage, looking: readonly Matched[], forward: () => void): void {
+    const { facts, project, req } = passage
+    const asked = passage.matched.filter(one => !looking.includes(one))
+    judge(passage, asked, () => {
+      passage.body = rooms.tapBody(req, bodyPrefix => {
+        passage.watch(async () => rooms.decide({ facts, project, matched: looking, bodyPrefix }))
+      })
+      forward()
+    })
+  }
+}
+
+/**
+ * True for `OPTIONS *`, which asks about the server itself (RFC 9110 section 9.3.7): this one; and for an OPTIONS that may be
+ * forwarded no further, which is answered by whom it has reached (section 7.6.2).
+ */
+export function asksTheGateway(facts: Facts): boolean {
+  if (facts.path === '*') return true
+  return facts.method === 'OPTIONS' && /^0+$/.test(facts.header('max-forwards') ?? '')
+}
+
+export const SERVER_OPTIONS_STATUS = 204
+
+function answerServerOptions(res: ServerResponse): void {
+  res.writeHead(SERVER_OPTIONS_STATUS, ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
+  res.end()
+}

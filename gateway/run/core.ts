@@ -1,0 +1,188 @@
+/** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
+import type { Asked } from '../admin/explain.js'
+import { Decider } from '../decide/decide.js'
+import { HeldSlots } from '../decide/held-slots.js'
+import { slotReports } from '../decide/hold.js'
+import { Questions } from '../decide/question.js'
+import { SelfCounting } from '../decide/self-counting.js'
+import { openStore } from '../decide/store/open.js'
+import { CATALOGUE } from '../errors.js'
+import { explain } from '../explain/explain.js'
+import { inspect } from '../explain/inspect.js'
+import { UnknownHosts } from '../identify/identify.js'
+import { LoopDelay } from '../listen/loop-delay.js'
+import { createListener } from '../listen/server.js'
+import { boundedLog } from '../observe/bounded-log.js'
+import { Metrics } from '../observe/metrics.js'
+import type { Log } from '../types.js'
+import { Generation, type Lasting } from './generation.js'
+import type { Loaded } from './load.js'
+import { createLimiters } from './make-plugins.js'
+import { ServiceFailure } from './reload.js'
+import { Upstreams } from './upstreams.js'
+
+export interface CoreOptions {
+  /** The configuration to start with. */
+  readonly first: Loaded
+  /** The address of an embedded service, which is started when it is first asked for. */
+  embedded(name: string): Promise<string>
+  /** Keys the hashes that stand for personal data. */
+  readonly secret: Buffer
+  /** Processes that take the requests of this gateway. */
+  readonly workers: number
+  readonly log: Log
+}
+
+export type Core = Awaited<ReturnType<typeof openCore>>
+
+/** A configuration that only waits for its turn. */
+export interface Prepared {
+  /** Puts it in force, in one step that cannot fail. */
+  commit(): void
+  /** Gives back what it holds instead. */
+  discard(): void
+}
+
+/** Opens everything but the listener; the counter store may be away. */
+export async function openCore(options: CoreOptions) {
+  const { first, workers, log } = options
+  const { listen, redis, store: storeSettings } = first.config.gateway
+  const metrics = new Metrics()
+  const instances = storeSettings.instances * workers
+  const { store, counter, forget } = await openStore({ redis, ...storeSettings, instances }, log, {
+    failed: op => metrics.storeError(op),
+    awayChanged: away => metrics.fallbackActive(away),
+  })
+  // They outlive reloads, because some of them hold counts.
+  const limiters = createLimiters(first, { log, projects: first.config.projects, counter })
+  const faultLog = boundedLog(log)
+  const selfCounting = new SelfCounting(storeSettings.deadline, faultLog)
+  const upstreams = new Upstreams(log)
+  const loopDelay = new LoopDelay({
+    limitMs: listen.maxEventLoopDelay,
+    changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
+  }).start()
+  const held = new HeldSlots()
+  const counters = {
+    questions: new Questions(limiters, options.secret, faultLog),
+    store,
+    selfCounting,
+    now: () => performance.now(),
+  }
+  const lasting: Lasting = {
+    decider: new Decider({
+      ...counters,
+      onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
+      onLost: error => log.error({ err: error }, 'a report-only rule was not counted'),
+    }),
+    upstreams,
+    unknownHosts: new UnknownHosts(),
+    observer: metrics.observer(),
+    overloaded: () => loopDelay.overloaded,
+    secret: options.secret,
+    log,
+  }
+  let inForce = await openGeneration(first, lasting, options)
+  const listener = createListener(
+    {
+      request: (req, res) => inForce.pipeline.request(req, res),
+      upgrade: (req, res, socket, head) => inForce.pipeline.upgrade(req, res, socket, head),
+      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      failed: error => log.error({ err: error }, 'a connection was cut'),
+    },
+    {
+      ...listen,
+      // Of all clients together: each worker has its part.
+      maxConnections: Math.ceil(listen.maxConnections / workers),
+      trustedProxies: () => inForce.trustedProxies,
+      turnedAway: cap => metrics.turnedAway(cap),
+    },
+    listen.tls && { ...listen.tls, log },
+  )
+  metrics.watch({
+    connections: () => listener.connections,
+    loopDelay,
+    backends: () => upstreams.ejectable(),
+  })
+  const forgetCounter = async (key: string) => {
+    await forget(key)
+    lasting.decider.forget(key)
+  }
+
+  return {
+    metrics,
+    /** What is in force. */
+    get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
+      return inForce
+    },
+    /** Answers of `POST /explain`. */
+    explain(asked: Asked) {
+      const { unknownHosts } = lasting
+      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, live: true })
+    },
+    inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
+    /** Forgets what was counted by a key; rejects when Redis cannot be told. */
+    forget: forgetCounter,
+    /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
+    async prepare(loaded: Loaded): Promise<Prepared> {
+      const next = await openGeneration(loaded, lasting, options)
+      return {
+        commit() {
+          inForce.retire()
+          inForce = next
+          listener.reloadCertificate()
+        },
+        discard: () => next.retire(),
+      }
+    },
+    /** Takes requests from now on; resolves to the address, with its scheme. */
+    async listen(): Promise<string> {
+      return urlOf(await listener.start(listen.host, listen.port), listen.tls && 'https')
+    },
+    /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
+    async drain(): Promise<void> {
+      upstreams.goAway()
+      await listener.drain(inForce.loaded.config.gateway.drain)
+      await upstreams.close()
+      await inForce.close()
+      await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
+      await store.close()
+      loopDelay.stop()
+    },
+  }
+}
+
+function tellOverload(log: Log, overloaded: boolean, delayMs: number): void {
+  if (overloaded) log.warn({ delayMs: Math.round(delayMs) }, 'Overloaded: new requests get 503')
+  else log.info({}, 'No longer overloaded')
+}
+
+async function openGeneration(
+  loaded: Loaded,
+  lasting: Lasting,
+  { embedded }: CoreOptions,
+): Promise<Generation> {
+  const addresses = await startEmbedded(loaded, embedded)
+  return new Generation(loaded, lasting, service => addresses.get(service) as string)
+}
+
+/** Starts the embedded services that a configuration asks for and that do not run yet: their addresses by name. */
+export async function startEmbedded(
+  { config }: Loaded,
+  embedded: CoreOptions['embedded'],
+): Promise<ReadonlyMap<string, string>> {
+  const addresses = new Map<string, string>()
+  for (const [name, upstream] of Object.entries(config.gateway.upstreams)) {
+    if (!('embedded' in upstream)) continue
+    const address = await embedded(upstream.embedded).catch(error => {
+      throw new ServiceFailure(name, error)
+    })
+    addresses.set(upstream.embedded, address)
+  }
+  return addresses
+}
+
+/** As a client writes it. */
+export function urlOf({ host, port }: { host: string; port: number }, scheme = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}

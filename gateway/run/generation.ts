@@ -1,0 +1,126 @@
+/** One configuration in force. Requests that enter it end on it, also when the next one has taken its place. */
+import type { Decider } from '../decide/decide.js'
+import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
+import { corsFields, exposedFields, rateLimitFields } from '../forward/fields.js'
+import { rejectionOf, sendRejection } from '../forward/reject.js'
+import type { UnknownHosts } from '../identify/identify.js'
+import { peekBody, tapBody } from '../listen/body.js'
+import { TrustedProxies } from '../listen/client.js'
+import { type FactsSettings, readFacts } from '../listen/facts.js'
+import { decisionLog } from '../observe/decision-log.js'
+import { Redactor } from '../observe/redact.js'
+import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
+import type { Observer } from '../plugin.js'
+import type { Log } from '../types.js'
+import type { Loaded } from './load.js'
+import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
+
+/** What outlives every configuration, so that a reload forgets nothing that was counted. */
+export interface Lasting {
+  readonly decider: Decider
+  readonly upstreams: Upstreams
+  readonly unknownHosts: UnknownHosts
+  /** Hears of every request, whatever its configuration. */
+  readonly observer: Observer
+  /** True while this process can take nothing more on. */
+  overloaded(): boolean
+  /** Keys the hashes that stand for personal data. */
+  readonly secret: Buffer
+  readonly log: Log
+}
+
+/** How long a request's body is waited for when an enforced rule's key stands in it. */
+const PEEK_MS = 5000
+
+export class Generation {
+  readonly loaded: Loaded
+  readonly loadedAt = new Date()
+  readonly pipeline: Pipeline
+  readonly trustedProxies: TrustedProxies
+  readonly #lasting: Lasting
+  readonly #held: Held
+  readonly #decisions: Observer
+  #requests = 0
+  #isRetired = false
+
+  /** `addressOf` knows where the embedded services listen. */
+  constructor(loaded: Loaded, lasting: Lasting, addressOf: (service: string) => string) {
+    const { gateway } = loaded.config
+    this.loaded = loaded
+    this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
+    this.#lasting = lasting
+    this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
+    const redactor = new Redactor(lasting.secret, loaded.compiled.words)
+    this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
+    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName))
+    this.pipeline = {
+      request: (req, res) => {
+        this.#requests += 1
+        request(req, res)
+      },
+      upgrade: (req, res, socket, head) => {
+        this.#requests += 1
+        upgrade(req, res, socket, head)
+      },
+    }
+  }
+
+  get backends(): BackendState[] {
+    return this.#held.state()
+  }
+
+  /** No request enters any more: when the last one has ended, what only this configuration used is given back. */
+  retire(): void {
+    this.#isRetired = true
+    if (this.#requests === 0) this.#end()
+  }
+
+  /** Gives back everything but the upstreams, whose requests may still be cut. */
+  async close(): Promise<void> {
+    await Promise.all([this.#decisions.close?.(), this.loaded.compiled.close()])
+  }
+
+  #end(): void {
+    Promise.all([this.#held.release(), this.close()]).catch(error => {
+      this.#lasting.log.error({ err: error }, 'a former configuration was not given back')
+    })
+  }
+
+  #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
+    const { decider, unknownHosts, observer, log } = this.#lasting
+    const { compiled, config } = this.loaded
+    const settings = config.gateway
+    const snapshot = compiled.snapshot(upstreams, unknownHosts)
+    const facts: FactsSettings = {
+      trusted: this.trustedProxies,
+      fingerprintHeaders: settings.fingerprintHeaders,
+    }
+    return {
+      log,
+      snapshot: () => snapshot,
+      overloaded: this.#lasting.overloaded,
+      readFacts: req => readFacts(req, facts),
+      needsBody,
+      peekBody: req => peekBody(req, PEEK_BYTES, PEEK_MS),
+      tapBody: (req, onPrefix) => tapBody(req, PEEK_BYTES, onPrefix),
+      decide: request => decider.decide(request),
+      answerFields: (facts, verdict) => {
+        const fields = verdict ? rateLimitFields(verdict, settings.rateLimitFields) : []
+        if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
+        return fields
+      },
+      rejectionFields: facts => corsFields(facts.header('origin'), settings.cors),
+      rejectionOf,
+      sendRejection,
+      finished: event => {
+        observer.finished(event)
+        this.#decisions.finished(event)
+        compiled.observer.finished(event)
+      },
+      ended: () => {
+        this.#requests -= 1
+        if (this.#isRetired && this.#requests === 0) this.#end()
+      },
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** From files to a configuration that can be put in force, or to everything that is wrong with it. */
+import { isDeepStrictEqual } from 'node:util'
+import { type Config, loadConfig } from '../../config/load.js'
+import { readPluginList } from '../../config/plugin-list.js'
+import { formatProblem, type Problem } from '../../config/problem.js'
+import type { Sources } from '../../config/sources.js'
+import type { Log } from '../types.js'
+import { type Compiled, compile } from './snapshot.js'
+import { type LoadedPlugins, loadPlugins } from './third-party/load.js'
+
+export interface Loaded {
+  readonly config: Config
+  readonly compiled: Compiled
+  /** What the configuration may use, built in or a third party's. */
+  readonly plugins: LoadedPlugins
+  /** What was read, and what it was like then. */
+  readonly sources: Sources
+}
+
+export interface Unloadable {
+  readonly problems: readonly Problem[]
+  readonly sources: Sources
+}
+
+/** Something the person at the terminal can mend; printed without a stack. */
+export class Failure extends Error {}
+
+export interface LoadOptions {
+  /** The plugins of a process that runs: no others are loaded then. */
+  readonly running?: LoadedPlugins
+  /** A folder of policies to read instead of the one that gateway.yaml names. */
+  readonly policies?: string
+}
+
+/**
+ * Loads the plugins that the configuration at `path` (gateway.yaml or its folder) names, then loads, validates and compiles
+ * it. Changes nothing, but for what the plugins' modules do while they are loaded.
+ *
+ */
+export async function load(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+  { running, policies }: LoadOptions = {},
+): Promise<Loaded | Unloadable> {
+  const plugins = running ?? (await loadPlugins(path, env))
+  if ('problems' in plugins) return { problems: plugins.problems, sources: new Map() }
+  const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies })
+  if ('problems' in loaded) return { ...loaded, problems: [...loaded.problems, ...hint(path, env, running)] }
+  const compiled = compile(loaded.config, plugins, log)
+  return { ...loaded, ...compiled, plugins }
+}
+
+/** A list that changed may be why: what the process runs with does not know its plugins. */
+function hint(path: string, env: NodeJS.ProcessEnv, running: LoadedPlugins | undefined): Problem[] {
+  const list = running && readPluginList(path, env)
+  if (list === undefined || isDeepStrictEqual(list.names, running?.names)) return []
+  return [list.problem('The list of plugins has changed. That needs a restart.')]
+}
+
+/** As `load`, for a command that cannot go on without: throws a Failure that lists the problems. */
+export async function loadOrFail(path: string, env: NodeJS.ProcessEnv, log: Log): Promise<Loaded> {
+  const loaded = await load(path, env, log)
+  if ('problems' in loaded) throw new Failure(listProblems(loaded.problems))
+  return loaded
+}
+
+/** The problems as `file:line:col path: sentence`, one a line, and their number. */
+export function listProblems(problems: readonly Problem[]): string {
+  return [...problems.map(formatProblem), `${countProblems(problems.length)} in the configuration.`].join(
+    '\n',
+  )
+}
+
+/** `1 problem`, `2 problems`. */
+export function countProblems(count: number): string {
+  return count === 1 ? '1 problem' : `${count} problems`
+}

@@ -1,0 +1,121 @@
+/** Makes what the plugins of a configuration create; one that throws while it is made is a problem of the configuration. */
+import { type Config, problemAt } from '../../config/load.js'
+import { formatProblem, type Path, type Problem } from '../../config/problem.js'
+import { contained } from '../identify/identify.js'
+import { boundedLog } from '../observe/bounded-log.js'
+import { observeAll } from '../observe/observers.js'
+import type { Identifier, KeyCounter, Limiter, LimitTools, Observer } from '../plugin.js'
+import type { PluginSet } from '../plugins.js'
+import type { Log } from '../types.js'
+import { Failure, type Loaded } from './load.js'
+import { messageOf } from './third-party/text.js'
+
+/** An identifier under its plugin's name. */
+export interface NamedIdentifier {
+  readonly name: string
+  /** Does not throw. */
+  readonly identifier: Identifier
+}
+
+/** What lives as long as its configuration. */
+export interface Made {
+  readonly identifiers: readonly NamedIdentifier[]
+  /** Tells all that observe. Does not throw. */
+  readonly observer: Observer
+  /** Gives back what they hold. */
+  close(): Promise<void>
+}
+
+/** Makes what `identify` and `observe` of gateway.yaml ask for. */
+export function makePlugins(
+  config: Config,
+  plugins: PluginSet,
+  log: Log,
+): Made | { readonly problems: Problem[] } {
+  const { gateway, projects } = config
+  const tools = { log, projects }
+  const faultLog = boundedLog(log)
+  const problems: Problem[] = []
+  const attempt = <T>(name: string, path: Path, create: () => T): T[] => {
+    try {
+      return [create()]
+    } catch (error) {
+      problems.push(problemOf(config, name, path, error))
+      return []
+    }
+  }
+  const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
+    attempt(name, ['identify', i], () => {
+      const identifier = named(plugins.identify, name).create(settings, tools)
+      return { name, identifier: contained(name, identifier, faultLog) }
+    }),
+  )
+  const observers = gateway.observe.flatMap(({ plugin: name, ...settings }, i) =>
+    attempt(name, ['observe', i], () => {
+      return { name, observer: named(plugins.observe, name).create(settings, tools) }
+    }),
+  )
+  const made = {
+    identifiers,
+    observer: observeAll(observers, faultLog),
+    async close() {
+      const all = [...identifiers.map(one => one.identifier), ...observers.map(one => one.observer)]
+      await Promise.all(all.map(one => one.close?.()))
+    },
+  }
+  if (problems.length === 0) return made
+  closeAll([made])
+  return { problems }
+}
+
+/** The limiters by their kind of policy. Throws a Failure that lists the plugins whose `create` threw. */
+export function createLimiters(loaded: Loaded, tools: LimitTools): Map<string, Limiter<unknown>> {
+  const { limiters, problems } = makeLimiters(loaded, tools)
+  if (problems.length > 0) throw new Failure(problems.map(formatProblem).join('\n'))
+  return limiters
+}
+
+/** The problems that `createLimiters` would meet; nothing is left behind. */
+export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
+  const counter: KeyCounter = {
+    spend: () => 'unavailable',
+    peek: () => 'unavailable',
+    recall: () => undefined,
+  }
+  const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects, counter })
+  if (problems.length === 0) closeAll(limiters.values())
+  return problems
+}
+
+function makeLimiters(
+  { config, plugins }: Loaded,
+  tools: LimitTools,
+): { limiters: Map<string, Limiter<unknown>>; problems: Problem[] } {
+  const limiters = new Map<string, Limiter<unknown>>()
+  const problems: Problem[] = []
+  for (const plugin of plugins.limit) {
+    try {
+      limiters.set(plugin.name, plugin.create(tools))
+    } catch (error) {
+      problems.push(problemOf(config, plugin.name, ['plugins'], error))
+    }
+  }
+  if (problems.length > 0) closeAll(limiters.values())
+  return { limiters, problems }
+}
+
+/** Gives back what is not used after all. What a third party's does not give back, checked.ts tells. */
+function closeAll(made: Iterable<{ close?(): Promise<void> }>): void {
+  for (const one of made) one.close?.().catch(() => {})
+}
+
+function named<P extends { readonly name: string }>(plugins: readonly P[], name: string): P {
+  const plugin = plugins.find(one => one.name === name)
+  if (plugin === undefined) throw new Error(`no plugin is called "${name}"`)
+  return plugin
+}
+
+function problemOf(config: Config, name: string, path: Path, error: unknown): Problem {
+  const message = `The plugin "${name}" could not be created: ${messageOf(error)}`
+  return problemAt(config, config.gatewayFile, path, message)
+}

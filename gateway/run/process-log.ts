@@ -1,0 +1,22 @@
+/** What a process of the gateway writes, and what of its faults it survives. */
+
+import { boundedLog } from '../observe/bounded-log.js'
+import { createLog, isLogLevel, LOG_LEVELS } from '../observe/log.js'
+import type { Log } from '../types.js'
+import { Failure } from './load.js'
+
+/** The log on stdout, as LOG_LEVEL says; `worker` is the id of a process that shares it. @throws {Failure} */
+export function openLog(worker?: number): Log {
+  const level = process.env.LOG_LEVEL || 'info'
+  if (!isLogLevel(level))
+    throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
+  return createLog({ level, pretty: process.stdout.isTTY === true, worker })
+}
+
+/** A promise that a plugin left alone must not end the process. Without plugins it would be one of ours: that ends it. */
+export function outliveRejections(log: Log): void {
+  const faultLog = boundedLog(log)
+  process.on('unhandledRejection', error => {
+    faultLog.error({ err: error }, 'a promise failed that nobody waited for')
+  })
+}

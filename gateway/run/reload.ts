@@ -1,0 +1,173 @@
+/** Puts a changed configuration in force while requests run; what is broken is refused, and the last good one stays. */
+import { isDeepStrictEqual } from 'node:util'
+import { problemAt } from '../../config/load.js'
+import { formatProblem, listed, type Problem } from '../../config/problem.js'
+import type { Gateway } from '../../config/schema.js'
+import { markOf, type Sources } from '../../config/sources.js'
+import type { Log } from '../types.js'
+import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
+
+/** Who asked for it. */
+export type Trigger = 'SIGHUP' | 'watch' | 'admin'
+
+export type Reloaded =
+  | {
+      readonly result: 'loaded'
+      readonly revision: string
+      /** Settings whose change this process cannot take up: it goes on with the value it was started with. */
+      readonly needsRestart: readonly string[]
+    }
+  | {
+      readonly result: 'refused'
+      /** The revision that stays. */
+      readonly revision: string
+      /** The first hundred, in the order of their places. */
+      readonly problems: readonly Problem[]
+      readonly problemCount: number
+    }
+
+/** A reload that was asked for, as `/state` tells of it. */
+export type LastReload = Reloaded & { readonly trigger: Trigger; readonly at: Date }
+
+export interface ReloaderOptions {
+  /** The configuration this process was started with. */
+  readonly first: Loaded
+  load(): Promise<Loaded | Unloadable>
+  /** Puts it in force in one step; rejects, having changed nothing, when it cannot. */
+  replace(loaded: Loaded): Promise<void>
+  /** Hears of each result. */
+  onResult(reloaded: Reloaded): void
+  readonly log: Log
+}
+
+/** An embedded service that a configuration asks for does not start. */
+export class ServiceFailure extends Failure {
+  /** Key of the upstream that asked for it. */
+  readonly upstream: string
+
+  constructor(upstream: string, cause: Error) {
+    super(cause.message, { cause })
+    this.upstream = upstream
+  }
+}
+
+/** What only a start can take up. */
+const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
+  listen: ({ listen }) => listen,
+  admin: ({ admin }) => admin,
+  redis: ({ redis }) => redis,
+  'store.deadline': ({ store }) => store.deadline,
+  'store.instances': ({ store }) => store.instances,
+  plugins: ({ plugins }) => plugins,
+}
+
+/** Problems that are told one by one; a file cut in half may have thousands. */
+const MOST_PROBLEMS = 100
+
+export class Reloader {
+  readonly #options: ReloaderOptions
+  #inForce: Loaded
+  #sources: Sources
+  #last: LastReload | undefined
+  #needsRestart: readonly string[] = []
+  #running: Promise<unknown> = Promise.resolve()
+  #next: Promise<Reloaded> | undefined
+
+  constructor(options: ReloaderOptions) {
+    this.#options = options
+    this.#inForce = options.first
+    this.#sources = options.first.sources
+  }
+
+  /** What the last load has read, whether or not it was good. */
+  get sources(): Sources {
+    return this.#sources
+  }
+
+  get last(): LastReload | undefined {
+    return this.#last
+  }
+
+  get needsRestart(): readonly string[] {
+    return this.#needsRestart
+  }
+
+  /** Never rejects. One runs at a time; all that are asked for meanwhile are answered by one more, which reads anew. */
+  reload(trigger: Trigger): Promise<Reloaded> {
+    if (this.#next !== undefined) return this.#next
+    const next = this.#running.then(() => {
+      this.#next = undefined
+      return this.#run(trigger)
+    })
+    this.#next = next
+    this.#running = next
+    return next
+  }
+
+  async #run(trigger: Trigger): Promise<Reloaded> {
+    const before = this.#inForce.compiled.revision
+    const reloaded = await this.#attempt()
+    this.#last = { ...reloaded, trigger, at: new Date() }
+    this.#tell(reloaded, trigger, before)
+    this.#options.onResult(reloaded)
+    return reloaded
+  }
+
+  async #attempt(): Promise<Reloaded> {
+    const loaded = await this.#load()
+    this.#sources = loaded.sources
+    if ('problems' in loaded) return this.#refused(loaded.problems)
+    try {
+      await this.#options.replace(loaded)
+    } catch (error) {
+      await loaded.compiled
+        .close()
+        .catch(cause => this.#options.log.error({ err: cause }, 'a plugin did not close'))
+      return this.#refused([problemOf(error as Error, loaded)])
+    }
+    this.#inForce = loaded
+    const started = this.#options.first.config.gateway
+    const wanted = loaded.config.gateway
+    const changed = Object.entries(FIXED).filter(([, of]) => !isDeepStrictEqual(of(started), of(wanted)))
+    this.#needsRestart = changed.map(([name]) => name)
+    return { result: 'loaded', revision: loaded.compiled.revision, needsRestart: this.#needsRestart }
+  }
+
+  #refused(problems: readonly Problem[]): Reloaded {
+    const { revision } = this.#inForce.compiled
+    const told = problems.slice(0, MOST_PROBLEMS)
+    return { result: 'refused', revision, problems: told, problemCount: problems.length }
+  }
+
+  /** Whatever goes wrong must not end a process that serves. */
+  async #load(): Promise<Loaded | Unloadable> {
+    try {
+      return await this.#options.load()
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'a configuration could not be loaded')
+      const sources = new Map([...this.#sources.keys()].map(path => [path, markOf(path)]))
+      return { problems: [problemOf(error as Error, this.#inForce)], sources }
+    }
+  }
+
+  #tell(reloaded: Reloaded, trigger: Trigger, before: string): void {
+    const { log } = this.#options
+    const { revision } = reloaded
+    if (reloaded.result === 'refused') {
+      const message = `Configuration refused for ${countProblems(reloaded.problemCount)}: ${revision} stays in force`
+      log.error({ trigger, revision, problems: reloaded.problems.map(formatProblem) }, message)
+      return
+    }
+    const { needsRestart } = reloaded
+    if (needsRestart.length === 0) log.info({ trigger, revision, before }, 'Configuration reloaded')
+    else {
+      const message = `Configuration reloaded, but for ${listed(needsRestart, 'and')}: that needs a restart`
+      log.warn({ trigger, revision, before, needsRestart }, message)
+    }
+  }
+}
+
+function problemOf(error: Error, { config }: Loaded): Problem {
+  const path = error instanceof ServiceFailure ? ['upstreams', error.upstream, 'embedded'] : []
+  return problemAt(config, config.gatewayFile, path, error.message)
+}

@@ -1,0 +1,164 @@
+/** `sluice serve`: the gateway as a process. The only file that starts the embedded services. */
+import { closeSync, openSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { MOST_WORKERS } from '../../config/listen-schema.js'
+import type { Config } from '../../config/load.js'
+import type { Log } from '../types.js'
+import { Failure, type Loaded, load, loadOrFail } from './load.js'
+import { openLog, outliveRejections } from './process-log.js'
+import { hashSecret } from './secret.js'
+import { type Gateway, startGateway } from './start.js'
+import { watchSources } from './watch.js'
+
+const EMBEDDED = {
+  directory: () => import('../../services/directory/index.js'),
+  identity: () => import('../../services/identity/index.js'),
+}
+
+/** Runs until SIGTERM or SIGINT; SIGHUP, a change of the files and the admin port reload. Throws a Failure. */
+export async function serve(configPath: string): Promise<void> {
+  refuseInsecureParser()
+  const log = openLog()
+  const first = await loadOrFail(configPath, process.env, log)
+  warnOfLonelySecret(first.config, log)
+  if (first.plugins.names.length > 0) outliveRejections(log)
+  const services = new Services(log)
+  // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
+  let onHangup = (): unknown => undefined
+  process.on('SIGHUP', () => onHangup())
+  const gateway = await start(configPath, first, services, log)
+  const { reloader } = gateway
+  const watch = watchSources({
+    sources: () => reloader.sources,
+    changed: () => reloader.reload('watch'),
+    log,
+  })
+  log.info(
+    { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.revision },
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}`,
+  )
+
+  let stopping = false
+  const stop = async (signal: string) => {
+    if (stopping) return
+    stopping = true
+    log.info({ signal }, 'Draining: requests under way may finish')
+    watch.close()
+    onHangup = () => undefined
+    await gateway.drain()
+    await services.close()
+    if (signal !== 'SIGHUP') process.exit(0)
+    // Node's own exit aborts when it cannot reset a terminal that is gone.
+    process.removeAllListeners('SIGHUP')
+    process.kill(process.pid, 'SIGHUP')
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
+}
+
+/** In this process, or, when there are to be several workers, in processes of their own. */
+async function start(configPath: string, first: Loaded, services: Services, log: Log): Promise<Gateway> {
+  // Made here where it is missing, before several workers would make one each.
+  const secret = hashSecret(process.env)
+  const options = {
+    first,
+    load: () => load(configPath, process.env, log, { running: first.plugins }),
+    embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
+    embeddedMetrics: () => services.metrics(),
+    log,
+  }
+  const workers = workersOf(first.config)
+  if (workers === 1) return startGateway({ ...options, secret })
+  const { superviseGateway } = await import('./workers/supervise.js')
+  return superviseGateway({
+    ...options,
+    workers,
+    configPath,
+    async hopeless(error) {
+      log.error({ err: error }, 'No worker is left and none can be started: the gateway ends')
+      await services.close()
+      process.exit(1)
+    },
+  })
+}
+
+/** How many processes take requests; `auto` is one for each core. */
+function workersOf({ gateway: { listen } }: Config): number {
+  return listen.workers === 'auto' ? Math.min(availableParallelism(), MOST_WORKERS) : listen.workers
+}
+
+/** A terminal that closes sends SIGHUP too: nobody would be left to stop a process that took it for a reload. */
+function hasLostTerminal(): boolean {
+  if (process.stdout.isTTY !== true) return false
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return false
+  } catch {
+    return true
+  }
+}
+
+function warnOfLonelySecret({ gateway }: Config, log: Log): void {
+  if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
+  log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
+}
+
+interface Service {
+  readonly url: string
+  /** For the person who starts it. */
+  readonly notes: string[]
+  /** Its own series in the Prometheus text format, if it has any. */
+  metrics?(): Promise<string>
+  close(): Promise<void>
+}
+
+/** The embedded services: each starts when it is first asked for, and runs until the process ends. */
+class Services {
+  readonly #log: Log
+  readonly #started = new Map<string, Promise<Service>>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  async addressOf(name: keyof typeof EMBEDDED): Promise<string> {
+    const starting = this.#started.get(name) ?? this.#start(name)
+    this.#started.set(name, starting)
+    try {
+      return (await starting).url
+    } catch (error) {
+      this.#started.delete(name)
+      throw new Failure(`The ${name} service cannot start: ${(error as Error).message}`, { cause: error })
+    }
+  }
+
+  /** The series of all that are started. */
+  async metrics(): Promise<string> {
+    const started = await Promise.allSettled(this.#started.values())
+    const texts = started.map(each => (each.status === 'fulfilled' ? each.value.metrics?.() : undefined))
+    return (await Promise.all(texts)).join('')
+  }
+
+  async close(): Promise<void> {
+    for (const service of this.#started.values()) await (await service).close()
+  }
+
+  async #start(name: keyof typeof EMBEDDED): Promise<Service> {
+    const { start } = await EMBEDDED[name]()
+    const service: Service = await start({ env: process.env, log: this.#log })
+    // To that person, not to whoever collects the log; and at once, in case a later step fails.
+    for (const note of service.notes) process.stderr.write(`${note}\n`)
+    return service
+  }
+}
+
+/** A lenient parser would read messages otherwise than the upstream does: that is request smuggling. */
+function refuseInsecureParser(): void {
+  const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
+  if (flags.includes('--insecure-http-parser')) {
+    throw new Failure(
+      'Sluice does not run with --insecure-http-parser: it would open the door to request smuggling.',
+    )
+  }
+}

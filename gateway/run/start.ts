@@ -1,0 +1,72 @@
+/** Joins the rooms into one running gateway: start, reload and drain. */
+import { startAdmin } from '../admin/server.js'
+import { serviceDocuments } from '../explain/inspect.js'
+import { Health } from '../observe/health.js'
+import { type CoreOptions, openCore, urlOf } from './core.js'
+import type { Loaded, Unloadable } from './load.js'
+import { Reloader } from './reload.js'
+import { describeState } from './state.js'
+
+export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
+  /** Reads the configuration anew. */
+  load(): Promise<Loaded | Unloadable>
+  /** The series of the embedded services, in the Prometheus text format. */
+  embeddedMetrics?(): Promise<string>
+}
+
+export interface Gateway {
+  readonly url: string
+  readonly adminUrl: string
+  /** Keeps reloads in their order, and knows how they ended. */
+  readonly reloader: Pick<Reloader, 'reload' | 'sources'>
+  /** Fails readyz, stops listening, lets requests finish up to the configured deadline, then closes everything. */
+  drain(): Promise<void>
+}
+
+/** Starts listening; the counter store may be away, the addresses may not be taken. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { first, load, log } = options
+  const core = await openCore({ ...options, workers: 1 })
+  const { metrics } = core
+  const health = new Health()
+  metrics.policyLoaded(first.compiled.revision)
+  const reloader = new Reloader({
+    first,
+    load,
+    async replace(loaded) {
+      const { commit } = await core.prepare(loaded)
+      commit()
+    },
+    onResult: reloaded => metrics.reloaded(reloaded),
+    log,
+  })
+  // The admin port answers before there is an address for data.
+  let url = ''
+  const admin = await startAdmin({
+    ...first.config.gateway.admin,
+    health,
+    metrics: {
+      contentType: metrics.contentType,
+      text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),
+    },
+    log,
+    state: () => describeState(core.inForce, reloader),
+    reload: () => reloader.reload('admin'),
+    explain: core.explain,
+    inspected: core.inspected,
+    documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
+  })
+  url = await core.listen()
+  health.ready()
+
+  return {
+    url,
+    adminUrl: urlOf(admin),
+    reloader,
+    async drain() {
+      health.draining()
+      await core.drain()
+      await admin.close()
+    },
+  }
+}

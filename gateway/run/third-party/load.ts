@@ -1,0 +1,102 @@
+/** Brings in the plugins that gateway.yaml names. What is wrong with one is a problem of the configuration, at its place. */
+import { pathToFileURL } from 'node:url'
+import { type PluginList, pluginSchemaFault, readPluginList } from '../../../config/plugin-list.js'
+import type { Problem } from '../../../config/problem.js'
+import type { Plugin } from '../../plugin.js'
+import { builtIn, type PluginSet, pluginSet } from '../../plugins.js'
+import { checked } from './checked.js'
+import { findPlugin, isPath } from './find.js'
+import { shapeFault } from './shape.js'
+import { messageOf } from './text.js'
+
+/** The plugins of a configuration, for as long as the process lives: code that was loaded cannot be loaded anew. */
+export interface LoadedPlugins extends PluginSet {
+  /** As gateway.yaml named the third-party ones. */
+  readonly names: readonly string[]
+}
+
+/** How long a module may take to load: one that waits for something at its top level may wait for ever. */
+const PATIENCE_MS = 10_000
+
+/** Loads what the configuration at `path` names; runs the code of those modules. Never rejects. */
+export async function loadPlugins(
+  path: string,
+  env: NodeJS.ProcessEnv,
+): Promise<LoadedPlugins | { readonly problems: Problem[] }> {
+  const list = readPluginList(path, env)
+  const joined = new Joining(list)
+  // One after the other: what a module does while it is loaded is then told of in the written order.
+  for (const [i, name] of list.names.entries()) await joined.add(name, i)
+  if (joined.problems.length > 0) return { problems: joined.problems }
+  return { names: list.names, ...pluginSet([...BUILT_IN, ...joined.plugins]) }
+}
+
+const BUILT_IN: readonly Plugin[] = [...builtIn.identify, ...builtIn.limit, ...builtIn.observe]
+
+/** Names a policy kind cannot have: the editor's schema of that name is another file's. */
+const RESERVED = ['gateway', 'projects', 'identity']
+
+class Joining {
+  readonly problems: Problem[] = []
+  readonly plugins: Plugin[] = []
+  readonly #list: PluginList
+  /** Who has a name, by kind and name. */
+  readonly #owners = new Map(BUILT_IN.map(({ kind, name }) => [`${kind} ${name}`, 'a built-in one']))
+
+  constructor(list: PluginList) {
+    this.#list = list
+  }
+
+  /** Takes in what the module exports. */
+  async add(named: string, index: number): Promise<void> {
+    const report = (message: string) => this.problems.push(this.#list.problem(message, index))
+    const file = findPlugin(named, this.#list.gatewayFile)
+    if (file === undefined) {
+      report(notFound(named))
+      return
+    }
+    const exported = await importPlugin(file).catch(error => {
+      report(`"${named}" could not be loaded: ${messageOf(error)}`)
+      return undefined
+    })
+    if (exported === undefined) return
+    const candidates = pluginsOf(exported)
+    if (candidates.length === 0) {
+      report(`"${named}" exports no plugin. Export one as default, or as "plugin" or "plugins".`)
+    }
+    for (const candidate of candidates) {
+      const fault = shapeFault(candidate) ?? this.#nameFault(candidate as Plugin, named)
+      if (fault === undefined) this.plugins.push(checked(candidate as Plugin))
+      else report(`What "${named}" exports is no plugin that can be used: ${fault}.`)
+    }
+  }
+
+  #nameFault({ kind, name, schema }: Plugin, named: string): string | undefined {
+    if (kind === 'limit' && RESERVED.includes(name)) return `a policy kind cannot be called "${name}"`
+    const owner = this.#owners.get(`${kind} ${name}`)
+    if (owner !== undefined) return `the name "${name}" of its ${kind} plugin is taken by ${owner}`
+    this.#owners.set(`${kind} ${name}`, `"${named}"`)
+    const fault = pluginSchemaFault(kind === 'limit', name, schema)
+    return fault && `the schema of its ${kind} plugin "${name}" does not fit: ${fault}`
+  }
+}
+
+function notFound(named: string): string {
+  if (isPath(named)) return `There is no plugin at "${named}", as seen from this file.`
+  return `No package "${named}" is installed beside this file. Install it there with npm, or give a path that begins with "./".`
+}
+
+async function importPlugin(file: string): Promise<Record<string, unknown>> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    const error = new Error(`it has not finished loading after ${PATIENCE_MS / 1000} s.`)
+    timer = setTimeout(() => reject(error), PATIENCE_MS)
+  })
+  return Promise.race([import(pathToFileURL(file).href), late]).finally(() => clearTimeout(timer))
+}
+
+/** The default export, `plugin` and `plugins`: one or a list each, and none twice. */
+function pluginsOf(exported: Record<string, unknown>): unknown[] {
+  const all = [exported.default, exported.plugin, exported.plugins].flat()
+  return [...new Set(all.filter(one => one !== undefined))]
+}

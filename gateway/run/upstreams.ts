@@ -1,0 +1,186 @@
+/** The ways to the upstreams: opened when a configuration names them, shared by all that do, closed after the last. */
+import { readFileSync } from 'node:fs'
+import type { Gateway } from '../../config/schema.js'
+import { urlsOf } from '../../config/upstream-schema.js'
+import type { BackendEvents } from '../forward/backend.js'
+import { Backends } from '../forward/backends.js'
+import { createHttpTransport } from '../forward/http.js'
+import type { UpstreamSettings } from '../forward/transport.js'
+import { createUpgradeTransport } from '../forward/upgrade.js'
+import type { Upstream } from '../pipeline/pipeline.js'
+import type { Log } from '../types.js'
+
+interface Opened {
+  readonly upstream: Upstream
+  readonly backends: Backends
+  holders: number
+  /** Sends the clients of open WebSockets away. */
+  goAway(): void
+  close(): Promise<void>
+}
+
+/** One address of an upstream, and how it is. Plain data. */
+export interface BackendState {
+  readonly upstream: string
+  /** Scheme, host and port. */
+  readonly backend: string
+  /** Left out until it answers again. */
+  readonly ejected: boolean
+  /** Under way or waiting. */
+  readonly requests: number
+  readonly webSockets: number
+}
+
+/** Upstreams by name, until they are let go. */
+export interface Held {
+  readonly byName: ReadonlyMap<string, Upstream>
+  /** How they are, for whoever looks after them. */
+  state(): BackendState[]
+  /** Closes those that nobody else holds; no request may be under way on them, or come. */
+  release(): Promise<void>
+}
+
+export class Upstreams {
+  /** By the text of their settings: an upstream that a reload leaves as it was keeps its connections. */
+  readonly #opened = new Map<string, Opened>()
+  readonly #log: Log
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  hold(all: readonly UpstreamSettings[]): Held {
+    const byName = new Map<string, Upstream>()
+    const held = new Map<string, Opened>()
+    for (const settings of all) {
+      const text = JSON.stringify(settings)
+      const opened = this.#opened.get(text) ?? open(settings, this.#log)
+      opened.holders += 1
+      this.#opened.set(text, opened)
+      held.set(text, opened)
+      byName.set(settings.name, opened.upstream)
+    }
+    const release = async (): Promise<void> => {
+      const closing: Promise<void>[] = []
+      for (const [text, opened] of held) {
+        opened.holders -= 1
+        if (opened.holders === 0 && this.#opened.delete(text)) closing.push(opened.close())
+      }
+      held.clear()
+      await Promise.all(closing)
+    }
+    return { byName, state: () => [...held.values()].flatMap(stateOf), release }
+  }
+
+  /** Those with several addresses, of every configuration that still serves. */
+  ejectable(): BackendState[] {
+    const all = [...this.#opened.values()].map(stateOf)
+    return all.filter(({ length }) => length > 1).flat()
+  }
+
+  /** Sends the clients of all open WebSockets away, which would not end by themselves. */
+  goAway(): void {
+    for (const opened of this.#opened.values()) opened.goAway()
+  }
+
+  /** Closes all, whoever holds them; cuts what is still under way. */
+  async close(): Promise<void> {
+    const all = [...this.#opened.values()]
+    this.#opened.clear()
+    await Promise.all(all.map(opened => opened.close()))
+  }
+}
+
+function stateOf({ upstream: { name }, backends }: Opened): BackendState[] {
+  return [...backends].map(({ origin, ejected, requests, tunnels }) => ({
+    upstream: name,
+    backend: origin.origin,
+    ejected,
+    requests,
+    webSockets: tunnels,
+  }))
+}
+
+function open(settings: UpstreamSettings, log: Log): Opened {
+  const { name } = settings
+  const backends = new Backends(settings, backendEvents(name, log))
+  const http = createHttpTransport(settings, backends)
+  const upgrades = createUpgradeTransport(settings, backends)
+  return {
+    upstream: {
+      name,
+      forward: exchange => http.forward(exchange),
+      upgrade: exchange => upgrades.upgrade(exchange),
+    },
+    backends,
+    holders: 0,
+    goAway: () => upgrades.goAway(),
+    async close() {
+      upgrades.close()
+      await backends.close()
+    },
+  }
+}
+
+function backendEvents(upstream: string, log: Log): BackendEvents {
+  const unreachable = unreachableLog(upstream, log)
+  return {
+    unreachable: (_backend, error) => unreachable(error),
+    ejected({ origin: { origin: backend } }, error) {
+      log.warn(
+        { upstream, backend, reason: reasonOf(error) },
+        'backend left out until it answers a trial request',
+      )
+    },
+    returned({ origin: { origin: backend } }) {
+      log.info({ upstream, backend }, 'backend answers again')
+    },
+  }
+}
+
+const REPEAT_MS = 10_000
+
+/** One line for each reason, and again every ten seconds while it lasts: an outage fails every request. */
+function unreachableLog(upstream: string, log: Log): (error: Error) => void {
+  let told = ''
+  let silentUntil = 0
+  return error => {
+    const { code } = error as NodeJS.ErrnoException
+    const reason = reasonOf(error)
+    const now = performance.now()
+    if (reason === told && now < silentUntil) return
+    told = reason
+    silentUntil = now + REPEAT_MS
+    log.warn({ upstream, code, reason }, 'upstream unreachable')
+  }
+}
+
+function reasonOf(error: Error): string {
+  return error.message || ((error as NodeJS.ErrnoException).code ?? error.name)
+}
+
+const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upgradeIdleMs: 3_600_000 }
+
+/** The settings of every upstream; `addressOf` knows where the embedded services listen. */
+export function upstreamSettings(
+  { upstreams, fingerprintHeaders }: Gateway,
+  addressOf: (service: string) => string,
+): UpstreamSettings[] {
+  return Object.entries(upstreams).map(([name, written]) => ({
+    name,
+    urls: 'embedded' in written ? [addressOf(written.embedded)] : urlsOf(written),
+    ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
+    maxBody: 'embedded' in written ? undefined : written.maxBody,
+    timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
+    fingerprintHeaders,
+  }))
+}
+
+function timeoutsOf({
+  connect,
+  head,
+  idle,
+  upgradeIdle,
+}: Record<'connect' | 'head' | 'idle' | 'upgradeIdle', number>) {
+  return { connectMs: connect, headMs: head, idleMs: idle, upgradeIdleMs: upgradeIdle }
+}

@@ -1,0 +1,104 @@
+/** Notices that the configuration's files have changed, however they were written. */
+import { type FSWatcher, watch } from 'node:fs'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { markOf, type Sources } from '../../config/sources.js'
+import type { Log } from '../types.js'
+
+/** Watches miss things: network file systems, links into other folders, folders made later. */
+const POLL_MS = 2000
+/** Files that stay as they are for so long are taken to be written to their end. */
+const SETTLE_MS = 100
+/** Files that never settle are read all the same; the next look sees what came after. */
+const MOST_SETTLING = 20
+
+export interface WatchOptions {
+  /** What was read last, and what it was like. */
+  sources(): Sources
+  /** Reads anew, after which `sources` says so. */
+  changed(): Promise<unknown>
+  readonly log: Log
+  readonly pollMs?: number
+}
+
+export interface Watch {
+  close(): void
+}
+
+/**
+ * Looks after every event in the folders concerned, and every two seconds. An event only says when to look: whether
+ * something changed is told by the files themselves, so writes in place, renames over a file and the swapped links of
+ * a Kubernetes volume are all seen alike, and nothing is read twice for one change.
+ */
+export function watchSources({ sources, changed, log, pollMs = POLL_MS }: WatchOptions): Watch {
+  let watchers: FSWatcher[] = []
+  let isClosed = false
+  let isLooking = false
+
+  const look = async (): Promise<void> => {
+    if (isLooking || isClosed) return
+    isLooking = true
+    try {
+      while (!isClosed && hasChanged(sources())) {
+        await settled(sources())
+        if (isClosed) return
+        await changed()
+        arm()
+      }
+    } catch (error) {
+      log.error({ err: error }, 'the configuration could not be watched')
+    } finally {
+      isLooking = false
+    }
+  }
+
+  /** A folder that was replaced needs a new watch, and a new configuration may name other folders. */
+  const arm = (): void => {
+    disarm()
+    watchers = [...foldersOf(sources())].flatMap(folder => watchFolder(folder, look))
+  }
+  const disarm = (): void => {
+    for (const watcher of watchers) watcher.close()
+  }
+
+  arm()
+  const poll = setInterval(look, pollMs).unref()
+  look()
+  return {
+    close() {
+      isClosed = true
+      clearInterval(poll)
+      disarm()
+    },
+  }
+}
+
+function hasChanged(sources: Sources): boolean {
+  for (const [path, mark] of sources) if (markOf(path) !== mark) return true
+  return false
+}
+
+async function settled(sources: Sources): Promise<void> {
+  const look = () => [...sources.keys()].map(markOf).join('\n')
+  let before = look()
+  for (let i = 0; i < MOST_SETTLING; i++) {
+    await sleep(SETTLE_MS)
+    const now = look()
+    if (now === before) return
+    before = now
+  }
+}
+
+/** Each source itself, where it is a folder, and the folder it is in, where its name may be given to another. */
+function foldersOf(sources: Sources): Set<string> {
+  return new Set([...sources.keys()].flatMap(path => [path, dirname(path)]))
+}
+
+function watchFolder(folder: string, onEvent: () => void): FSWatcher[] {
+  try {
+    // What goes wrong with a watch is made good by polling.
+    return [watch(folder, { persistent: false }, onEvent).on('error', () => {})]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,182 @@
+/** The processes of the workers: started, restarted when they end, and told to drain. */
+import cluster, { type Worker } from 'node:cluster'
+import { fileURLToPath } from 'node:url'
+import type { Log } from '../../types.js'
+import { Failure } from '../load.js'
+import { Channel, errorOf } from './channel.js'
+import type { SupervisorCalls, WorkerCalls } from './worker.js'
+
+export interface CrewOptions {
+  readonly size: number
+  readonly configPath: string
+  /** Answered to every worker. */
+  readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded'>
+  /** Resolves when no change of the configuration is under way. */
+  settled(): Promise<void>
+  /** Whether a worker that read the files as they are marked so has read what is in force. */
+  isInForce(marks: string): boolean
+  /** A worker found other files, and is started anew: they are to come into force. */
+  outdated(): void
+  /** A worker has ended; its id is not used again. */
+  ended(id: number): void
+  /** After all had started: none is left, and none can be started. */
+  hopeless(error: Error): void
+  readonly log: Log
+}
+
+/** A worker that takes requests, or is about to. */
+export interface Member {
+  readonly id: number
+  readonly pid: number
+  readonly startedAt: Date
+  readonly channel: Channel<WorkerCalls>
+}
+
+/** Ends in a row, each soon after its start, after which nothing is expected of another start. */
+const MOST_FAILURES = 5
+/** A worker that lived so long was well. */
+const WELL_MS = 10_000
+const FIRST_DELAY_MS = 100
+const LONGEST_DELAY_MS = 30_000
+/** Beyond the deadline for requests, for a worker to close what it holds. */
+const CLOSING_MS = 10_000
+
+export class Crew {
+  readonly #options: CrewOptions
+  readonly #alive = new Map<Worker, Channel<WorkerCalls>>()
+  readonly #members = new Map<number, Member>()
+  readonly #ready = new Set<number>()
+  readonly #restarts = new Set<NodeJS.Timeout>()
+  readonly #started = new Latch<string>()
+  readonly #drained = new Latch<void>()
+  #failures = 0
+  #hasStarted = false
+  #isDraining = false
+
+  constructor(options: CrewOptions) {
+    this.#options = options
+  }
+
+  get members(): Member[] {
+    return [...this.#members.values()]
+  }
+
+  /** Workers that take requests. */
+  get ready(): number {
+    return this.#ready.size
+  }
+
+  /** Resolves to the address when all workers take requests; rejects with the error of the first that cannot start. */
+  start(): Promise<string> {
+    const exec = fileURLToPath(new URL('./main.js', import.meta.url))
+    cluster.setupPrimary({ exec, args: [this.#options.configPath] })
+    for (let i = 0; i < this.#options.size; i += 1) this.#fork()
+    return this.#started.promise
+  }
+
+  /** Lets requests finish; resolves when every worker has ended, at the latest a while after the deadline. */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#isDraining = true
+    for (const restart of this.#restarts) clearTimeout(restart)
+    for (const channel of this.#alive.values()) channel.ask('drain').catch(() => undefined)
+    const kill = setTimeout(() => {
+      for (const worker of this.#alive.keys()) worker.process.kill('SIGKILL')
+    }, deadlineMs + CLOSING_MS)
+    if (this.#alive.size > 0) await this.#drained.promise
+    clearTimeout(kill)
+  }
+
+  #fork(): void {
+    const { calls, settled, isInForce, log } = this.#options
+    const worker = cluster.fork()
+    const { id } = worker
+    const { pid = 0 } = worker.process
+    const startedAt = new Date()
+    const since = performance.now()
+    const channel = new Channel<WorkerCalls>(worker, {
+      embedded: calls.embedded,
+      orders: () => {
+        if (this.#isDraining) throw new Failure('The gateway is going to end.')
+        return calls.orders()
+      },
+      join: async (marks: string) => {
+        await settled()
+        const joins = isInForce(marks)
+        if (joins) this.#members.set(id, { id, pid, startedAt, channel })
+        else {
+          log.warn({ worker: pid }, 'A worker read another configuration than the one in force')
+          this.#options.outdated()
+        }
+        return joins
+      },
+      ready: (url: string) => this.#takesRequests(id, pid, url),
+      failed: (error: Parameters<SupervisorCalls['failed']>[0]) => this.#cannotStart(pid, errorOf(error)),
+    } satisfies SupervisorCalls)
+    this.#alive.set(worker, channel)
+    const end = (code: number | null, signal: string | null) => {
+      if (!this.#alive.delete(worker)) return
+      this.#members.delete(id)
+      this.#ready.delete(id)
+      this.#options.ended(id)
+      this.#ended({ worker: pid, code, signal }, performance.now() - since)
+    }
+    worker.on('exit', end)
+    // A process that could not even be started has no exit.
+    worker.on('error', error => {
+      log.error({ worker: pid, err: error }, 'A worker cannot be reached')
+      if (pid === 0) end(null, null)
+    })
+  }
+
+  #takesRequests(id: number, pid: number, url: string): void {
+    this.#ready.add(id)
+    if (this.#hasStarted) this.#options.log.info({ worker: pid }, 'A worker takes requests')
+    else if (this.#ready.size === this.#options.size) {
+      this.#hasStarted = true
+      this.#started.resolve(url)
+    }
+  }
+
+  #cannotStart(pid: number, error: Error): void {
+    if (this.#isDraining) return
+    // What is wrong at the first start will be wrong at the next one, too.
+    if (!this.#hasStarted) this.#started.reject(error)
+    else this.#options.log.error({ worker: pid, reason: error.message }, 'A worker could not start')
+  }
+
+  #ended(how: { worker: number; code: number | null; signal: string | null }, livedMs: number): void {
+    if (this.#isDraining) {
+      if (this.#alive.size === 0) this.#drained.resolve()
+      return
+    }
+    this.#failures = livedMs < WELL_MS ? this.#failures + 1 : 0
+    if (this.#failures >= MOST_FAILURES && this.#ready.size === 0) {
+      const code = how.signal ?? `exit code ${how.code}`
+      this.#giveUp(new Failure(`Workers end as soon as they are started (${code}); the log may say why.`))
+      return
+    }
+    const growing = FIRST_DELAY_MS * 2 ** (this.#failures - 1)
+    const delayMs = this.#failures === 0 ? 0 : Math.min(growing, LONGEST_DELAY_MS)
+    this.#options.log.warn({ ...how, delayMs }, 'A worker ended: another one takes its place')
+    const restart = setTimeout(() => {
+      this.#restarts.delete(restart)
+      this.#fork()
+    }, delayMs)
+    this.#restarts.add(restart)
+  }
+
+  #giveUp(error: Error): void {
+    if (this.#hasStarted) this.#options.hopeless(error)
+    else this.#started.reject(error)
+  }
+}
+
+/** A promise that is settled from outside. */
+class Latch<T> {
+  resolve!: (value: T) => void
+  reject!: (error: Error) => void
+  readonly promise = new Promise<T>((resolve, reject) => {
+    this.resolve = resolve
+    this.reject = reject
+  })
+}

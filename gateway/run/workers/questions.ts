@@ -1,0 +1,78 @@
+/** What the admin port asks, put to the workers: to one where any knows, to all where each knows its part. */
+import type { Asked } from '../../admin/explain.js'
+import { type CounterName, type Inspected, type PolicyOf, Unreachable } from '../../admin/inspect.js'
+import type { Slots } from '../../decide/held-slots.js'
+import { MOST_SLOTS } from '../../explain/inspect.js'
+import { policyOf } from '../../explain/policy.js'
+import type { Reset } from '../../explain/reset.js'
+import type { Snapshot } from '../../observe/metrics.js'
+import type { Loaded } from '../load.js'
+import type { BackendState } from '../upstreams.js'
+import { within } from './change.js'
+import type { Crew, Member } from './crew.js'
+import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
+
+const PATIENCE_MS = 5_000
+
+export class Questions implements Inspected {
+  readonly #crew: Pick<Crew, 'members'>
+  readonly #loaded: () => Loaded
+  readonly #series = new WorkerSeries()
+
+  /** `loaded` is what is in force. */
+  constructor(crew: Pick<Crew, 'members'>, loaded: () => Loaded) {
+    this.#crew = crew
+    this.#loaded = loaded
+  }
+
+  /** The answer to a scrape; `own` are the supervisor's series. Of a worker that does not answer, what it told last. */
+  async metrics(own: Snapshot): Promise<string> {
+    await this.#all(async ({ id, channel }) => this.#series.told(id, await channel.ask('metrics')))
+    return this.#series.text(own)
+  }
+
+  /** A worker has ended. */
+  ended(id: number): void {
+    this.#series.ended(id)
+  }
+
+  async backends(): Promise<BackendState[]> {
+    return mergeBackends(await this.#all(({ channel }) => channel.ask('backends')))
+  }
+
+  async slots(): Promise<Slots> {
+    return mergeSlots(await this.#all(({ channel }) => channel.ask('slots')), MOST_SLOTS)
+  }
+
+  policy(of: PolicyOf): object {
+    return policyOf(this.#loaded(), of)
+  }
+
+  counters(project: string): Promise<object> {
+    return this.#any(({ channel }) => channel.ask('counters', project))
+  }
+
+  explain(asked: Asked): Promise<object> {
+    return this.#any(({ channel }) => channel.ask('explain', asked))
+  }
+
+  /** One worker resets the counter; the others forget that they were told of refusals. */
+  async reset(counter: CounterName, by: string): Promise<Reset> {
+    const done = await this.#any(({ channel }) => channel.ask('reset', counter, by))
+    await this.#all(({ channel }) => channel.ask('forget', done.key))
+    return done
+  }
+
+  /** The answers of all that answer in time. */
+  async #all<T>(ask: (member: Member) => Promise<T>): Promise<T[]> {
+    const asked = this.#crew.members.map(member => within(PATIENCE_MS, ask(member), member))
+    const settled = await Promise.allSettled(asked)
+    return settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  }
+
+  #any<T>(ask: (member: Member) => Promise<T>): Promise<T> {
+    const [member] = this.#crew.members
+    if (member === undefined) throw new Unreachable('No worker runs just now: others are being started.')
+    return within(PATIENCE_MS, ask(member), member)
+  }
+}

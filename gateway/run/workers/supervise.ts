@@ -1,0 +1,125 @@
+/**
+ * A gateway of several workers on one port. The supervisor takes no requests: it accepts connections and hands them to the
+ * workers in turn, runs the embedded services, whose files belong to one process, and serves the admin port, because one
+ * that is always there can ask all the others. Workers count together in Redis.
+ */
+import cluster from 'node:cluster'
+import { startAdmin } from '../../admin/server.js'
+import { serviceDocuments } from '../../explain/inspect.js'
+import { Health } from '../../observe/health.js'
+import { Metrics } from '../../observe/metrics.js'
+import { startEmbedded, urlOf } from '../core.js'
+import { Failure, type Loaded } from '../load.js'
+import { Reloader } from '../reload.js'
+import type { GatewayOptions, Gateway as RunningGateway } from '../start.js'
+import { describeState } from '../state.js'
+import { changeAll } from './change.js'
+import { Crew } from './crew.js'
+import { Questions } from './questions.js'
+import { marksOf } from './worker.js'
+
+export interface SuperviseOptions extends Omit<GatewayOptions, 'secret'> {
+  /** More than one. */
+  readonly workers: number
+  /** As the command got it, for the workers to read. */
+  readonly configPath: string
+  /** None is left, and none can be started. */
+  hopeless(error: Error): void
+}
+
+/** Resolves when every worker takes requests; rejects with the error of the first that cannot start. */
+export async function superviseGateway(options: SuperviseOptions): Promise<RunningGateway> {
+  if (!cluster.isPrimary) {
+    throw new Failure(
+      'This process is itself a worker of a cluster, such as pm2 starts in its cluster mode: start one plain process, or set listen.workers to 1.',
+    )
+  }
+  const { first, load, workers, configPath, embedded, hopeless, log } = options
+  const { listen, admin: adminSettings, redis, store } = first.config.gateway
+  const health = new Health()
+  const metrics = new Metrics()
+  metrics.policyLoaded(first.compiled.revision)
+  let inForce = { loaded: first, loadedAt: new Date() }
+  let changing: Promise<void> = Promise.resolve()
+
+  async function replace(loaded: Loaded): Promise<void> {
+    await startEmbedded(loaded, embedded)
+    await changeAll(crew, marksOf(loaded))
+    inForce = { loaded, loadedAt: new Date() }
+    await closePlugins(loaded)
+  }
+
+  const crew = new Crew({
+    size: workers,
+    configPath,
+    calls: { embedded, orders: () => ({ workers, started: { listen, redis, store } }) },
+    async settled() {
+      let seen: Promise<void>
+      do {
+        seen = changing
+        await seen.catch(() => undefined)
+      } while (seen !== changing)
+    },
+    isInForce: marks => marks === marksOf(inForce.loaded),
+    outdated: () => void reloader.reload('watch'),
+    ended: id => questions.ended(id),
+    hopeless,
+    log,
+  })
+  const questions = new Questions(crew, () => inForce.loaded)
+  const reloader = new Reloader({
+    first,
+    load,
+    replace(loaded) {
+      changing = replace(loaded)
+      return changing
+    },
+    onResult: reloaded => metrics.reloaded(reloaded),
+    log,
+  })
+
+  await closePlugins(first)
+  let url = ''
+  const admin = await startAdmin({
+    ...adminSettings,
+    health: {
+      get readiness() {
+        if (!health.readiness.ready || crew.ready > 0) return health.readiness
+        return { ready: false, reason: 'no worker is left: others are being started' }
+      },
+    },
+    metrics: {
+      contentType: metrics.contentType,
+      text: async () =>
+        (await questions.metrics(await metrics.snapshot())) + ((await options.embeddedMetrics?.()) ?? ''),
+    },
+    log,
+    state: async () => ({
+      ...describeState({ ...inForce, backends: await questions.backends() }, reloader),
+      workers: crew.members.map(({ pid, startedAt }) => ({ pid, startedAt })),
+    }),
+    reload: () => reloader.reload('admin'),
+    explain: asked => questions.explain(asked),
+    inspected: questions,
+    documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
+  })
+  await startEmbedded(first, embedded)
+  url = await crew.start()
+  health.ready()
+
+  return {
+    url,
+    adminUrl: urlOf(admin),
+    reloader,
+    async drain() {
+      health.draining()
+      await crew.drain(inForce.loaded.config.gateway.drain)
+      await admin.close()
+    },
+  }
+}
+
+/** They serve in the workers; here they were only needed to know that the configuration is right. */
+function closePlugins({ compiled }: Loaded): Promise<void> {
+  return compiled.close()
+}

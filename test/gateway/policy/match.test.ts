@@ -1,0 +1,284 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { normalizePath } from '../../../gateway/listen/path.js'
+import { compilePolicy, type PolicyInput, type ProjectLimits } from '../../../gateway/policy/compile.js'
+import { parsePattern } from '../../../gateway/policy/pattern.js'
+import { PathTrie } from '../../../gateway/policy/trie.js'
+import type { Facts, Project } from '../../../gateway/types.js'
+
+const growth: Project = { id: 'acme', plan: 'growth', environment: 'production' }
+
+function facts(method: string, path: string, headers: Record<string, string> = {}): Facts {
+  return {
+    id: 'request',
+    method,
+    path,
+    query: '',
+    host: 'acme.localhost',
+    client: '192.0.2.1',
+    network: '192.0.2.1',
+    trusted: false,
+    authenticated: false,
+    header: name => headers[name],
+  }
+}
+
+const quota = (burst: number, sustained: number) =>
+  ({ burst, sustained, algorithm: 'sliding-window', lease: false }) as const
+
+const limits: ProjectLimits = {
+  file: 'project-limits.yaml',
+  mode: 'enforce',
+  onStoreError: 'local',
+  buckets: {
+    'identities-list': ['GET /admin/identities'],
+    identity: ['/admin/identities/{id}'],
+    self: ['/admin/identities/self', 'DELETE /admin/identities/{id}'],
+    admin: ['/admin/**'],
+    'one-deep': ['/admin/*'],
+    scim: ['/scim/**'],
+    'catch-all': ['*'],
+  },
+  limits: [
+    {
+      for: [{ plans: ['growth', 'scale'], environments: ['production'] }],
+      quotas: Object.fromEntries(
+        ['identities-list', 'identity', 'self', 'admin', 'one-deep', 'scim', 'catch-all'].map(name => [
+          name,
+          quota(10, 300),
+        ]),
+      ),
+    },
+    {
+      for: [{ environments: ['development', 'staging'] }, { plans: ['developer'] }],
+      quotas: { 'catch-all': quota(5, 150), admin: quota(1, 10) },
+    },
+  ],
+}
+
+function compiled(input: Partial<PolicyInput> = {}) {
+  return compilePolicy({
+    projectLimits: [limits],
+    endpointRules: [],
+    projects: [],
+    projectsFile: 'projects.yaml',
+    sourceOf: file => ({ file, line: 1 }),
+    ...input,
+  })
+}
+
+t.test('a request falls into exactly one bucket: the most specific', async t => {
+  const { policy, faults } = compiled()
+  t.strictSame(faults, [])
+  const cases: [method: string, path: string, bucket: string][] = [
+    ['GET', '/admin/identities', 'identities-list'],
+    ['HEAD', '/admin/identities', 'identities-list'],
+    ['POST', '/admin/identities', 'one-deep'],
+    ['GET', '/admin/identities/', 'identities-list'],
+    ['GET', '/admin/identities/7', 'identity'],
+    ['DELETE', '/admin/identities/7', 'self'],
+    ['GET', '/admin/identities/self', 'self'],
+    ['GET', '/admin/identities/7/sessions', 'admin'],
+    ['GET', '/admin', 'admin'],
+    ['GET', '/Admin', 'catch-all'],
+    ['GET', '/scim', 'scim'],
+    ['GET', '/scim/v2/Users', 'scim'],
+    ['GET', '/scimitar', 'catch-all'],
+    ['GET', '/', 'catch-all'],
+  ]
+  for (const [method, path, bucket] of cases) {
+    const matched = policy.match(facts(method, path), growth)
+    t.strictSame(
+      matched.map(({ rule }) => rule.id),
+      [bucket],
+      `${method} ${path}`,
+    )
+  }
+})
+
+t.test('a bucket without a quota in a column leaves its requests to the next less specific one', async t => {
+  const { policy } = compiled()
+  const staging: Project = { id: 'acme', plan: 'enterprise', environment: 'staging' }
+  const developer: Project = { id: 'acme', plan: 'developer', environment: 'production' }
+  for (const project of [staging, developer]) {
+    t.equal(policy.match(facts('GET', '/admin/identities'), project)[0]?.rule.id, 'admin')
+    t.equal(policy.match(facts('GET', '/scim/v2'), project)[0]?.rule.id, 'catch-all')
+  }
+  t.strictSame(
+    policy.match(facts('GET', '/'), { ...growth, plan: 'enterprise' }),
+    [],
+    'a column nobody covers has no limits',
+  )
+})
+
+t.test('a CORS preflight is not charged, any other OPTIONS is', async t => {
+  const { policy } = compiled()
+  t.strictSame(policy.match({ ...facts('OPTIONS', '/admin'), preflight: true }, growth), [])
+  t.equal(policy.match(facts('OPTIONS', '/admin'), growth).length, 1)
+})
+
+t.test('a project’s overrides change its quotas and may add a bucket', async t => {
+  const overrides = { 'catch-all': { burst: 600 }, scim: { burst: 1, sustained: 2 } }
+  const developer = { id: 'dev', plan: 'developer', environment: 'development', overrides } as const
+  const { policy, faults } = compiled({ projects: [developer] })
+  t.strictSame(faults, [])
+  t.match(policy.match(facts('GET', '/x'), developer)[0]?.rule.config, { burst: 600, sustained: 150 })
+  t.match(policy.match(facts('GET', '/scim/Users'), developer)[0]?.rule.config, { burst: 1, sustained: 2 })
+  const other: Project = { ...developer, id: 'other' }
+  t.match(policy.match(facts('GET', '/x'), other)[0]?.rule.config, { burst: 5, sustained: 150 })
+})
+
+t.test('an override of a bucket that has no quota there must give both numbers', async t => {
+  const developer = {
+    id: 'dev',
+    plan: 'developer',
+    environment: 'development',
+    overrides: { scim: { burst: 1 } },
+  } as const
+  const { faults } = compiled({ projects: [developer] })
+  t.strictSame(faults, [
+    {
+      file: 'projects.yaml',
+      path: ['projects', 0, 'overrides', 'scim'],
+      message:
+        'Bucket "scim" has no quota for developer/development, so an override must give both burst and sustained.',
+    },
+  ])
+})
+
+t.test('a tie between two buckets is a fault, also when the parameters’ names differ', async t => {
+  const buckets = { a: ['GET /x/{id}'], b: ['GET /x/{name}', '/x/{id}'], c: ['*'], d: ['/**'] }
+  const { faults } = compiled({ projectLimits: [{ ...limits, buckets, limits: [] }] })
+  t.strictSame(
+    faults.map(({ path }) => path.join('.')),
+    ['buckets.b.0', 'buckets.d.0'],
+  )
+  t.match(faults[0]?.message, /ties with "GET \/x\/\{id\}" of bucket "a"/)
+})
+
+t.test('every endpoint rule that matches applies; GET, HEAD and OPTIONS are exempt', async t => {
+  const rule = {
+    mode: 'enforce',
+    key: ['project', 'full-path'],
+    missing: 'skip',
+    onStoreError: 'local',
+  } as const
+  const { policy, faults } = compiled({
+    projectLimits: [],
+    endpointRules: [
+      {
+        file: 'in-flight.yaml',
+        kind: 'in-flight',
+        rules: [
+          { ...rule, id: 'write', match: ['PATCH /admin/identities/{id}', '/admin/**'] },
+          { ...rule, id: 'watch', match: ['PATCH /admin/identities/{id}'] },
+        ],
+      },
+    ],
+  })
+  t.strictSame(faults, [])
+  const ids = (method: string, path: string) =>
+    policy.match(facts(method, path), growth).map(({ rule }) => rule.id)
+  t.strictSame(ids('PATCH', '/admin/identities/7'), ['write', 'watch'], 'each once')
+  t.strictSame(ids('PATCH', '/admin/x'), ['write'])
+  for (const method of ['GET', 'HEAD', 'OPTIONS']) t.strictSame(ids(method, '/admin/identities/7'), [])
+})
+
+t.test('a pattern that can never match is refused with a sentence', async t => {
+  const wrong: [string, RegExp][] = [
+    ['admin', /must begin with "\/"/],
+    ['get /x', /"get" is not a method/],
+    ['/a//b', /empty segment/],
+    ['/a/', /empty segment/],
+    ['/a/../b', /can never match: request paths are resolved first/],
+    ['/a/**/b', /only stand at the end/],
+    ['/a/b*', /must be plain text, "\{name\}"/],
+    ['/a/%61', /unescaped first/],
+    ['/a/%zz', /must be plain text/],
+    ['/a b', /"\/a" is not a method/],
+    ['/a/%2F', /never match: requests with an escaped slash/],
+    ['/a/x%5cy', /never match: requests with an escaped slash/],
+    ['/a/%c3%a4', /never match: the escapes of request paths are in capitals/],
+    ['/a/%C3', /never match: requests whose escapes are not UTF-8/],
+    ['/a?b=1', /never match: a path ends before its query/],
+    ['/a#b', /never match: a path ends before its query/],
+    ['PSOT /a', /never match: no request is served with PSOT/],
+    ['TRACE /a', /never match: no request is served with TRACE/],
+  ]
+  for (const [text, sentence] of wrong) {
+    t.throws(() => parsePattern(text), sentence, text)
+  }
+})
+
+t.test('whatever text a pattern spells out, a request path can hold it', async () => {
+  const piece = fc.constantFrom(
+    ..."aZ09-._~!$&'()+,;=:@%/?#\\ {}äCE2F5".split(''),
+    '%2F',
+    '%C3%A4',
+    '%21',
+    '%7E',
+  )
+  const text = fc.array(piece, { minLength: 1, maxLength: 8 }).map(all => all.join(''))
+  fc.assert(
+    fc.property(text, written => {
+      const [literal] = literalsOf(`/${written}`)
+      fc.pre(literal !== undefined)
+      return normalizePath(`/${written}`) === `/${written}`
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** The pattern's segments when all of them are plain text. */
+function literalsOf(text: string): string[] {
+  try {
+    const { segments } = parsePattern(text)
+    const literals = segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : []))
+    return literals.length === segments.length ? literals : []
+  } catch {
+    return []
+  }
+}
+
+t.test('the most specific pattern is found whatever the order they were added in', async t => {
+  const segment = fc.constantFrom('a', 'b', '{x}', '*')
+  const pattern = fc
+    .record({
+      method: fc.constantFrom('', 'GET', 'POST'),
+      parts: fc.array(segment, { maxLength: 4 }),
+      rest: fc.boolean(),
+    })
+    .map(({ method, parts, rest }) => ({ method, parts: rest ? [...parts, '**'] : parts }))
+  type Written = { method: string; parts: string[] }
+  const textOf = ({ method, parts }: Written) => `${method}${method && ' '}/${parts.join('/')}`
+  const matches = ({ method, parts }: Written, path: readonly string[]): boolean => {
+    if (method !== '' && method !== 'GET') return false
+    const fixed = parts.filter(part => part !== '**')
+    const lengthFits =
+      parts.length > fixed.length ? path.length >= fixed.length : path.length === fixed.length
+    return lengthFits && fixed.every((part, i) => part === '{x}' || part === '*' || part === path[i])
+  }
+  // The end of a pattern beats a `**` there.
+  const rank = (part: string | undefined) => (part === undefined ? -1 : ['{x}', '*', '**'].indexOf(part) + 1)
+  const moreSpecific = (one: Written, other: Written): number => {
+    for (let i = 0; i < Math.max(one.parts.length, other.parts.length); i++) {
+      const difference = rank(one.parts[i]) - rank(other.parts[i])
+      if (difference !== 0) return difference
+    }
+    return Number(one.method === '') - Number(other.method === '')
+  }
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(pattern, { minLength: 1, maxLength: 12, selector: textOf }),
+      fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 5 }),
+      (patterns, path) => {
+        const trie = new PathTrie<string>()
+        for (const written of patterns) trie.add(parsePattern(textOf(written)), textOf(written))
+        const best = patterns.filter(written => matches(written, path)).sort(moreSpecific)[0]
+        return trie.find('GET', `/${path.join('/')}`)?.value === (best && textOf(best))
+      },
+    ),
+    { numRuns: 2000 },
+  )
+  t.pass('2000 random policies and paths')
+})

@@ -1,0 +1,138 @@
+/** What clients and operators see of a gateway, or an upstream, that has too much to do. */
+import t from 'tap'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+import { rawClient, rawUpstream } from '../../helpers/raw.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { WaitingApp } from '../../helpers/waiting-app.js'
+
+const host = { host: 'acme.localhost' }
+
+t.test('a gateway that runs late sheds new requests, finishes those under way, and recovers', async t => {
+  const app = new WaitingApp()
+  const gateway = await testGateway(t, {
+    upstream: await startApp(t, app.handler),
+    maxEventLoopDelay: '100ms',
+    timeouts: '{ head: 20s }',
+  })
+  const slow = send(`${gateway.url}/slow`, { headers: { ...host, 'x-wait': '1' } })
+  await waitUntil('it to be under way', () => app.waiting.length === 1)
+
+  const spin = setInterval(() => {
+    const until = performance.now() + 250
+    while (performance.now() < until);
+  }, 1)
+  t.teardown(() => clearInterval(spin))
+  const shed = await waitUntil('a request to be shed', async () => {
+    const answer = await send(`${gateway.url}/`, { headers: host })
+    return answer.status === 503 ? answer : undefined
+  })
+  t.match(shed.json(), { code: 'gateway-overloaded', status: 503 })
+  t.equal(shed.headers['retry-after'], '1')
+  const big = await send(`${gateway.url}/`, { method: 'POST', headers: host, body: 'x'.repeat(200_000) })
+  t.equal(big.status, 503, 'whatever was still to come')
+  t.equal((await send(`${gateway.adminUrl}/readyz`)).status, 200, 'health is exempt')
+  t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 1$/m)
+  app.finish()
+  t.equal((await slow).body, 'done')
+  clearInterval(spin)
+
+  await waitUntil('recovery', async () => (await send(`${gateway.url}/`, { headers: host })).status === 200)
+  t.match(
+    gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg))),
+    ['Overloaded: new requests get 503', 'No longer overloaded'],
+  )
+  t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 0$/m)
+})
+
+t.test('connections beyond the limit are refused, and counted', async t => {
+  const gateway = await testGateway(t, {
+    upstream: await startApp(t, (_req, res) => res.end('ok')),
+    limits: 'maxConnections: 5, maxConnectionsPerClient: 2',
+  })
+  const { port } = new URL(gateway.url)
+  const peers = await Promise.all([rawClient(Number(port)), rawClient(Number(port))])
+  t.teardown(() => {
+    for (const { socket } of peers) socket.destroy()
+  })
+  for (const peer of peers) peer.send('GET / HTTP/1.1\r\nHost: acme.localhost\r\n\r\n')
+  for (const peer of peers) t.match((await peer.message()).line, / 200 /)
+  const third = await rawClient(Number(port))
+  t.match((await third.message()).line, / 503 /)
+  const metrics = (await send(`${gateway.adminUrl}/metrics`)).body
+  t.match(metrics, /^sluice_connections 2$/m)
+  t.match(metrics, /^sluice_connections_refused_total\{cap="client"\} 1$/m)
+  t.match(metrics, /^sluice_event_loop_delay_seconds \d/m)
+})
+
+t.test('a slow client loses nothing and holds up nobody', async t => {
+  const body = 'x'.repeat(4_000_000)
+  const gateway = await testGateway(t, {
+    upstream: await startApp(t, (req, res) => res.end(req.url === '/big' ? body : 'ok')),
+  })
+  const slow = await rawClient(Number(new URL(gateway.url).port))
+  t.teardown(() => slow.socket.destroy())
+  slow.send('GET /big HTTP/1.1\r\nHost: acme.localhost\r\n\r\n')
+  await slow.head()
+  slow.socket.pause()
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, () => send(`${gateway.url}/small`, { headers: host })),
+  )
+  t.ok(answers.every(({ body }) => body === 'ok'))
+  slow.socket.resume()
+  await waitUntil('the whole answer', () => slow.unread.length >= body.length)
+})
+
+t.test('of an upstream with several addresses a dead one is shown, and fails no request', async t => {
+  const alive = await startApp(t, (_req, res) => res.end('ok'))
+  const dead = await rawUpstream()
+  await dead.stop()
+  const gateway = await testGateway(t, { upstream: dead.url, others: [alive] })
+  for (let i = 0; i < 12; i++) {
+    t.equal((await send(`${gateway.url}/`, { method: 'POST', headers: host, body: 'a' })).status, 200)
+  }
+  const { backends } = (await send(`${gateway.adminUrl}/state`)).json<{ backends: object[] }>()
+  t.same(backends, [
+    { upstream: 'app', backend: dead.url, ejected: true, requests: 0, webSockets: 0 },
+    { upstream: 'app', backend: alive, ejected: false, requests: 0, webSockets: 0 },
+  ])
+  const metrics = (await send(`${gateway.adminUrl}/metrics`)).body
+  t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${dead.url}"} 1`))
+  t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${alive}"} 0`))
+  const told = gateway.lines.filter(({ backend }) => backend !== undefined)
+  t.match(told, [{ level: 'warn', upstream: 'app', backend: dead.url, reason: /ECONNREFUSED/ }])
+  t.equal(told.length, 1, 'said once')
+})
+
+t.test('a drain ends in time whatever slow clients and open WebSockets do', async t => {
+  const upstream = await rawUpstream(async peer => {
+    const { line } = await peer.message()
+    if (line.includes('/chat')) {
+      peer.send('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    } else peer.send(`HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n${'x'.repeat(4_000_000)}`)
+  })
+  t.teardown(() => upstream.stop())
+  const gateway = await testGateway(t, { upstream: upstream.url, timeouts: '{ head: 30s, idle: 30s }' })
+  const port = Number(new URL(gateway.url).port)
+  const [reader, writer, headless, tunnel] = await Promise.all([1, 2, 3, 4].map(() => rawClient(port)))
+  t.teardown(() => {
+    for (const peer of [reader, writer, headless, tunnel]) peer?.socket.destroy()
+  })
+  reader?.send('GET /big HTTP/1.1\r\nHost: acme.localhost\r\n\r\n')
+  await reader?.head()
+  reader?.socket.pause()
+  writer?.send('POST / HTTP/1.1\r\nHost: acme.localhost\r\nContent-Length: 1000\r\n\r\nx')
+  headless?.send('GET / HTTP/1.1\r\n')
+  tunnel?.send(
+    'GET /chat HTTP/1.1\r\nHost: acme.localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n\r\n',
+  )
+  t.match((await tunnel?.head())?.line, / 101 /)
+  const begun = performance.now()
+  await gateway.drain()
+  t.ok(performance.now() - begun < 10_000, 'the deadline of this gateway is 100 ms')
+  t.equal(tunnel?.unread, '\x88\x02\x03\xe9', 'the WebSocket was told that the server is going away')
+  await waitUntil('the ends to arrive', () => tunnel?.closed && writer?.closed && headless?.closed)
+  await waitUntil('nothing to be left upstream', () =>
+    upstream.connections.every(({ ended, closed }) => ended || closed),
+  )
+})

@@ -1,0 +1,208 @@
+/** How plugins that others wrote come in, and what is said of those that cannot. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { sluice } from '../../../helpers/command.js'
+import { inProject } from '../../../helpers/root.js'
+import {
+  folderWith,
+  identifyPlugin,
+  limitPlugin,
+  loaded,
+  misbehaving,
+  problemsOf,
+  rules,
+  SCHEMA,
+} from './written-plugins.js'
+
+t.test(
+  'plugins come by path, by folder and by package, one or several from a module, ESM or not',
+  async t => {
+    const folder = folderWith(
+      t,
+      {
+        'by-path.mjs': `export default ${identifyPlugin('by-path', '() => undefined')}`,
+        'folder/package.json': '{ "type": "module", "exports": { ".": { "import": "./main.js" } } }',
+        'folder/main.js': `export const plugins = [${identifyPlugin('one', '() => undefined')}, ${limitPlugin('two', '{ demand() {} }')}]`,
+        'node_modules/esm-only/package.json': '{ "type": "module", "exports": { "import": "./x.js" } }',
+        'node_modules/esm-only/x.js': `export const plugin = ${identifyPlugin('esm', '() => undefined')}`,
+        'node_modules/@acme/old/package.json': '{ "main": "lib/old.js" }',
+        'node_modules/@acme/old/lib/old.js': `module.exports = ${identifyPlugin('old', '() => undefined')}`,
+      },
+      'plugins: [./by-path.mjs, ./folder, esm-only, "@acme/old"]\nidentify: [host, by-path, one, esm, { plugin: old }]\n',
+    )
+    const { config, plugins, compiled } = await loaded(folder)
+    t.same(config.gateway.plugins, plugins.names)
+    t.same(
+      compiled.identifiers.map(({ name }) => name),
+      ['host', 'by-path', 'one', 'esm', 'old'],
+    )
+    t.ok(plugins.limit.some(({ name }) => name === 'two'))
+  },
+)
+
+t.test('a plugin that cannot be used is refused with its place and its reason', async t => {
+  const files: [name: string, text: string | undefined, sentence: RegExp][] = [
+    ['./nowhere.js', undefined, /There is no plugin at "\.\/nowhere\.js"/],
+    ['sluice-nowhere', undefined, /No package "sluice-nowhere" is installed beside this file\. Install it/],
+    ['./empty.mjs', 'export const x = 1', /exports no plugin\. Export one as default/],
+    ['./number.mjs', 'export default 7', /it must be a map that definePlugin takes/],
+    [
+      './kind.mjs',
+      "export default { name: 'a', kind: 'limiter', schema: {}, create() {} }",
+      /the "kind" of "a" must be identify, limit or observe/,
+    ],
+    ['./name.mjs', "export default { name: 'A b', kind: 'limit' }", /its "name" must be a small letter/],
+    ['./make.mjs', "export default { name: 'a', kind: 'limit', schema: {} }", /"create" of "a" must be a f/],
+    ['./throws.mjs', "throw new Error('no\\nlicence')", /"\.\/throws\.mjs" could not be loaded: no$/],
+    ['./null.mjs', 'throw null', /could not be loaded: null/],
+    ['./syntax.mjs', 'export default {', /could not be loaded: Unexpected end of input/],
+    ['./missing.mjs', "import 'not-there'", /could not be loaded: Cannot find package 'not-there'/],
+    [
+      './taken.mjs',
+      `export default ${limitPlugin('volumetric', '{ demand() {} }')}`,
+      /the name "volumetric" of its limit plugin is taken by a built-in one/,
+    ],
+    [
+      './reserved.mjs',
+      `export default ${limitPlugin('projects', '{ demand() {} }')}`,
+      /a policy kind cannot be called "projects"/,
+    ],
+    [
+      './key.mjs',
+      `export default ${limitPlugin('a', '{}', "{ type: 'object', properties: { mode: {} } }")}`,
+      /does not fit: the key "mode" has its meaning already/,
+    ],
+    [
+      './schema.mjs',
+      `export default ${identifyPlugin('a', '() => undefined', "{ type: 'object', properties: { x: { type: 'txt' } } }")}`,
+      /the schema of its identify plugin "a" does not fit: .*type/,
+    ],
+  ]
+  const folder = folderWith(
+    t,
+    Object.fromEntries(files.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]]))),
+    `plugins:\n${files.map(([name]) => `  - ${name}\n`).join('')}`,
+  )
+  const problems = await problemsOf(folder)
+  t.equal(problems.length, files.length, problems.join('\n'))
+  for (const [i, [name, , sentence]] of files.entries()) {
+    t.match(problems[i], new RegExp(`^${i + 5}:5 plugins\\[${i}\\]: `), name)
+    t.match(problems[i], sentence, name)
+  }
+})
+
+t.test('the name of a plugin is taken once, by whom is said', async t => {
+  const folder = folderWith(
+    t,
+    {
+      'a.mjs': `export default ${identifyPlugin('token', '() => undefined')}`,
+      'b.mjs': `export default ${identifyPlugin('token', '() => undefined')}`,
+    },
+    'plugins: [./a.mjs, ./b.mjs]\n',
+  )
+  t.match(await problemsOf(folder), [/plugins\[1\]: .*the name "token" of its identify plugin is taken by/])
+})
+
+t.test('a plugin’s settings are checked as the built-in ones are, by check and by the editor', async t => {
+  const schema =
+    "{ type: 'object', properties: { units: { type: 'integer', minimum: 1 } }, required: ['units'] }"
+  const folder = folderWith(
+    t,
+    {
+      'p.mjs': `export const plugins = [
+        ${limitPlugin('cost', '{ demand() {} }', schema)},
+        ${identifyPlugin('token', '() => undefined', "{ type: 'object', properties: { claim: { type: 'string', default: 'sub' } } }")},
+        { name: 'audit', kind: 'observe', schema: ${SCHEMA}, create: () => ({ finished() {} }) }]`,
+      'policies/cost.yaml': rules('cost', 'id: a, match: [/a], key: [project], unit: 3'),
+    },
+    'plugins: [./p.mjs]\nidentify: [tokn, { plugin: token, clam: x }]\nobserve: [audit]\n',
+  )
+  const { code, err } = await sluice(['check', '--config', folder])
+  t.equal(code, 1)
+  t.match(err, /identify\[0\]: Must be .*token, but it is "tokn"\. Did you mean "token"\?/)
+  t.match(err, /identify\[1\]\.clam: Unknown key "clam"\. Did you mean "claim"\?/)
+  t.match(err, /rules\[0\]\.unit: Unknown key "unit"\. Did you mean "units"\?/)
+
+  const { out } = await sluice(['schema', 'cost', '--config', folder])
+  t.ok(JSON.parse(out).properties.rules.items.properties.units, 'the editor’s schema of its policy files')
+  t.match((await sluice(['schema', '--config', folder])).out, /^cost$/m)
+})
+
+t.test('a plugin that throws while it is made is a problem at its place', async t => {
+  const create = (kind: string, name: string, body: string) =>
+    `{ name: '${name}', kind: '${kind}', schema: ${SCHEMA}, create() { ${body} } }`
+  const folder = folderWith(
+    t,
+    {
+      'p.mjs': `export const plugins = [
+        ${create('identify', 'bad', "throw new Error('no key')")}, ${create('identify', 'late', 'return Promise.reject(new Error())')},
+        ${create('observe', 'odd', 'return {}')}, ${create('limit', 'cost', "throw new Error('no quota')")}]`,
+    },
+    'plugins: [./p.mjs]\nidentify: [host, bad, late]\nobserve: [odd]\n',
+  )
+  t.match(await problemsOf(folder), [
+    '5:18 identify[1]: The plugin "bad" could not be created: no key',
+    /identify\[2\]: The plugin "late" could not be created: create\(\) must return at once an object with the function identify\(\)/,
+    /observe\[0\]: The plugin "odd" could not be created: .*finished\(\)/,
+  ])
+  writeFileSync(
+    join(folder, 'gateway.yaml'),
+    'version: 1\nupstreams: { a: { embedded: identity } }\nroutes: [{ path: /**, upstream: a }]\nplugins: [./p.mjs]\n',
+  )
+  const { code, err } = await sluice(['check', '--config', folder])
+  t.equal(code, 1, 'a limiter is tried out, too')
+  t.match(err, /gateway\.yaml:4:10 plugins: The plugin "cost" could not be created: no quota/)
+})
+
+t.test('a command ends although a plugin has begun to work', async t => {
+  const working = (answer: string) => `create() {
+    const timer = setInterval(() => {}, 60_000)
+    return { ${answer}, async close() { clearInterval(timer) } } }`
+  const folder = folderWith(
+    t,
+    {
+      'p.mjs': `export const plugins = [
+        { name: 'keys', kind: 'identify', schema: ${SCHEMA}, ${working('identify() {}')} },
+        { name: 'cost', kind: 'limit', schema: ${SCHEMA}, ${working("demand: () => ({ kind: 'slots', max: 1, ttlMs: 15000 })")} }]`,
+      'policies/cost.yaml': rules('cost', 'id: c, match: [/], key: [project]'),
+      'access.log': '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST / HTTP/1.1" 200 12\n',
+    },
+    'plugins: [./p.mjs]\nidentify: [keys]\n',
+  )
+  for (const words of [
+    ['check', '--config', folder],
+    ['explain', 'POST', '/', '--config', folder],
+    ['replay', join(folder, 'access.log'), '--policies', folder],
+  ]) {
+    const { status } = spawnSync(process.execPath, [inProject('dist/gateway/cli.js'), ...words], {
+      timeout: 30_000,
+    })
+    t.equal(status, 0, words.join(' '))
+  }
+})
+
+t.test('a changed list of plugins needs a restart, which a reload says', async t => {
+  const gateway = await misbehaving(
+    t,
+    [identifyPlugin('token', '() => undefined')],
+    'identify: [token, host]',
+  )
+  const file = join(gateway.folder, 'gateway.yaml')
+  const text = readFileSync(file, 'utf8')
+  writeFileSync(join(gateway.folder, 'more.mjs'), `export default ${limitPlugin('cost', '{ demand() {} }')}`)
+  writeFileSync(file, text.replace(/^plugins: \[/m, 'plugins: [./more.mjs, '))
+  t.match(await gateway.reloader.reload('admin'), { result: 'loaded', needsRestart: ['plugins'] })
+  writeFileSync(
+    join(gateway.folder, 'policies', 'cost.yaml'),
+    rules('cost', 'id: c, match: [/], key: [project]'),
+  )
+  t.match(await gateway.reloader.reload('admin'), {
+    result: 'refused',
+    problems: [
+      { message: /Unknown policy kind "cost"/ },
+      { path: 'plugins', message: 'The list of plugins has changed. That needs a restart.' },
+    ],
+  })
+})

@@ -1,0 +1,18 @@
+/** The `sluice` command. What it can do stands in tools/commands.ts. */
+
+import { Failure } from '../gateway/run/load.js'
+import { processIo } from './io.js'
+import { run } from './run.js'
+
+try {
+  process.exitCode = await run(process.argv.slice(2), processIo())
+} catch (error) {
+  process.stderr.write(`${sentenceOf(error as NodeJS.ErrnoException)}\n`)
+  process.exit(1)
+}
+
+function sentenceOf(error: NodeJS.ErrnoException): string {
+  if (error instanceof Failure) return error.message
+  if (error.code === 'EADDRINUSE') return `${error.message}. Choose another with PORT or ADMIN_PORT.`
+  return error.stack ?? String(error)
+}
