@@ -21,7 +21,7 @@ interface FileFault extends Fault {
   readonly file: string
 }
 
-/** The services that run inside this process (design section 2). */
+/** The services that run inside this process. */
 const EMBEDDED_SERVICES = ['directory', 'identity']
 
 /** Every fault that shows only when the documents are seen together. */

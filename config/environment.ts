@@ -1,4 +1,4 @@
-/** `${NAME}` and `${NAME:-default}` in scalars (design section 8), from the environment or the file named by `NAME_FILE`. */
+/** `${NAME}` and `${NAME:-default}` in scalars, from the environment or the file named by `NAME_FILE`. */
 import { readFileSync, statSync } from 'node:fs'
 
 const MAX_SECRET_BYTES = 64 * 1024

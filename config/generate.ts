@@ -1,4 +1,4 @@
-/** The editor's view of the schemas: draft-07, for yaml-language-server (design section 8). */
+/** The editor's view of the schemas: draft-07, for yaml-language-server. */
 import type { TSchema } from 'typebox'
 import { DURATION_PATTERN } from './duration.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'

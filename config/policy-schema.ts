@@ -1,4 +1,4 @@
-/** The shapes of policy files: project-limits, and one kind for each limit plugin (design section 8). */
+/** The shapes of policy files: project-limits, and one kind for each limit plugin. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import {
   Day,
@@ -177,7 +177,7 @@ export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
       Type.Unsafe<RuleEntry>({
         ...rule,
         required: [...ownRequired, ...Object.keys(always).filter(key => !OPTIONAL.has(key))],
-        // No silent fallback: a key that can lack a part must say what that means (design section 4).
+        // No silent fallback: a key that can lack a part must say what that means.
         if: {
           properties: { key: { contains: { type: 'string', pattern: ABSENT_PART } } },
           required: ['key'],

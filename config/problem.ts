@@ -24,7 +24,7 @@ export interface Fault {
   readonly atKey?: boolean
 }
 
-/** `file:line:col path: sentence` (design section 8). */
+/** `file:line:col path: sentence`. */
 export function formatProblem({ file, line, col, path, message }: Problem): string {
   return `${file}:${line}:${col}${path && ` ${path}`}: ${message}`
 }

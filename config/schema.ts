@@ -1,4 +1,4 @@
-/** The shapes of gateway.yaml and projects.yaml: one source of types, validation and editor help (design section 8). */
+/** The shapes of gateway.yaml and projects.yaml: one source of types, validation and editor help. */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Duration, parseDuration } from './duration.js'
 import {

@@ -1,4 +1,4 @@
-/** What a plugin is: name, schema, create, close (design section 3). The package's public entry. */
+/** What a plugin is: name, schema, create, close. The package's public entry. */
 import type { Static, TSchema } from 'typebox'
 import type {
   Check,

@@ -1,4 +1,4 @@
-/** The words of the house (design section 1). Types only: every room may import this file, it imports nothing. */
+/** The words of the house. Types only: every room may import this file, it imports nothing. */
 
 export type Plan = 'developer' | 'production' | 'essential' | 'growth' | 'scale' | 'enterprise'
 export type Environment = 'development' | 'staging' | 'production'
@@ -50,7 +50,7 @@ export interface Source {
   readonly line: number
 }
 
-/** The parts a counter's key is made of (design section 8). */
+/** The parts a counter's key is made of. */
 export type KeyPart =
   | 'project'
   | 'path'
@@ -109,7 +109,7 @@ export type Demand =
   | {
       readonly kind: 'windows'
       readonly windows: readonly Window[]
-      /** An instance may take tokens ahead and spend them by itself (design section 5, 'Leases'). */
+      /** An instance may take tokens ahead and spend them by itself. */
       readonly lease: boolean
     }
   | {

@@ -1,4 +1,4 @@
-/** The admin port: health, metrics and state; loopback unless told otherwise (design section 6 and 12). The home of fastify. */
+/** The admin port: health, metrics and state; loopback unless told otherwise. The home of fastify. */
 import { type FastifyError, type FastifyReply, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'

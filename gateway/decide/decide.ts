@@ -1,7 +1,7 @@
 /**
  * Turns the rules that apply to a request into one verdict. Enforced rules are asked first, those of other hash slots
  * before the project's own; who granted gives back when a later one refuses. Report-only rules ride along in the
- * project's call, or are counted beside it: they never make anybody wait (design section 5, 'One round trip').
+ * project's call, or are counted beside it: they never make anybody wait.
  */
 import type { Outcome, Verdict } from '../types.js'
 import { Denials } from './denials.js'

@@ -1,6 +1,6 @@
 /**
  * Refusals of Redis, remembered: a refused key is refused here until it could pass, so a flood costs Redis nothing
- * (design section 5, 'Deny cache'). An entry holds only for the quota it was made under.
+ *. An entry holds only for the quota it was made under.
  */
 import type { Demand } from '../types.js'
 import { BoundedMap } from './store/bounded-map.js'

@@ -1,4 +1,4 @@
-/** A slot as one request holds it: it ends once, by whatever comes first (design section 5, 'In-flight'). */
+/** A slot as one request holds it: it ends once, by whatever comes first. */
 import type { Demand, Log, Rule } from '../types.js'
 
 /** Why a slot is held no longer: its request is done with it, `maxHold` is over, or it ran out unrenewed. */

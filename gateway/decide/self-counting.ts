@@ -1,6 +1,6 @@
 /**
  * Limiters that count by themselves, contained: one that throws, lies or outlives the deadline is handled like a counter
- * store that is away, and named in the log (design section 3).
+ * store that is away, and named in the log.
  */
 import type { Check, Ruling, SelfCountingLimiter } from '../plugin.js'
 import type { Log, Rule } from '../types.js'

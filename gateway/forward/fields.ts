@@ -1,4 +1,4 @@
-/** The rate-limit fields of an answer (design section 6; draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
+/** The rate-limit fields of an answer (draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
 import type { Outcome, Reading, Rule, Verdict } from '../types.js'
 
 export type Families = 'both' | 'ietf' | 'x' | 'none'

@@ -1,4 +1,4 @@
-/** How late this process runs, and whether it is too late to take more on (design section 7, 'Time'). */
+/** How late this process runs, and whether it is too late to take more on. */
 
 const PERIOD_MS = 100
 /** Looks in a row that must agree, so that one long step, such as a reload or a collection of garbage, sheds nothing. */

@@ -13,7 +13,7 @@ const FORBIDDEN = /[\x00-\x20#\\\x7f-\uffff]/
 const UNRESERVED = /^[\w.~-]$/
 
 /**
- * The one spelling of a path that is matched and forwarded (RFC 3986 section 6.2.2, design section 4):
+ * The one spelling of a path that is matched and forwarded (RFC 3986 section 6.2.2):
  * unreserved characters decoded, everything that needs an escape escaped in upper case, repeated slashes
  * collapsed, dot segments resolved. A trailing slash stays. Throws `bad-target` on what could be read two ways.
  */

@@ -1,4 +1,4 @@
-/** Observer: writes decision records to the log, and stays small in a flood (design section 6). */
+/** Observer: writes decision records to the log, and stays small in a flood. */
 import type { Observer } from '../plugin.js'
 import type { Finished, Log } from '../types.js'
 import { decisionRecords, passedUncounted } from './record.js'

@@ -1,4 +1,4 @@
-/** Is this process fit to be sent requests? (design section 7, 'Life') */
+/** Is this process fit to be sent requests? */
 
 export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 

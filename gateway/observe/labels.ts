@@ -1,4 +1,4 @@
-/** Label values from closed lists (design section 6, 'Metrics'). */
+/** Label values from closed lists. */
 import type { Outcome } from '../types.js'
 import { passedUncounted } from './record.js'
 

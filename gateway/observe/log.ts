@@ -1,4 +1,4 @@
-/** Logs: JSON lines on stdout, readable on a terminal, secrets cut out (design sections 8 and 12). The home of pino. */
+/** Logs: JSON lines on stdout, readable on a terminal, secrets cut out. The home of pino. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from '../types.js'
 

@@ -1,4 +1,4 @@
-/** The series of design section 6, in the Prometheus text format. The home of prom-client. */
+/** The gateway's series, in the Prometheus text format. The home of prom-client. */
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Observer } from '../plugin.js'
 import type { Finished, Outcome, Project } from '../types.js'

@@ -1,4 +1,4 @@
-/** The decision record: the one log line of a verdict (design section 6). Pure. */
+/** The decision record: the one log line of a verdict. Pure. */
 import type { Facts, Finished, Mode, Outcome, StoreName } from '../types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 

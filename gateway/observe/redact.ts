@@ -1,4 +1,4 @@
-/** Personal data made fit for a log: keyed hashes that can be compared but not read back (design section 12). */
+/** Personal data made fit for a log: keyed hashes that can be compared but not read back. */
 import { createHmac } from 'node:crypto'
 
 const HASH_LENGTH = 16

@@ -1,4 +1,4 @@
-/** Patterns of the policy files: an optional method and a path of literals, `{id}`, `*` and a last `**` (design section 4). */
+/** Patterns of the policy files: an optional method and a path of literals, `{id}`, `*` and a last `**`. */
 import { isUtf8 } from 'node:buffer'
 import { METHODS } from 'node:http'
 
@@ -21,7 +21,7 @@ export class PatternError extends Error {}
 const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
 const ESCAPES = /(?:%[0-9A-F]{2})+/gi
 
-/** What stands in no normal path (design section 4), and why. */
+/** What stands in no normal path, and why. */
 const NEVER: readonly [RegExp, string][] = [
   [/^\.\.?$/, 'request paths are resolved first'],
   [/[?#]/, 'a path ends before its query and fragment'],

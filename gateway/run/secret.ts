@@ -1,4 +1,4 @@
-/** The secret that keys the hashes which stand for e-mail addresses, paths and header values in counter keys (design section 12). */
+/** The secret that keys the hashes which stand for e-mail addresses, paths and header values in counter keys. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

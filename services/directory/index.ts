@@ -44,7 +44,7 @@ export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
 }
 
 /**
- * Starts the embedded directory service (design section 11) on a free loopback port. It stands behind the gateway and knows
+ * Starts the embedded directory service on a free loopback port. It stands behind the gateway and knows
  * nothing of limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
  */
 export async function start(options: OpenOptions): Promise<DirectoryService> {

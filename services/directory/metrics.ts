@@ -1,4 +1,4 @@
-/** The series `directory_*` (design section 6), in the Prometheus text format. The home of prom-client. */
+/** The series `directory_*`, in the Prometheus text format. The home of prom-client. */
 import { Counter, Gauge, Registry } from 'prom-client'
 import type { EventStore } from './store/event-contract.js'
 

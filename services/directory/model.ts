@@ -5,7 +5,7 @@ export interface JsonObject {
   [key: string]: Json
 }
 
-/** Provider types (design section 11); `google` is an alias of `external` and kept as it was sent. */
+/** Provider types; `google` is an alias of `external` and kept as it was sent. */
 export const directoryTypes = [
   'azure-scim-v2',
   'onelogin-scim-v2',

@@ -9,7 +9,7 @@ export const hashKey = (key: string): Buffer => createHash('sha256').update(key)
 /** Compares a presented key with a hash in constant time. */
 export const fits = (presented: string, hash: Buffer): boolean => timingSafeEqual(hashKey(presented), hash)
 
-/** Seals and opens secrets at rest (design section 12). */
+/** Seals and opens secrets at rest. */
 export interface SecretBox {
   seal(secret: string, owner: string, field: string): string
   /** Throws when the text was sealed with another key, for another owner or field, or was altered. */

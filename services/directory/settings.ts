@@ -20,7 +20,7 @@ export interface Settings {
   readonly external: ExternalSettings
 }
 
-/** Reads the environment (design section 8). Throws an Error that names the variable and what it should hold. */
+/** Reads the environment. Throws an Error that names the variable and what it should hold. */
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   return {
     mongodbUrl: mongodbUrl(env.MONGODB_URL),

@@ -78,7 +78,7 @@ function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms }: Counter
   if (used !== null) tally?.peak(policy, q, used, w_ms ?? null)
 }
 
-/** A policy is named after its rule; those of a bucket say which window as well (design section 6). */
+/** A policy is named after its rule; those of a bucket say which window as well. */
 function ruleOf(policy: string): string {
   return policy.replace(/\.(?:burst|sustained)$/, '')
 }

@@ -1,6 +1,6 @@
 /**
  * Stands before every call to Redis, which may be away: a hard deadline bounds what a request waits, and a breaker for each
- * node makes a dead one cost nothing (design section 5, 'Redis away'). The keys of other nodes go on.
+ * node makes a dead one cost nothing. The keys of other nodes go on.
  */
 import { isReportOnlyKey } from '../key.js'
 import { Breaker } from './breaker.js'

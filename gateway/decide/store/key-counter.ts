@@ -1,6 +1,6 @@
 /**
  * Judges what the windows count, for limiters that count one key at a time: quota, block, and what happens while Redis is
- * away (design section 5). A limit that changes applies at once, to windows and blocks that have begun too.
+ * away. A limit that changes applies at once, to windows and blocks that have begun too.
  */
 import type { KeyCount, KeyCounter, KeyLimit, Spent } from '../../plugin.js'
 import type { OnStoreError, StoreName } from '../../types.js'

@@ -1,5 +1,5 @@
 /**
- * Tokens of one key that this instance took ahead, and what became of them (design section 5, 'Leases').
+ * Tokens of one key that this instance took ahead, and what became of them.
  *
  * Redis counts leased tokens as used until the end of their lease. They may be spent only before that end, and each
  * report tells when they were: so no interval ever admits more than the quota, on however many instances.

@@ -1,5 +1,5 @@
 /**
- * Spends leased tokens in this process and asks Redis for more, one call per key at a time (design section 5, 'Leases').
+ * Spends leased tokens in this process and asks Redis for more, one call per key at a time.
  * Requests that find the purse empty wait for the call under way, or go along with the next.
  */
 

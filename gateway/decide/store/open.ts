@@ -41,7 +41,7 @@ export interface OpenStore {
 /** How long a start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
-/** Redis with this process in its stead, or this process alone (design section 5, 'Redis away'). */
+/** Redis with this process in its stead, or this process alone. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,

@@ -1,5 +1,5 @@
 /**
- * A remote store that may be away: each rule then goes on as its `onStoreError` says (design section 5, 'Redis away').
+ * A remote store that may be away: each rule then goes on as its `onStoreError` says.
  */
 import type { Demand } from '../../types.js'
 import type { Guard } from './guard.js'

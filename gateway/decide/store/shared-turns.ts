@@ -1,6 +1,6 @@
 /**
  * Requests that ask for the same within one turn of the event loop share one call, which says how many of them it
- * admitted (design section 5, 'One round trip'): the busier a key, the less a request of it costs.
+ * admitted: the busier a key, the less a request of it costs.
  */
 import type { Answer, Ask } from './store.js'
 

@@ -2,7 +2,7 @@
  * The sliding window: what was spent, and when it stops counting.
  *
  * Two properties, tested in virtual time: no interval of the window's length ever admits more than the quota (P1), and
- * even pacing at 95 % of the quota is never refused while a greedy client gets at least 95 % of it (P2; design section 5).
+ * even pacing at 95 % of the quota is never refused while a greedy client gets at least 95 % of it (P2).
  *
  * Times are exact while they are few. When they become many, they are rounded up to one of PARTS parts of the window:
  * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small whatever the quota.

@@ -1,4 +1,4 @@
-/** The slots this process holds in Redis: renewed while their requests live, given back once (design section 5). */
+/** The slots this process holds in Redis: renewed while their requests live, given back once. */
 import type { Log } from '../../types.js'
 
 /** What is asked of Redis. */

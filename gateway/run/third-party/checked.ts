@@ -1,6 +1,6 @@
 /**
  * A third party's plugin behind a guard: what it answers is looked at, and what is no answer is thrown as a TypeError, which
- * the rooms handle as they handle whatever a plugin throws (design section 3).
+ * the rooms handle as they handle whatever a plugin throws.
  */
 
 import { boundedLog } from '../../observe/bounded-log.js'

@@ -1,4 +1,4 @@
-/** An event as webhooks and callbacks get it (design section 11). */
+/** An event as webhooks and callbacks get it. */
 export interface DirectoryEvent {
   readonly event: string
   readonly tenant: string

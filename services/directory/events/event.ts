@@ -23,7 +23,7 @@ export type Happening =
 export type Happenings = Iterable<Happening> | AsyncIterable<Happening>
 
 /**
- * Numbers the happenings on from the head and writes each as the JSON text that is delivered (design section 11). Throws 413
+ * Numbers the happenings on from the head and writes each as the JSON text that is delivered. Throws 413
  * when they come to more than one change may tell.
  */
 export async function toEvents(

@@ -12,7 +12,7 @@ export interface Message<Event extends StoredEvent = StoredEvent> {
 /** Most bytes of a batch's body; an event alone may have more. */
 const maxBytes = 256 * 1024
 
-/** Packs events for their calls: one by one, or in arrays of at most `batchSize` (design section 11, batch mode). */
+/** Packs events for their calls: one by one, or in arrays of at most `batchSize`. */
 export function toMessages<Event extends StoredEvent>(
   events: readonly Event[],
   batchSize: number | undefined,

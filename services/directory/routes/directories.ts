@@ -29,7 +29,7 @@ const list = listOf('Directory')
 const path = ['directoryId']
 const maxAttempts = 5
 
-/** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product (design section 11). */
+/** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product. */
 export function addDirectories(server: Server, parts: DirectoryParts): void {
   const { store, box, baseUrl, allowPrivateWebhooks, courier } = parts
 

@@ -16,7 +16,7 @@ export interface EventParts {
 const tag = 'Events'
 const startOfFeed = 0
 
-/** The spec's endpoint 10 and the events feed (design section 11). */
+/** The spec's endpoint 10 and the events feed. */
 export function addEvents(server: Server, { store, courier }: EventParts): void {
   resource(server, '/cron/process-events', {
     POST: endpoint(

@@ -31,7 +31,7 @@ export function addManagement(server: Server, parts: ManagementParts): void {
   addWebhookLog(server, parts)
 }
 
-/** Errors as `{data: null, error: {message, code}}` (design section 11), for known and unknown paths alike. */
+/** Errors as `{data: null, error: {message, code}}`, for known and unknown paths alike. */
 export function answerErrors(server: Server, log: Log): void {
   server.setErrorHandler((error, request, reply) => {
     const { status, message } = explain(error)

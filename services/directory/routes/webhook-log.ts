@@ -12,7 +12,7 @@ const listQuery = { ...scopeQuery, ...pageQuery }
 const path = ['id']
 const replayed = { type: 'object', properties: { replaying: { type: 'integer' } }, required: ['replaying'] }
 
-/** The log of webhook messages, and dead letters with their replay (design section 11). */
+/** The log of webhook messages, and dead letters with their replay. */
 export function addWebhookLog(server: Server, { store, courier, baseUrl }: EventParts): void {
   resource(server, '/events', {
     GET: endpoint(

@@ -1,6 +1,6 @@
 /**
  * Which places of a form were left blank. The parser leaves their rows out, and the form that is shown again numbers its
- * rows in the same way, so that an error stands in the row it speaks of (design section 10, rules 4, 8 and 9).
+ * rows in the same way, so that an error stands in the row it speaks of (docs/forms.md).
  */
 import { type Field, itemField } from './field.js'
 import type { JsonValue } from './json.js'

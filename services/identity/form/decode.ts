@@ -1,5 +1,5 @@
 /**
- * From bytes to entries: the media types a form or a client may send (design section 10, rules 1, 3, 11, 14).
+ * From bytes to entries: the media types a form or a client may send (docs/forms.md).
  * Nothing here knows the schema.
  */
 import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES, tooManyEntries } from './entry.js'

@@ -1,6 +1,6 @@
 /**
  * Branches of a oneOf that a fixed text tells apart, such as `kind: card` and `kind: iban`. Judged one by one they would
- * complain about the fields of every branch nobody chose (design section 10, rule 13).
+ * complain about the fields of every branch nobody chose (docs/forms.md).
  */
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 import { list, type Resolve } from './kinds.js'

@@ -1,4 +1,4 @@
-/** One input for one leaf of the schema (design section 10, rule 15). */
+/** One input for one leaf of the schema (docs/forms.md). */
 import { browserPattern } from './browser-pattern.js'
 import { textOf } from './choices.js'
 import { type Field, isFreeObject } from './field.js'

@@ -1,4 +1,4 @@
-/** JSON values as own data properties only, with bounds on depth (design section 10, rules 3, 6 and 14). */
+/** JSON values as own data properties only, with bounds on depth (docs/forms.md). */
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject
 export interface JsonObject {

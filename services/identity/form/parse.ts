@@ -1,4 +1,4 @@
-/** The whole way of a submission: decode, look up, type, assemble, validate (design section 10). */
+/** The whole way of a submission: decode, look up, type, assemble, validate. */
 import { isDeepStrictEqual } from 'node:util'
 import { assembleTraits } from './assemble.js'
 import { keepDeclared, Problems } from './declared.js'

@@ -1,6 +1,6 @@
 /**
  * Regular expressions in time linear in the text, so that no schema `pattern` can be made to hang the process
- * (design section 10, rule 2). JavaScript's own engine backtracks; here a pattern becomes a set of states that
+ * (docs/forms.md). JavaScript's own engine backtracks; here a pattern becomes a set of states that
  * moves over the text once. The native engine is asked only whether one character fits one atom.
  */
 import { Effort } from './effort.js'

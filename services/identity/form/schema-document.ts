@@ -1,4 +1,4 @@
-/** Loading of an identity schema: the checks that need no knowledge of forms (design section 10, rule 2). */
+/** Loading of an identity schema: the checks that need no knowledge of forms (docs/forms.md). */
 import { markDiscriminator } from './discriminators.js'
 import { Effort } from './effort.js'
 import { isJsonObject, type JsonObject, type JsonValue, own, parseJson } from './json.js'

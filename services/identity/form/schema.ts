@@ -1,6 +1,6 @@
 /**
  * Compiles an identity schema once into the path table that the parser and the renderer share
- * (design section 10, rule 2). Fragments that meet at one path, through $ref, allOf, anyOf, oneOf, if/then/else
+ * (docs/forms.md). Fragments that meet at one path, through $ref, allOf, anyOf, oneOf, if/then/else
  * and dependencies, become one field; the same set of fragments is always the same field, which keeps recursive schemas finite.
  */
 import { agreedChoices } from './choices.js'

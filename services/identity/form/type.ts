@@ -1,4 +1,4 @@
-/** From one field's texts to its typed value (design section 10, rules 4 to 7). */
+/** From one field's texts to its typed value (docs/forms.md). */
 
 import { textOf } from './choices.js'
 import type { Field, Scalar } from './field.js'

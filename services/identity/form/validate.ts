@@ -1,4 +1,4 @@
-/** Validation of `{traits}` by ajv, with errors as dot paths and stable codes (design section 10, rule 13). */
+/** Validation of `{traits}` by ajv, with errors as dot paths and stable codes (docs/forms.md). */
 import { _, Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
 import { TooMuchEffort } from './effort.js'

@@ -1,4 +1,4 @@
-/** The promises of each algorithm (P1 and P2 of design section 5), on every counter store, in virtual time. */
+/** The promises of each algorithm (P1 and P2, see docs/policies.md), on every counter store, in virtual time. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Answer } from '../../../gateway/decide/store/store.js'
