@@ -121,6 +121,25 @@ export type Demand =
       /** What an upgrade holds it for. Absent: its handshake. */
       readonly count?: 'handshake' | 'lifetime' | undefined
     }
+  | MeterDemand
+
+/**
+ * A window that begins with a key's first request and ends whole; the request that passes its quota may block the key for
+ * longer. Only admitted requests are counted, and the first that is refused.
+ */
+export interface MeterDemand {
+  readonly kind: 'meter'
+  /** What one key may spend in the window. */
+  readonly quota: number
+  /** Length of the window in milliseconds. */
+  readonly ms: number
+  /** A key that passes its quota is refused for at least so many milliseconds; 0 means until its window ends. */
+  readonly blockMs: number
+  /** What this request spends; a whole number, 1 when left out. */
+  readonly cost?: number | undefined
+  /** True when clients must not learn the numbers: a refusal then speaks of abnormal usage. */
+  readonly hidden?: boolean | undefined
+}
 
 /** Who answered: Redis, this process from tokens Redis lent it, by choice or in Redis's stead, or nobody. */
 export type StoreName = 'redis' | 'lease' | 'memory' | 'local' | 'none'

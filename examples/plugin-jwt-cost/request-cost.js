@@ -43,22 +43,15 @@ export const requestCost = definePlugin({
     ),
   }),
 
-  // Once, at the start. `counter` counts in Redis, or in this process when there is none.
-  create: ({ counter }) => ({
-    spend({ rule, key, facts }) {
-      const spent = counter.spend(key, limitOf(rule.config), rule.onStoreError, costOf(rule.config, facts))
-      return spent instanceof Promise ? spent.then(one => rulingOf(rule, one)) : rulingOf(rule, spent)
-    },
-    // What `spend` would answer, for `sluice explain`.
-    peek({ rule, key, facts }) {
-      const spent = counter.peek(key, limitOf(rule.config), rule.onStoreError, costOf(rule.config, facts))
-      return spent instanceof Promise ? spent.then(one => rulingOf(rule, one)) : rulingOf(rule, spent)
-    },
-    // Once refused, refused until the window ends: a flood of refused requests asks nobody.
-    recall({ rule, key }) {
-      const refused = counter.recall(key, limitOf(rule.config))
-      return refused && rulingOf(rule, refused)
-    },
+  // Once, at the start. The gateway counts what a limiter demands: all demands of a request together, or none.
+  create: () => ({
+    demand: ({ rule: { config }, facts }) => ({
+      kind: 'meter',
+      quota: config.budget.units,
+      ms: config.budget.per,
+      blockMs: 0,
+      cost: Math.min(costOf(config, facts), config.budget.units),
+    }),
   }),
 })
 
@@ -71,17 +64,4 @@ export function costOf({ cost, weights, header }, facts) {
   )
   const [longest] = fitting.sort((a, b) => b.path.length - a.path.length)
   return longest?.cost ?? cost
-}
-
-function limitOf({ budget }) {
-  return { quota: budget.units, windowMs: budget.per, blockMs: 0 }
-}
-
-/** The counter's answer as the gateway wants it: the numbers stand in the answer's rate-limit fields. */
-function rulingOf({ id, config }, spent) {
-  if (spent === 'unavailable') return spent
-  const { quota, windowMs } = limitOf(config)
-  const { granted, store, used, left, resetMs, giveBack } = spent
-  const reading = { policy: id, quota, windowMs, used, left, resetMs, violated: !granted }
-  return { granted, store, readings: [reading], giveBack }
 }

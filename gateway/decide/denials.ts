@@ -1,13 +1,12 @@
 /**
- * Refusals of Redis, remembered: a refused key is refused here until it could pass, so a flood costs Redis nothing
- *. An entry holds only for the quota it was made under.
+ * Refusals of Redis, remembered: a refused key is refused here until it could pass, so a flood costs Redis nothing. An entry
+ * holds only for the quota it was made under.
  */
 import type { Demand } from '../types.js'
 import { BoundedMap } from './store/bounded-map.js'
-import type { Answer, Ask, Count } from './store/store.js'
+import { type Answer, type Ask, type Count, counted, sameQuota } from './store/store.js'
 
 interface Denial {
-  /** Rules are compiled anew when their numbers change, so the same object means the same quota. */
   readonly demand: Demand
   readonly answer: Answer
   readonly at: number
@@ -34,29 +33,43 @@ export class Denials {
     this.#denials.delete(key)
   }
 
-  /** The refusal that still holds for this ask, its times counted down. */
+  /** The refusal that still holds for this ask, its times counted down; windows that have room again are not named. */
   recall({ key, demand }: Ask): Answer | undefined {
     const denial = this.#denials.get(key)
     if (denial === undefined) return undefined
     const now = this.#now()
-    if (denial.demand !== demand || denial.until <= now) {
+    if (!sameQuota(denial.demand, demand) || denial.until <= now) {
       this.#denials.delete(key)
       return undefined
     }
     const elapsed = now - denial.at
-    const later = (count: Count) => ({ ...count, resetMs: Math.max(0, count.resetMs - elapsed) })
-    return { ...denial.answer, counts: denial.answer.counts.map(later) }
+    const counts = denial.answer.counts.map((count, i) => later(count, elapsed, lengthOf(demand, i)))
+    return { ...denial.answer, counts }
   }
 
   /** Keeps an answer when it is a refusal by Redis that time alone will end; slots come back at any moment. */
   remember({ key, demand }: Ask, answer: Answer): void {
-    if (demand.kind !== 'windows' || answer.granted || answer.store !== 'redis') return
+    if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
     // Never beyond what the client was told, whatever the lenders' clock says.
     const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? Number.POSITIVE_INFINITY)
     if (forMs <= 0) return
     const at = this.#now()
     this.#denials.set(key, { demand, answer, at, until: at + forMs })
   }
+}
+
+/** The state of a window after `elapsed` ms in which nothing was admitted. */
+function later(count: Count, elapsed: number, ms: number): Count {
+  const { quota, used = 0, violated, resetMs } = count
+  if (elapsed >= ms) return counted(quota, 0, false, 0)
+  if (elapsed < resetMs) return { ...count, resetMs: resetMs - elapsed }
+  // Something has come back; how much of the rest did, nobody has told.
+  return counted(quota, violated ? quota - 1 : used, false, Math.max(0, ms - elapsed))
+}
+
+function lengthOf(demand: Demand, i: number): number {
+  if (demand.kind === 'windows') return demand.windows[i]?.ms ?? 0
+  return Number.POSITIVE_INFINITY
 }
 
 /** Until no window is violated any more; 0 when none is: then the group was refused for another rule. */

@@ -1,5 +1,5 @@
-/** What one request asks of its rules: each rule with the key it counts by and the limiter that reads it. */
-import type { CountedLimiter, Limiter, SelfCountingLimiter } from '../plugin.js'
+/** What one request asks of its rules: each rule with the key it counts by and what is to be counted. */
+import type { Limiter } from '../plugin.js'
 import type { Facts, Log, Matched, Outcome, Project, Rule } from '../types.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { counterKey, type Keyed, shownParts } from './key.js'
@@ -14,21 +14,10 @@ export interface DecideRequest {
 }
 
 /** A question to the counter store. */
-export interface CountedQuestion extends Ask {
+export interface Question extends Ask {
   readonly rule: Rule
   readonly route: string
 }
-
-/** A question to a limiter that counts by itself. */
-export interface OwnQuestion {
-  readonly rule: Rule
-  readonly route: string
-  readonly key: string
-  readonly facts: Facts
-  readonly limiter: SelfCountingLimiter<unknown>
-}
-
-export type Question = CountedQuestion | OwnQuestion
 
 /** Enforced asks stand or fall together; each report-only rule is a group of its own, as if it were the only one. */
 const ENFORCED = 0
@@ -55,43 +44,21 @@ export class Questions {
    * @param number tells a report-only question from the others of its request
    */
   of(matched: Matched, request: DecideRequest, number: number): Question | Outcome | 'skip' {
-    const { rule } = matched
+    const { rule, route } = matched
+    const { facts } = request
     const limiter = this.#limiters.get(rule.kind)
     if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
     try {
-      return this.#of(limiter, matched, request, number)
+      if (limiter.applies?.(rule, facts) === false) return 'skip'
+      const key = counterKey(rule, this.#keyed(rule, route, request))
+      if (key === undefined) return rule.missing === 'deny' ? outcomeWithout(matched, 'limited') : 'skip'
+      const group = rule.mode === 'enforce' ? ENFORCED : number + 1
+      const demand = limiter.demand({ rule, key, facts })
+      return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
     } catch (error) {
       this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter failed')
       return outcomeWithout(matched, rule.onStoreError === 'closed' ? 'unavailable' : 'allowed')
     }
-  }
-
-  #of(
-    limiter: Limiter<unknown>,
-    matched: Matched,
-    request: DecideRequest,
-    number: number,
-  ): Question | Outcome | 'skip' {
-    const { rule, route } = matched
-    const { facts } = request
-    if (limiter.applies?.(rule, facts) === false) return 'skip'
-    const key = this.#key(rule, route, request)
-    if (key === undefined) return rule.missing === 'deny' ? outcomeWithout(matched, 'limited') : 'skip'
-    if ('spend' in limiter) return { rule, route, key, facts, limiter }
-    return this.#counted(limiter, rule, route, key, request, number)
-  }
-
-  #counted(
-    limiter: CountedLimiter<unknown>,
-    rule: Rule,
-    route: string,
-    key: string,
-    { facts }: DecideRequest,
-    number: number,
-  ): CountedQuestion {
-    const group = rule.mode === 'enforce' ? ENFORCED : number + 1
-    const demand = limiter.demand({ rule, key, facts })
-    return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
   }
 
   /** What the rule's key is made of, fit to be shown. */
@@ -104,10 +71,6 @@ export class Questions {
     return this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
   }
 
-  #key(rule: Rule, route: string, request: DecideRequest): string | undefined {
-    return counterKey(rule, this.#keyed(rule, route, request))
-  }
-
   #keyed(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): Keyed {
     const looks = rule.key.includes('email-or-flow')
     const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
@@ -118,8 +81,4 @@ export class Questions {
 /** An outcome for which nobody counted. */
 function outcomeWithout(matched: Matched, result: Outcome['result']): Outcome {
   return { ...matched, key: '', result, store: 'none', readings: [] }
-}
-
-export function isCounted(question: Question): question is CountedQuestion {
-  return 'demand' in question
 }

@@ -9,6 +9,7 @@ export class GatheredVerdict implements Verdict {
   readonly reportOnly: Outcome[] = []
   readonly #onSlots: OnSlots
   #held: readonly Hold[] = []
+  #leaving: readonly (() => void)[] = []
   #upgraded = false
   #released = false
 
@@ -45,6 +46,12 @@ export class GatheredVerdict implements Verdict {
     if (this.#upgraded) this.upgraded()
   }
 
+  /** Calls `leave` once, when the request has ended. */
+  onRelease(leave: () => void): void {
+    if (this.#released) leave()
+    else this.#leaving = [...this.#leaving, leave]
+  }
+
   upgraded(): void {
     this.#upgraded = true
     for (const hold of this.#held) if (!hold.lifetime) hold.end('given-back')
@@ -52,6 +59,8 @@ export class GatheredVerdict implements Verdict {
 
   release(): void {
     this.#released = true
+    for (const leave of this.#leaving) leave()
+    this.#leaving = []
     for (const hold of this.#held) hold.end('given-back')
   }
 }

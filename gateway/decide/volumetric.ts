@@ -1,6 +1,6 @@
 /** Plugin: how often one source may ask, by address, fingerprint, credentials, method or header (spec, 'Volumetric limits'). */
-import { type Static, Type } from 'typebox'
-import { Duration, definePlugin, type KeyCount, type KeyLimit, type Ruling, type Spent } from '../plugin.js'
+import { Type } from 'typebox'
+import { Duration, definePlugin, type MeterDemand, type Rule } from '../plugin.js'
 
 const schema = Type.Object({
   quota: Type.Object(
@@ -36,41 +36,20 @@ export const volumetric = definePlugin({
   name: 'volumetric',
   kind: 'limit',
   schema,
-  create: ({ counter }) => ({
-    applies: ({ config: { when } }, facts) =>
-      when === undefined || when.authenticated === facts.authenticated,
-
-    spend({ rule: { id, config, onStoreError }, key }) {
-      const limit = limitOf(config)
-      return ruled(id, limit, counter.spend(key, limit, onStoreError))
-    },
-
-    peek({ rule: { id, config, onStoreError }, key }) {
-      const limit = limitOf(config)
-      return ruled(id, limit, counter.peek(key, limit, onStoreError))
-    },
-
-    recall({ rule: { id, config }, key }) {
-      const limit = limitOf(config)
-      const refused = counter.recall(key, limit)
-      return refused && rulingOf(id, limit, refused)
-    },
-  }),
+  create() {
+    const demands = new WeakMap<Rule, MeterDemand>()
+    return {
+      applies: ({ config: { when } }, facts) =>
+        when === undefined || when.authenticated === facts.authenticated,
+      demand({ rule }) {
+        let demand = demands.get(rule)
+        if (demand === undefined) {
+          const { quota, blockFor: blockMs = 0 } = rule.config
+          demand = { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true }
+          demands.set(rule, demand)
+        }
+        return demand
+      },
+    }
+  },
 })
-
-type Ruled = Ruling | 'unavailable'
-
-function ruled(policy: string, limit: KeyLimit, spent: Spent | Promise<Spent>): Ruled | Promise<Ruled> {
-  const rulingOn = (spent: Spent) => (spent === 'unavailable' ? spent : rulingOf(policy, limit, spent))
-  return spent instanceof Promise ? spent.then(rulingOn) : rulingOn(spent)
-}
-
-function rulingOf(policy: string, { windowMs }: KeyLimit, count: KeyCount): Ruling {
-  const { granted, store, quota, used, left, resetMs, giveBack } = count
-  const reading = { policy, quota, windowMs, used, left, resetMs, violated: !granted, hidden: true }
-  return { granted, store, readings: [reading], giveBack }
-}
-
-function limitOf({ quota, blockFor = 0 }: Static<typeof schema>): KeyLimit {
-  return { quota: quota.requests, windowMs: quota.per, blockMs: blockFor }
-}

@@ -39,6 +39,7 @@ export class Metrics {
   readonly #overhead: Histogram
   readonly #inflight: Gauge<'rule'>
   readonly #storeErrors: Counter<'op'>
+  readonly #storeLate: Counter
   readonly #fallback: Gauge
   readonly #policy: Gauge<'rev'>
   readonly #reloads: Counter<'result'>
@@ -81,6 +82,11 @@ export class Metrics {
       name: 'sluice_store_errors_total',
       help: 'Calls to the counter store that failed or came too late.',
       labelNames: ['op'],
+      registers,
+    })
+    this.#storeLate = new Counter({
+      name: 'sluice_store_late_total',
+      help: 'Answers of the counter store that came after the deadline, so that what they had charged was given back.',
       registers,
     })
     this.#fallback = new Gauge({
@@ -136,6 +142,11 @@ export class Metrics {
   /** A call to the counter store failed; `op` is one of the few things it is asked for. */
   storeError(op: string): void {
     this.#storeErrors.inc({ op })
+  }
+
+  /** The counter store answered too late. */
+  storeLate(): void {
+    this.#storeLate.inc()
   }
 
   fallbackActive(active: boolean): void {

@@ -4,7 +4,6 @@ import { Decider } from '../decide/decide.js'
 import { HeldSlots } from '../decide/held-slots.js'
 import { slotReports } from '../decide/hold.js'
 import { Questions } from '../decide/question.js'
-import { SelfCounting } from '../decide/self-counting.js'
 import { openStore } from '../decide/store/open.js'
 import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
@@ -49,14 +48,14 @@ export async function openCore(options: CoreOptions) {
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
   const instances = storeSettings.instances * workers
-  const { store, counter, forget } = await openStore({ redis, ...storeSettings, instances }, log, {
+  const { store, forget } = await openStore({ redis, ...storeSettings, instances }, log, {
     failed: op => metrics.storeError(op),
+    late: () => metrics.storeLate(),
     awayChanged: away => metrics.fallbackActive(away),
   })
-  // They outlive reloads, because some of them hold counts.
-  const limiters = createLimiters(first, { log, projects: first.config.projects, counter })
+  // They outlive reloads, like what is counted for them.
+  const limiters = createLimiters(first, { log, projects: first.config.projects })
   const faultLog = boundedLog(log)
-  const selfCounting = new SelfCounting(storeSettings.deadline, faultLog)
   const upstreams = new Upstreams(log)
   const loopDelay = new LoopDelay({
     limitMs: listen.maxEventLoopDelay,
@@ -66,7 +65,6 @@ export async function openCore(options: CoreOptions) {
   const counters = {
     questions: new Questions(limiters, options.secret, faultLog),
     store,
-    selfCounting,
     now: () => performance.now(),
   }
   const lasting: Lasting = {

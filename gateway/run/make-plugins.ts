@@ -4,7 +4,7 @@ import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { contained } from '../identify/identify.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { observeAll } from '../observe/observers.js'
-import type { Identifier, KeyCounter, Limiter, LimitTools, Observer } from '../plugin.js'
+import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded } from './load.js'
@@ -69,7 +69,7 @@ export function makePlugins(
 }
 
 /** The limiters by their kind of policy. Throws a Failure that lists the plugins whose `create` threw. */
-export function createLimiters(loaded: Loaded, tools: LimitTools): Map<string, Limiter<unknown>> {
+export function createLimiters(loaded: Loaded, tools: Tools): Map<string, Limiter<unknown>> {
   const { limiters, problems } = makeLimiters(loaded, tools)
   if (problems.length > 0) throw new Failure(problems.map(formatProblem).join('\n'))
   return limiters
@@ -77,19 +77,14 @@ export function createLimiters(loaded: Loaded, tools: LimitTools): Map<string, L
 
 /** The problems that `createLimiters` would meet; nothing is left behind. */
 export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
-  const counter: KeyCounter = {
-    spend: () => 'unavailable',
-    peek: () => 'unavailable',
-    recall: () => undefined,
-  }
-  const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects, counter })
+  const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects })
   if (problems.length === 0) closeAll(limiters.values())
   return problems
 }
 
 function makeLimiters(
   { config, plugins }: Loaded,
-  tools: LimitTools,
+  tools: Tools,
 ): { limiters: Map<string, Limiter<unknown>>; problems: Problem[] } {
   const limiters = new Map<string, Limiter<unknown>>()
   const problems: Problem[] = []

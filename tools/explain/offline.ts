@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Asked, UnknownQuestion } from '../../gateway/admin/explain.js'
 import { Questions } from '../../gateway/decide/question.js'
-import { SelfCounting } from '../../gateway/decide/self-counting.js'
 import { openStore } from '../../gateway/decide/store/open.js'
 import { explain } from '../../gateway/explain/explain.js'
 import type { Explanation } from '../../gateway/explain/explanation.js'
@@ -16,13 +15,12 @@ import type { Io } from '../io.js'
 export async function explainOffline(asked: Asked, config: string, io: Io): Promise<Explanation> {
   const loaded = await loadInput(config, io.env)
   const { store: settings } = loaded.config.gateway
-  const { store, counter } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
-  const limiters = createLimiters(loaded, { log: quiet, projects: loaded.config.projects, counter })
+  const { store } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
+  const limiters = createLimiters(loaded, { log: quiet, projects: loaded.config.projects })
   const counters = {
     // Hashes with a secret of the moment stand for nothing elsewhere, and are not shown.
     questions: new Questions(limiters, randomBytes(32), quiet),
     store,
-    selfCounting: new SelfCounting(settings.deadline, quiet),
     now: () => performance.now(),
   }
   try {
@@ -38,4 +36,4 @@ export async function explainOffline(asked: Asked, config: string, io: Io): Prom
   }
 }
 
-const NO_HOOKS = { failed() {}, awayChanged() {} }
+const NO_HOOKS = { failed() {}, late() {}, awayChanged() {} }

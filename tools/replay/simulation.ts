@@ -4,8 +4,6 @@
  */
 import { Decider } from '../../gateway/decide/decide.js'
 import { Questions } from '../../gateway/decide/question.js'
-import { SelfCounting } from '../../gateway/decide/self-counting.js'
-import { WindowCounter } from '../../gateway/decide/store/key-counter.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
 import type { Snapshot, Upstream } from '../../gateway/pipeline/pipeline.js'
 import type { Limiter } from '../../gateway/plugin.js'
@@ -15,16 +13,12 @@ import type { Facts, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
 import { VirtualStore } from './virtual-store.js'
-import { VirtualWindows } from './virtual-windows.js'
 
 /** What became of one request. */
 export type Judged =
   | { readonly result: 'admitted' | 'refused'; readonly project: Project; readonly verdict: Verdict }
   /** Answered with an error before any rule was asked. */
   | { readonly result: 'unserved'; readonly code: ErrorCode }
-
-/** Longer than any limiter of ours takes; the deadline runs on the real clock. */
-const DEADLINE_MS = 60_000
 
 export class Simulation {
   readonly #decider: Decider
@@ -42,8 +36,7 @@ export class Simulation {
     this.#loaded = loaded
     const now = () => this.#now
     this.#store = new VirtualStore(now)
-    const counter = new WindowCounter({ local: new VirtualWindows(now), instances: 1, now })
-    const tools = { log: quiet, projects: config.projects, counter }
+    const tools = { log: quiet, projects: config.projects }
     this.#limiters = createLimiters(loaded, tools)
     const limiters = new Map(
       [...this.#limiters].map(([name, limiter]) => [name, this.#store.untimed(limiter)]),
@@ -52,7 +45,6 @@ export class Simulation {
       // E-mails and flows come as hashes already, so any key will do.
       questions: new Questions(limiters, Buffer.alloc(0), quiet),
       store: this.#store,
-      selfCounting: new SelfCounting(DEADLINE_MS, quiet),
       now,
       onSlots: () => {},
       onLost(error) {

@@ -31,7 +31,6 @@ export class VirtualStore extends MemoryStore {
 
   /** The limiter without the timers that `maxHold` would set, which run on the real clock. */
   untimed(limiter: Limiter<unknown>): Limiter<unknown> {
-    if (!('demand' in limiter)) return limiter
     return {
       applies: (rule, facts) => limiter.applies?.(rule, facts) ?? true,
       demand: check => {

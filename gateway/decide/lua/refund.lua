@@ -1,9 +1,9 @@
--- Takes back tokens that were charged a moment ago, as if they had never been asked for. Prepended: window.lua.
+-- Takes back tokens that were charged a moment ago, as if they had never been asked for. Prepended: window.lua, meter.lua.
 --
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
 --       2: when the tokens were charged, as `take` said
---       then per ask: n and n values: quota, length in microseconds, algorithm (s, f or t), …
+--       then per ask: kind (w or m), n and n values, as `take` has them
 --
 -- Atomic because another request must not spend between the look and the change.
 
@@ -66,13 +66,31 @@ local given_clock = tonumber(ARGV[1])
 local now = clock(given_clock)
 local at = tonumber(ARGV[2])
 local arg = 3
-for _, key in ipairs(KEYS) do
-  local n = tonumber(ARGV[arg])
-  local windows = windows_of(arg + 1, n)
-  arg = arg + 1 + n
-  local states = read(key, windows, now)
-  for i, window in ipairs(windows) do
-    refunds[window.letter](states[i].spent, window, at, now)
+
+-- Only in the window that it was charged in: in the next one it would be a bonus.
+local function refund_meter(key, meter)
+  local state = read_meter(key, meter, now)
+  if state.used == 0 or state.begin > at then
+    return
   end
-  write(key, windows, states, now, given_clock and TEST_TTL_MS)
+  state.used = max(0, state.used - meter.cost)
+  if meter.reserves then
+    state.reserved = max(0, state.reserved - meter.cost)
+  end
+  write_meter(key, state, now, given_clock and TEST_TTL_MS)
+end
+
+for _, key in ipairs(KEYS) do
+  local kind, n, first = ARGV[arg], tonumber(ARGV[arg + 1]), arg + 2
+  arg = first + n
+  if kind == 'm' then
+    refund_meter(key, meter_of(first))
+  else
+    local windows = windows_of(first, n)
+    local states = read(key, windows, now)
+    for i, window in ipairs(windows) do
+      refunds[window.letter](states[i].spent, window, at, now)
+    end
+    write(key, windows, states, now, given_clock and TEST_TTL_MS)
+  end
 end

@@ -1,5 +1,5 @@
 -- Reads every ask of equal requests, then charges each group of asks whole, for as many of the requests as all of its
--- asks have room for. Prepended: window.lua.
+-- asks have room for. Prepended: window.lua, meter.lua.
 --
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
@@ -7,9 +7,10 @@
 --       3: holder; with '@' and the slot's ttl it is the member that stands for the request in slot sets
 --       then per ask: group, kind, n and n values
 --         kind 'w' (windows): quota, length in microseconds, algorithm (s, f or t), …
+--         kind 'm' (meter):   quota, length and block in microseconds, cost, reserves 0|1
 --         kind 's' (slots):   max, ttl in microseconds
 -- Returns one flat list: now in microseconds; then per ask: how many requests were admitted, or -1 when a report-only
---         counter could not be read; then per window or for the slots: used, violated 0|1 (for those not admitted), reset in microseconds
+--         counter could not be read; then per window, for the meter or for the slots: used, violated 0|1 (for those not admitted), reset in microseconds
 --
 -- Atomic because a check and its charge must not be parted: parallel requests would pass together.
 
@@ -42,6 +43,10 @@ local function room(ask)
     end
     return most
   end
+  if ask.meter then
+    ask.state = read_meter(ask.key, ask.meter, now)
+    return min(times, meter_room(ask.state, ask.meter))
+  end
   redis.call('ZREMRANGEBYSCORE', ask.key, '-inf', now)
   ask.held = redis.call('ZCARD', ask.key)
   if ask.held < ask.max then
@@ -59,6 +64,8 @@ for i, key in ipairs(KEYS) do
   arg = first + n
   if kind == 'w' then
     ask.windows = windows_of(first, n)
+  elseif kind == 'm' then
+    ask.meter = meter_of(first)
   else
     ask.max, ask.ttl = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
     ask.member = holder .. '@' .. ARGV[first + 1]
@@ -102,6 +109,13 @@ for _, ask in ipairs(asks) do
     if count > 0 or ask.states.ahead then
       write(ask.key, ask.windows, ask.states, now, test_ttl)
     end
+  elseif ask.meter then
+    local state, used = ask.state, ask.state.used
+    local refuses = charge_meter(state, ask.meter, now, count, times)
+    if state.used ~= used then
+      write_meter(ask.key, state, now, test_ttl)
+    end
+    say(state.used, refuses, ceil(state.ends - now))
   else
     local full = ask.held >= ask.max
     if count > 0 then

@@ -142,6 +142,13 @@ export class Purse {
     this.#heardAt = now
   }
 
+  /** What `call` lent came too late for those who waited, but the lease is this instance's. */
+  regain({ held }: LeaseCall, answer: LeaseAnswer, now: number): void {
+    this.#tokens = held
+    this.#outstanding = held
+    this.hear(answer, now)
+  }
+
   /** The call failed: nobody knows what Redis made of it, so it may count all of it as spent. */
   forget(): void {
     this.#tokens = 0

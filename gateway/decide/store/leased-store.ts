@@ -23,6 +23,8 @@ interface Account {
   readonly purse: Purse
   waiting: Waiter[]
   underWay: boolean
+  /** Calls made so far. */
+  calls: number
 }
 
 const SWEEP_MS = 20
@@ -53,6 +55,11 @@ export class LeasedStore implements CounterStore {
       return Promise.all(obtained).then(answers => this.#takeRest(asks, answers, holder))
     }
     return this.#takeRest(asks, obtained as Answer[], holder)
+  }
+
+  /** Where tokens may be at hand there often is no call to join. */
+  rides(observed: Ask, enforced: readonly Ask[]): boolean {
+    return !isLeased(observed) && !enforced.some(isLeased) && this.#inner.rides(observed, enforced)
   }
 
   peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]> {
@@ -122,7 +129,7 @@ export class LeasedStore implements CounterStore {
   #account({ key, demand }: Ask): Account {
     let account = this.#accounts.get(key)
     if (account === undefined) {
-      account = { purse: new Purse(key, demand as Windows), waiting: [], underWay: false }
+      account = { purse: new Purse(key, demand as Windows), waiting: [], underWay: false, calls: 0 }
       this.#accounts.set(key, account)
     }
     return account
@@ -134,9 +141,16 @@ export class LeasedStore implements CounterStore {
     const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
     account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
     account.underWay = true
+    account.calls += 1
+    const number = account.calls
     this.#accounts.delete(purse.key)
     this.#accounts.set(purse.key, account)
-    void this.#lender.lease(purse.refill(batch.length, demand, this.#now())).then(answer => {
+    const call = purse.refill(batch.length, demand, this.#now())
+    const late = (answer: LeaseAnswer) => {
+      // A later call has told Redis that these tokens are lost: they were counted as spent.
+      if (account.calls === number) purse.regain(call, answer, this.#now())
+    }
+    void this.#lender.lease(call, late).then(answer => {
       account.underWay = false
       this.#dealOut(account, batch, answer)
     })

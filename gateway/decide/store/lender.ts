@@ -36,8 +36,11 @@ export interface LeaseAnswer {
 }
 
 export interface Lender {
-  /** Undefined when the store is away: then nothing was lent, and nobody knows what became of the report. */
-  lease(call: LeaseCall): Promise<LeaseAnswer | undefined>
+  /**
+   * Undefined when the store is away or late: then nothing was lent, and nobody knows what became of the report. What comes
+   * too late goes to `late`.
+   */
+  lease(call: LeaseCall, late?: (answer: LeaseAnswer) => void): Promise<LeaseAnswer | undefined>
 }
 
 /** A lease lasts this part of the shortest window. */

@@ -2,10 +2,12 @@
 import type { Demand, StoreName } from '../../types.js'
 import { type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
+import { countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
 import { type Answer, type Ask, type Count, type CounterStore, counted, SLOT_RETRY_MS } from './store.js'
 import { WindowStates } from './window-states.js'
 
 type Windows = Demand & { kind: 'windows' }
+type State = Spent[] | Meter | undefined
 
 export class MemoryStore implements CounterStore {
   readonly #now: () => number
@@ -13,6 +15,7 @@ export class MemoryStore implements CounterStore {
   readonly #heldElsewhere: (key: string) => number
   readonly #slots = new Map<string, number>()
   readonly #states = new WindowStates()
+  readonly #meters = new Meters()
 
   /**
    * @param now in milliseconds, from any origin
@@ -32,22 +35,13 @@ export class MemoryStore implements CounterStore {
     return this.#ask(asks, true)
   }
 
-  peek(asks: readonly Ask[]): Answer[] {
-    return this.#ask(asks, false)
+  /** Every call is the same one. */
+  rides(): boolean {
+    return true
   }
 
-  /** Charges what is granted, or works on copies. */
-  #ask(asks: readonly Ask[], charges: boolean): Answer[] {
-    const now = this.#now()
-    const refused = new Set<number>()
-    const states = asks.map(({ key, demand, group }) => {
-      const state = demand.kind === 'windows' ? this.#stateOf(key, demand, now, charges) : undefined
-      const violated =
-        demand.kind === 'windows' ? overspent(state as Spent[], demand) : this.#full(key, demand)
-      if (violated) refused.add(group)
-      return state
-    })
-    return asks.map((ask, i) => this.#answer(ask, states[i], !refused.has(ask.group), now, charges))
+  peek(asks: readonly Ask[]): Answer[] {
+    return this.#ask(asks, false)
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
@@ -56,6 +50,10 @@ export class MemoryStore implements CounterStore {
       const { key, demand } = asks[i] as Ask
       release?.()
       if (!granted || at === undefined || demand.kind === 'slots') continue
+      if (demand.kind === 'meter') {
+        this.#meters.giveBack(key, demand, at, now)
+        continue
+      }
       const state = this.#states.read(key, demand.windows, now)
       for (const [j, window] of demand.windows.entries()) {
         algorithmOf(window).giveBack(state[j] as Spent, window, at, now)
@@ -67,16 +65,106 @@ export class MemoryStore implements CounterStore {
   /** Forgets what was counted by `key`; slots that are held are as if given back. */
   forget(key: string): void {
     this.#states.delete(key)
+    this.#meters.delete(key)
     this.#slots.delete(key)
   }
 
   async close(): Promise<void> {
     this.#states.clear()
+    this.#meters.clear()
     this.#slots.clear()
   }
 
-  #stateOf(key: string, { windows }: Windows, now: number, charges: boolean): Spent[] {
-    return charges ? this.#states.read(key, windows, now) : this.#states.copy(key, windows, now)
+  /** Charges what is granted, or works on copies. */
+  #ask(asks: readonly Ask[], charges: boolean): Answer[] {
+    const now = this.#now()
+    const states: State[] = []
+    let refused: Set<number> | undefined
+    for (const { key, demand, group } of asks) {
+      const state = this.#stateOf(key, demand, now, charges)
+      states.push(state)
+      if (!this.#isFull(key, demand, state)) continue
+      refused ??= new Set()
+      refused.add(group)
+    }
+    return asks.map((ask, i) => {
+      const granted = refused === undefined || !refused.has(ask.group)
+      const answer = { granted, unavailable: false, store: this.#name }
+      const { demand } = ask
+      if (demand.kind === 'slots') return { ...answer, ...this.#takeSlot(ask.key, demand, granted, charges) }
+      const counts =
+        demand.kind === 'meter'
+          ? [this.#spendMeter(ask.key, demand, states[i] as Meter, granted, now, charges)]
+          : this.#spendWindows(ask.key, demand, states[i] as Spent[], granted, now, charges)
+      return { ...answer, counts, at: now }
+    })
+  }
+
+  #stateOf(key: string, demand: Demand, now: number, charges: boolean): State {
+    if (demand.kind === 'slots') return undefined
+    if (demand.kind === 'meter') return this.#meters.read(key, demand, now)
+    return charges ? this.#states.read(key, demand.windows, now) : this.#states.copy(key, demand.windows, now)
+  }
+
+  #isFull(key: string, demand: Demand, state: State): boolean {
+    if (demand.kind === 'slots') return this.#held(key) >= demand.max
+    if (demand.kind === 'meter') return isFull(state as Meter, demand)
+    for (let i = 0; i < demand.windows.length; i += 1) {
+      const window = demand.windows[i] as Windows['windows'][number]
+      if (used((state as Spent[])[i] as Spent) >= window.quota) return true
+    }
+    return false
+  }
+
+  #spendWindows(
+    key: string,
+    demand: Windows,
+    state: Spent[],
+    granted: boolean,
+    now: number,
+    charges: boolean,
+  ): Count[] {
+    const counts = demand.windows.map((window, i): Count => {
+      const spent = state[i] as Spent
+      const algorithm = algorithmOf(window)
+      const violated = !granted && used(spent) >= window.quota
+      if (granted) algorithm.spend(spent, window, now)
+      return counted(window.quota, used(spent), violated, algorithm.resetMs(spent, window, now))
+    })
+    if (granted && charges) this.#states.write(key, state)
+    return counts
+  }
+
+  #spendMeter(
+    key: string,
+    demand: Demand & { kind: 'meter' },
+    meter: Meter,
+    granted: boolean,
+    now: number,
+    charges: boolean,
+  ): Count {
+    if (granted) {
+      const { cost = 1 } = demand
+      const charged = charges
+        ? this.#meters.charge(key, meter, demand)
+        : { ...meter, used: meter.used + cost }
+      return countOf(charged, demand, false, now)
+    }
+    if (!isFull(meter, demand)) return countOf(meter, demand, false, now)
+    const refused = charges ? this.#meters.refuse(key, meter, demand, now) : refusedBy(meter, demand, now)
+    return countOf(refused, demand, true, now)
+  }
+
+  #takeSlot(
+    key: string,
+    { max }: Demand & { kind: 'slots' },
+    granted: boolean,
+    charges: boolean,
+  ): Pick<Answer, 'counts' | 'release'> {
+    const violated = !granted && this.#held(key) >= max
+    const release = granted && charges ? this.#hold(key) : undefined
+    const held = this.#held(key) + (granted && !charges ? 1 : 0)
+    return { counts: [counted(max, held, violated, SLOT_RETRY_MS)], release }
   }
 
   #held(key: string): number {
@@ -85,30 +173,6 @@ export class MemoryStore implements CounterStore {
 
   #heldHere(key: string): number {
     return this.#slots.get(key) ?? 0
-  }
-
-  #full(key: string, demand: Demand & { kind: 'slots' }): boolean {
-    return this.#held(key) >= demand.max
-  }
-
-  #answer(ask: Ask, state: Spent[] | undefined, granted: boolean, now: number, charges: boolean): Answer {
-    const { demand, key } = ask
-    const base = { granted, unavailable: false, store: this.#name }
-    if (demand.kind === 'slots') {
-      const violated = !granted && this.#full(key, demand)
-      const release = granted && charges ? this.#hold(key) : undefined
-      const held = this.#held(key) + (granted && !charges ? 1 : 0)
-      return { ...base, counts: [counted(demand.max, held, violated, SLOT_RETRY_MS)], release }
-    }
-    const counts = demand.windows.map((window, i): Count => {
-      const spent = (state as Spent[])[i] as Spent
-      const algorithm = algorithmOf(window)
-      const violated = !granted && used(spent) >= window.quota
-      if (granted) algorithm.spend(spent, window, now)
-      return counted(window.quota, used(spent), violated, algorithm.resetMs(spent, window, now))
-    })
-    if (granted && charges) this.#states.write(key, state as Spent[])
-    return { ...base, counts, at: now }
   }
 
   #hold(key: string): () => void {
@@ -122,8 +186,4 @@ export class MemoryStore implements CounterStore {
       else this.#slots.delete(key)
     }
   }
-}
-
-function overspent(state: readonly Spent[], { windows }: Windows): boolean {
-  return windows.some((window, i) => used(state[i] as Spent) >= window.quota)
 }

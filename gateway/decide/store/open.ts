@@ -1,16 +1,16 @@
-import type { KeyCounter } from '../../plugin.js'
+/** The counter store of a process: Redis with this process in its stead, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
-import { MemoryWindows, RedisWindows } from './flexible.js'
 import { Guard } from './guard.js'
-import { WindowCounter } from './key-counter.js'
-import { LeasedStore } from './leased-store.js'
-import type { Lender } from './lender.js'
+import { LastTold } from './last-told.js'
+import { type Behind, LeasedStore } from './leased-store.js'
+import type { LeaseAnswer, LeaseCall, Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
-import { nodeOf } from './redis-connection.js'
+import { isCluster, nodeOf } from './redis-connection.js'
 import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
-import type { CounterStore } from './store.js'
+import { SplitStore } from './split-store.js'
+import type { Answer, Ask, CounterStore } from './store.js'
 
 export interface StoreSettings {
   /** Address of Redis; empty means that this process counts alone. */
@@ -26,14 +26,14 @@ export interface StoreSettings {
 export interface StoreHooks {
   /** A call failed or came too late; `op` is one of the few things a store is asked for. */
   failed(op: string): void
+  /** An answer came after its deadline: what it had charged was given back. */
+  late(): void
   /** Redis went away, or came back. */
   awayChanged(away: boolean): void
 }
 
 export interface OpenStore {
   readonly store: CounterStore
-  /** Counts in the same place, for limiters that count by themselves. */
-  readonly counter: KeyCounter
   /** Forgets what was counted by a key. Rejects when Redis cannot be told. */
   forget(key: string): Promise<void>
 }
@@ -41,7 +41,7 @@ export interface OpenStore {
 /** How long a start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
-/** Redis with this process in its stead, or this process alone. */
+/** Opens what the settings ask for; Redis may be away. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,
@@ -49,16 +49,15 @@ export async function openStore(
 ): Promise<OpenStore> {
   const now = () => performance.now()
   if (redis === '') {
-    const local = new MemoryWindows('memory')
     const store = new MemoryStore(now)
-    const forget = async (key: string) => {
-      store.forget(key)
-      await local.forget(key)
-    }
-    return { store, counter: new WindowCounter({ local, instances, now }), forget }
+    return { store, forget: async key => store.forget(key) }
   }
   const remote = new RedisStore({ url: redis, log })
   if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
+  const onLate = () => {
+    hooks.late()
+    log.warn({ deadline }, 'Redis answered after the deadline: what it had charged was given back')
+  }
   const guard = new Guard({
     deadlineMs: deadline,
     nodeOf: key => nodeOf(remote.connection, key),
@@ -75,24 +74,50 @@ export async function openStore(
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
-  const inMemory = new MemoryStore(now, 'local', key => remote.slotsHeld(key))
-  const resilient = new ResilientStore({ remote, guard, local: inMemory, instances })
-  const redisLender = new RedisLender(remote.connection)
-  const lender: Lender = { lease: call => guard.within(call.key, () => redisLender.lease(call)) }
-  const local = new MemoryWindows('local')
-  const counter = new WindowCounter({
-    local,
-    remote: { windows: new RedisWindows(remote.connection), guard },
-    instances,
-    now,
-  })
-  const store = new LeasedStore(resilient, lender, now)
+  const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key))
+  const lastTold = new LastTold(now)
+  const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, onLate })
+  const lender = lenderOf(remote, guard, lastTold, onLate)
+  const behind: Behind = isCluster(remote.connection)
+    ? Object.assign(new SplitStore(resilient), { standIn: resilient.standIn.bind(resilient) })
+    : resilient
+  const store = new LeasedStore(behind, lender, now)
   const forget = async (key: string) => {
     await remote.connection.del(key)
     store.forget(key)
-    inMemory.forget(key)
-    counter.forget(key)
-    await local.forget(key)
+    local.forget(key)
+    lastTold.forget(key)
   }
-  return { store, counter, forget }
+  return { store, forget }
+}
+
+/** Lends from Redis while it answers in time. */
+function lenderOf(remote: RedisStore, guard: Guard, lastTold: LastTold, onLate: () => void): Lender {
+  const redisLender = new RedisLender(remote.connection)
+  return {
+    async lease(call, late) {
+      const undo = (answer: LeaseAnswer) => {
+        onLate()
+        giveBackAdmitted(remote, call, answer)
+        late?.(answer)
+      }
+      const answer = await guard.within(call.key, () => redisLender.lease(call), undo)
+      if (answer !== undefined) lastTold.hear([askOf(call)], [answerOf(answer)])
+      return answer
+    },
+  }
+}
+
+/** Somebody else has answered those who waited. */
+function giveBackAdmitted(remote: RedisStore, call: LeaseCall, answer: LeaseAnswer): void {
+  const asks = Array<Ask>(answer.admitted).fill(askOf(call))
+  remote.giveBack(asks, Array<Answer>(answer.admitted).fill(answerOf(answer)))
+}
+
+function askOf({ key, demand }: LeaseCall): Ask {
+  return { key, demand, group: 0, onStoreError: 'local' }
+}
+
+function answerOf({ counts, at }: LeaseAnswer): Answer {
+  return { granted: true, unavailable: false, store: 'redis', counts, at }
 }

@@ -61,6 +61,11 @@ function clientFor(url: string): RedisClient {
   })
 }
 
+/** True where keys live in slots, and a script reaches only those of one. */
+export function isCluster(client: RedisClient): boolean {
+  return client instanceof Cluster
+}
+
 /** The node that keeps `key`; '' where there is only one, or while nobody knows. */
 export function nodeOf(client: RedisClient, key: string): string {
   return client instanceof Cluster ? (client.slots[hashSlot(key)]?.[0] ?? '') : ''

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import type { Result } from 'ioredis'
 import type { LeaseAnswer, LeaseCall } from './lender.js'
 import { type RedisClient, script } from './redis-connection.js'
+import { windowArguments } from './script-arguments.js'
 import { counted } from './store.js'
-import { windowArguments } from './window-arguments.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {

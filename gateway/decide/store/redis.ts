@@ -1,26 +1,29 @@
 /** Counters in Redis: one script call for all that is asked together. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
-import type { Log } from '../../types.js'
+import type { Demand, Log } from '../../types.js'
 import { hashTag } from './hash-slot.js'
+import { costOf } from './meters.js'
 import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
+import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
 import {
   type Answer,
   type Ask,
   type Count,
   counted,
+  quotasOf,
   type RemoteStore,
   SLOT_RETRY_MS,
   uncounted,
 } from './store.js'
-import { windowArguments } from './window-arguments.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     peek(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
+    confirm(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     renew(key: string, member: string, ttlUs: number): Result<number, Context>
   }
 }
@@ -51,9 +54,10 @@ export class RedisStore implements RemoteStore {
     this.#log = log
     this.#clock = clock
     this.connection = connectRedis(url, log)
-    this.connection.defineCommand('take', { lua: script('window', 'take') })
-    this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'take') })
-    this.connection.defineCommand('refund', { lua: script('window', 'refund') })
+    this.connection.defineCommand('take', { lua: script('window', 'meter', 'take') })
+    this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'meter', 'take') })
+    this.connection.defineCommand('refund', { lua: script('window', 'meter', 'refund') })
+    this.connection.defineCommand('confirm', { lua: script('window', 'meter', 'confirm') })
     this.connection.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
     this.#slots = new RedisSlots(this.connection, log, key => reconnect(this.connection, key))
   }
@@ -113,23 +117,41 @@ export class RedisStore implements RemoteStore {
     return false
   }
 
+  /** One script call serves all keys of one server; a Cluster's slots are told apart by `SplitStore`. */
+  rides(): boolean {
+    return true
+  }
+
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
     const keys: string[] = []
-    const windows: (string | number)[] = []
+    const args: (string | number)[] = []
     for (const [i, { granted, at, release }] of answers.entries()) {
-      const { key, demand } = asks[i] as Ask
+      const ask = asks[i] as Ask
       release?.()
-      if (!granted || at === undefined || demand.kind === 'slots') continue
-      const values = windowArguments(demand.windows)
-      keys.push(key)
-      windows.push(values.length, ...values)
+      if (!granted || at === undefined || ask.demand.kind === 'slots') continue
+      keys.push(ask.key)
+      args.push(...askArguments(ask))
     }
     // All were charged by one call, so at one time.
     const at = answers.find(answer => answer.at !== undefined)?.at
     if (keys.length === 0 || at === undefined) return
     this.connection
-      .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...windows)
+      .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...args)
       .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
+  }
+
+  confirm(asks: readonly Ask[]): void {
+    const keys: string[] = []
+    const args: (string | number)[] = []
+    for (const { key, demand, reserves } of asks) {
+      if (demand.kind !== 'meter' || !reserves) continue
+      keys.push(key)
+      args.push(...meterArguments(demand, true))
+    }
+    if (keys.length === 0) return
+    this.connection
+      .confirm(keys.length, ...keys, this.#clock?.() ?? '', ...args)
+      .catch(error => this.#log.debug({ err: error }, 'a reservation was not confirmed'))
   }
 
   slotsHeld(key: string): number {
@@ -150,7 +172,7 @@ export class RedisStore implements RemoteStore {
   #arguments(asks: readonly Ask[], holder: string, times: number): (string | number)[] {
     const args: (string | number)[] = asks.map(ask => ask.key)
     args.push(this.#clock?.() ?? '', times, holder)
-    for (const ask of asks) pushArguments(args, ask)
+    for (const ask of asks) args.push(ask.group, ...askArguments(ask))
     return args
   }
 
@@ -160,18 +182,24 @@ export class RedisStore implements RemoteStore {
       return { granted: false, unavailable: true, store: 'none', counts: uncounted(ask) }
     const { demand } = ask
     const granted = i < admitted
-    const spentAfter = granted ? admitted - 1 - i : 0
     const slots = demand.kind === 'slots'
-    const own = counts.map(
-      ({ quota, used, violated, resetMs }): Count =>
-        counted(quota, used - spentAfter, violated && !granted, slots ? SLOT_RETRY_MS : resetMs),
-    )
+    const requestsAfter = granted ? admitted - 1 - i : 0
+    const own = counts.map(({ quota, used, violated, resetMs }): Count => {
+      const before = used - spentBy(demand, requestsAfter, granted && used > quota)
+      return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs)
+    })
     const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
     if (!slots) return { ...answer, at }
     return granted && holder !== NOBODY
       ? { ...answer, ...this.#slots.hold({ key: ask.key, holder, ttlMs: demand.ttlMs }) }
       : answer
   }
+}
+
+/** What so many requests spent; of a meter also the first refused one, where `andRefused`. */
+function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
+  if (demand.kind !== 'meter') return requests
+  return (andRefused ? requests + 1 : requests) * costOf(demand)
 }
 
 /** What one call found of one ask, once all the requests it admits were charged. */
@@ -185,8 +213,7 @@ function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
   return asks.map(({ demand }) => {
     const admitted = result[next] as number
     next += 1
-    const quotas = demand.kind === 'windows' ? demand.windows.map(({ quota }) => quota) : [demand.max]
-    const counts = quotas.map(quota => {
+    const counts = quotasOf(demand).map(quota => {
       const at = next
       next += 3
       const resetMs = (result[at + 2] as number) / 1000
@@ -194,15 +221,6 @@ function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
     })
     return { admitted, counts }
   })
-}
-
-function pushArguments(args: (string | number)[], { demand, group }: Ask): void {
-  if (demand.kind === 'slots') {
-    args.push(group, 's', 2, demand.max, demand.ttlMs * 1000)
-    return
-  }
-  const values = windowArguments(demand.windows)
-  args.push(group, 'w', values.length, ...values)
 }
 
 /** An ask that harms nobody, for a key beside `key`: in the same slot of a Cluster. */

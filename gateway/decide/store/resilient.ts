@@ -1,9 +1,8 @@
-/**
- * A remote store that may be away: each rule then goes on as its `onStoreError` says.
- */
-import type { Demand } from '../../types.js'
+/** A remote store that may be away: each rule then goes on as its `onStoreError` says (docs/policies.md, 'Redis away'). */
 import type { Guard } from './guard.js'
+import type { LastTold } from './last-told.js'
 import { SharedTurns } from './shared-turns.js'
+import { countedHere, shareOf } from './stand-in.js'
 import { type Answer, type Ask, type CounterStore, type RemoteStore, uncounted } from './store.js'
 
 export interface ResilientOptions {
@@ -14,6 +13,10 @@ export interface ResilientOptions {
   readonly local: CounterStore
   /** Gateways that share the quota: each may spend its part while Redis is away. */
   readonly instances: number
+  /** What the remote store told last of each key. */
+  readonly lastTold: LastTold
+  /** Hears that an answer came too late: what it had granted is given back. */
+  onLate(): void
 }
 
 export class ResilientStore implements CounterStore {
@@ -30,7 +33,15 @@ export class ResilientStore implements CounterStore {
 
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     if (this.#options.guard.isAway(keyOf(asks))) return this.standIn(asks, holder)
-    return this.#turns.take(asks, holder).then(answers => answers ?? this.standIn(asks, holder))
+    return this.#turns.take(asks, holder).then(answers => {
+      if (answers === undefined) return this.standIn(asks, holder)
+      this.#options.lastTold.hear(asks, answers)
+      return answers
+    })
+  }
+
+  rides(observed: Ask, enforced: readonly Ask[]): boolean {
+    return this.#options.remote.rides(observed, enforced)
   }
 
   async peek(asks: readonly Ask[]): Promise<Answer[]> {
@@ -40,10 +51,14 @@ export class ResilientStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { remote, local, instances } = this.#options
-    const shares = asks.map(ask => shareOf(ask, instances))
+    const { remote, local } = this.#options
     giveBackOf('redis', remote, asks, answers)
-    giveBackOf('local', local, shares, answers)
+    giveBackOf('local', local, asks, answers)
+  }
+
+  /** What asks that reserve were charged stands. */
+  confirm(asks: readonly Ask[]): void {
+    this.#options.remote.confirm(asks)
   }
 
   async close(): Promise<void> {
@@ -64,10 +79,17 @@ export class ResilientStore implements CounterStore {
       sent = true
       return remote.takeMany(asks, holder, times)
     }
-    return guard.within(keyOf(asks), call, releaseAll).then(answers => {
+    const late = (requests: readonly Answer[][]) => this.#undo(asks, requests)
+    return guard.within(keyOf(asks), call, late).then(answers => {
       if (answers === undefined && sent) remote.abandon(asks, holder)
       return answers
     })
+  }
+
+  /** Nobody waits for these any more. */
+  #undo(asks: readonly Ask[], requests: readonly Answer[][]): void {
+    this.#options.onLate()
+    for (const answers of requests) this.#options.remote.giveBack(asks, answers)
   }
 
   /** @param here asks this process's own counters */
@@ -75,12 +97,15 @@ export class ResilientStore implements CounterStore {
     asks: readonly Ask[],
     here: (shares: readonly Ask[]) => Answer[] | Promise<Answer[]>,
   ): Answer[] | Promise<Answer[]> {
+    const { instances, lastTold } = this.#options
     const closed = new Set(asks.filter(ask => ask.onStoreError === 'closed').map(ask => ask.group))
     const counted = asks.filter(ask => ask.onStoreError === 'local' && !closed.has(ask.group))
-    const shares = counted.map(ask => shareOf(ask, this.#options.instances))
+    const told = counted.map(ask => lastTold.recall(ask))
+    const shares = counted.map((ask, i) => shareOf(ask, instances, told[i]))
     const merge = (answers: Answer[]) => {
       const refused = new Set(counted.filter((_, i) => !answers[i]?.granted).map(ask => ask.group))
-      const next = answers[Symbol.iterator]()
+      const own = answers.map((answer, i) => countedHere(counted[i] as Ask, answer, instances, told[i]))
+      const next = own[Symbol.iterator]()
       return asks.map((ask): Answer => {
         if (counted.includes(ask)) return next.next().value as Answer
         const granted = !closed.has(ask.group) && !refused.has(ask.group)
@@ -110,25 +135,4 @@ function giveBackOf(
     own.map(i => asks[i] as Ask),
     own.map(i => answers[i] as Answer),
   )
-}
-
-/** Nobody waits for these any more. */
-function releaseAll(requests: readonly Answer[][]): void {
-  for (const answers of requests) for (const answer of answers) answer.release?.()
-}
-
-/** One instance's part of a whole number of requests, at least one. */
-export function partOf(whole: number, instances: number): number {
-  return Math.max(1, Math.floor(whole / instances))
-}
-
-/** The ask for this instance's part. */
-function shareOf(ask: Ask, instances: number): Ask {
-  const part = (whole: number) => partOf(whole, instances)
-  const { demand } = ask
-  const share: Demand =
-    demand.kind === 'slots'
-      ? { ...demand, max: part(demand.max) }
-      : { ...demand, windows: demand.windows.map(window => ({ ...window, quota: part(window.quota) })) }
-  return { ...ask, demand: share }
 }

@@ -9,6 +9,8 @@ export interface Ask {
   /** Asks of one group are granted together or not at all. Group 0 is the enforced verdict; each report-only rule is its own. */
   readonly group: number
   readonly onStoreError: OnStoreError
+  /** A meter of another Cluster slot: what it is charged may be cancelled, and starts no block until it is confirmed. */
+  readonly reserves?: boolean | undefined
 }
 
 /** The state of one window, or of the slots. */
@@ -50,6 +52,8 @@ export interface CounterStore {
    * Answers stand in the order of the asks. A promise only when the store is remote.
    */
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
+  /** True when a report-only ask may join the call that `enforced` asks make: it costs no call, and no time. */
+  rides(observed: Ask, enforced: readonly Ask[]): boolean
   /** What `take` would answer now. Nothing is charged, and no slot is taken: the counters stay as they are. */
   peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]>
   /**
@@ -70,6 +74,8 @@ export interface RemoteStore extends CounterStore {
   slotsHeld(key: string): number
   /** Frees the slots that a failed `take` may have taken, as soon as the store can be reached. */
   abandon(asks: readonly Ask[], holder: string): void
+  /** What asks that reserve were charged stands. Best effort, like `giveBack`. */
+  confirm(asks: readonly Ask[]): void
 }
 
 /** A count whose numbers the store knows. */
@@ -79,8 +85,33 @@ export function counted(quota: number, used: number, violated: boolean, resetMs:
 
 /** What is known of a demand that nobody could count: nothing. */
 export function uncounted({ demand }: Ask): Count[] {
-  const quotas = demand.kind === 'windows' ? demand.windows.map(({ quota }) => quota) : [demand.max]
-  return quotas.map(quota => ({ quota, used: undefined, left: undefined, violated: false, resetMs: 0 }))
+  return quotasOf(demand).map(quota => ({
+    quota,
+    used: undefined,
+    left: undefined,
+    violated: false,
+    resetMs: 0,
+  }))
+}
+
+/** What is counted against: one quota per window, or that of a meter or of slots. */
+export function quotasOf(demand: Demand): number[] {
+  if (demand.kind === 'windows') return demand.windows.map(({ quota }) => quota)
+  return [demand.kind === 'slots' ? demand.max : demand.quota]
+}
+
+/** True when two demands count by the same windows or meter; a rule's demand is one object while its numbers stand. */
+export function sameQuota(one: Demand, other: Demand): boolean {
+  if (one === other) return true
+  if (one.kind === 'meter' && other.kind === 'meter') {
+    return one.quota === other.quota && one.ms === other.ms && one.blockMs === other.blockMs
+  }
+  if (one.kind !== 'windows' || other.kind !== 'windows') return false
+  if (one.windows.length !== other.windows.length) return false
+  return one.windows.every(({ quota, ms, algorithm }, i) => {
+    const window = other.windows[i] as (typeof one.windows)[number]
+    return quota === window.quota && ms === window.ms && algorithm === window.algorithm
+  })
 }
 
 /** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */

@@ -1,6 +1,6 @@
 /** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
-import type { Demand, Plugin, Project, Reading, Ruling, Window } from '../../plugin.js'
-import type { Environment, Plan, StoreName } from '../../types.js'
+import type { Demand, Plugin, Project, Window } from '../../plugin.js'
+import type { Environment, Plan } from '../../types.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -15,10 +15,8 @@ const PLANS: readonly unknown[] = [
 ] satisfies Plan[]
 const ENVIRONMENTS: readonly unknown[] = ['development', 'staging', 'production'] satisfies Environment[]
 const ALGORITHMS: readonly unknown[] = ['sliding-window', 'fixed-window', 'token-bucket']
-const STORES: readonly unknown[] = ['redis', 'lease', 'memory', 'local', 'none']
-/** Names of plugins are kinds of policies, names of windows and readings stand in answers. */
+/** Names of plugins are kinds of policies, names of windows stand in answers. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
-const READING_NAME = /^[a-z][a-z0-9._-]{0,127}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
 const MOST_ITEMS = 16
 const MOST = 1_000_000_000
@@ -70,10 +68,19 @@ export function projectFrom(value: unknown): Project | undefined {
   return { id, plan: plan as Plan, environment: environment as Environment }
 }
 
+/** Demands that were looked at: most are one object for many requests. */
+const known = new WeakSet<object>()
+
 /** The demand itself, so that requests which share it are still seen to do so; or a TypeError. */
 export function demandFrom(value: unknown): Demand {
-  if (isObject(value) && (isWindowsDemand(value) || isSlotsDemand(value))) return value as unknown as Demand
-  throw new TypeError('demand() must return windows or slots with whole numbers above 0')
+  if (isObject(value)) {
+    if (known.has(value)) return value as unknown as Demand
+    if (isWindowsDemand(value) || isSlotsDemand(value) || isMeterDemand(value)) {
+      known.add(value)
+      return value as unknown as Demand
+    }
+  }
+  throw new TypeError('demand() must return windows, slots or a meter, with whole numbers above 0')
 }
 
 function isWindowsDemand({ kind, windows, lease }: Fields): boolean {
@@ -105,60 +112,13 @@ function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Fields): boolean 
   )
 }
 
-/** A copy of the ruling, but for its functions, which are called on the plugin's own; or a TypeError. */
-export function rulingFrom(value: unknown): Ruling | 'unavailable' {
-  if (value === 'unavailable') return value
-  const { granted, store, readings, giveBack, release } = isObject(value) ? value : {}
-  const copies = Array.isArray(readings) ? readings.slice(0, MOST_ITEMS + 1).map(readingFrom) : []
-  const isRuling =
-    typeof granted === 'boolean' &&
-    STORES.includes(store) &&
-    Array.isArray(readings) &&
-    copies.length <= MOST_ITEMS &&
-    isFunctionOrAbsent(giveBack) &&
-    isFunctionOrAbsent(release)
-  if (!isRuling) throw new TypeError(NO_RULING)
-  return {
-    granted,
-    store: store as StoreName,
-    readings: copies,
-    ...(giveBack !== undefined && { giveBack: () => giveBack.call(value) }),
-    ...(release !== undefined && { release: () => release.call(value) }),
-  }
-}
-
-const NO_RULING = 'a ruling must have granted, store and readings, without negative numbers'
-
-function readingFrom(reading: unknown): Reading {
-  if (!isObject(reading)) throw new TypeError(NO_RULING)
-  const { policy, quota, windowMs, used, left, resetMs, violated, hidden } = reading
-  const isReading =
-    typeof policy === 'string' &&
-    READING_NAME.test(policy) &&
-    isAmount(quota) &&
-    isAmountOrAbsent(windowMs) &&
-    isAmountOrAbsent(used) &&
-    isAmountOrAbsent(left) &&
-    isAmount(resetMs) &&
-    typeof violated === 'boolean' &&
-    (hidden === undefined || typeof hidden === 'boolean')
-  if (!isReading) throw new TypeError(NO_RULING)
-  return { policy, quota, windowMs, used, left, resetMs, violated, hidden }
-}
-
-/** What a plugin asks the counter; a TypeError when that is no question. */
-export function assertCountable(key: unknown, limit: unknown, cost: unknown = 1): void {
-  const { quota, windowMs, blockMs } = isObject(limit) ? limit : {}
-  const isCountable =
-    typeof key === 'string' &&
+function isMeterDemand({ kind, quota, ms, blockMs, cost = 1 }: Fields): boolean {
+  return (
+    kind === 'meter' &&
     isWhole(quota, MOST) &&
-    isWhole(windowMs, LONGEST_MS) &&
-    (windowMs as number) % 1000 === 0 &&
+    isWhole(ms, LONGEST_MS) &&
     (blockMs === 0 || isWhole(blockMs, LONGEST_MS)) &&
-    isWhole(cost, MOST)
-  if (isCountable) return
-  throw new TypeError(
-    'the counter takes a key, a limit of whole numbers (windowMs in whole seconds) and a whole cost above 0',
+    isWhole(cost, quota as number)
   )
 }
 
@@ -168,19 +128,6 @@ function isObject(value: unknown): value is Fields {
 
 function isFilled(list: readonly unknown[]): boolean {
   return list.length > 0 && list.length <= MOST_ITEMS
-}
-
-function isFunctionOrAbsent(value: unknown): value is (() => void) | undefined {
-  return value === undefined || typeof value === 'function'
-}
-
-/** NaN and Infinity are none. */
-function isAmount(value: unknown): value is number {
-  return Number.isFinite(value) && (value as number) >= 0
-}
-
-function isAmountOrAbsent(value: unknown): value is number | undefined {
-  return value === undefined || isAmount(value)
 }
 
 function isWhole(value: unknown, most: number): boolean {

@@ -1,0 +1,66 @@
+-- The state of a meter: a window that begins with the first request and ends whole, and may block its key for longer; that
+-- of store/meters.ts, in microseconds. A library, put before the scripts that count.
+--
+-- A key holds, in MessagePack: begin, end, used; then what of it is reserved, and until when a reservation is waited for.
+-- Reserved tokens are used, but a request that fails for them begins no block: they may be given back yet.
+
+local RESERVED_US = 10000000
+
+local function meter_of(first)
+  return {
+    quota = tonumber(ARGV[first]),
+    length = tonumber(ARGV[first + 1]),
+    block = tonumber(ARGV[first + 2]),
+    cost = tonumber(ARGV[first + 3]),
+    reserves = ARGV[first + 4] == '1',
+  }
+end
+
+local function read_meter(key, meter, now)
+  local packed = redis.call('GET', key)
+  -- What is no list was another edition's counter.
+  local begin, ends, used, reserved, waits = 0, 0, 0, 0, 0
+  if packed and not tonumber(packed) then
+    begin, ends, used, reserved, waits = cmsgpack.unpack(packed)
+  end
+  if ends <= now then
+    return { begin = now, ends = now + meter.length, used = 0, reserved = 0, waits = 0 }
+  end
+  -- An edited limit applies at once. A clock that was set back leaves no window longer than one.
+  local longest = meter.length
+  if used > meter.quota then
+    longest = max(longest, meter.block)
+  end
+  if waits <= now then
+    reserved = 0
+  end
+  return { begin = begin, ends = min(ends, now + longest), used = used, reserved = reserved, waits = waits }
+end
+
+local function write_meter(key, state, now, ttl)
+  local packed = cmsgpack.pack(state.begin, state.ends, state.used, state.reserved, state.waits)
+  redis.call('SET', key, packed, 'PX', ttl or max(1, ceil((state.ends - now) / 1000)))
+end
+
+-- How many requests there is room for.
+local function meter_room(state, meter)
+  return max(0, floor((meter.quota - state.used) / meter.cost))
+end
+
+-- Charges `count` requests; where more asked than there was room for, the first of those that failed counts, too, and begins
+-- the block, unless it failed for tokens that may be given back. True when the meter refuses.
+local function charge_meter(state, meter, now, count, asked)
+  state.used = state.used + count * meter.cost
+  if meter.reserves and count > 0 then
+    state.reserved = state.reserved + count * meter.cost
+    state.waits = now + RESERVED_US
+  end
+  if count == asked or state.used + meter.cost <= meter.quota then
+    return false
+  end
+  if state.used <= meter.quota and state.used - state.reserved + meter.cost > meter.quota then
+    state.used = state.used + meter.cost
+    state.ends = max(state.ends, now + meter.block)
+  end
+  return true
+end

@@ -1,0 +1,114 @@
+/**
+ * Meters in this process: a window begins with a key's first request and ends whole, and the request that passes the quota
+ * may block the key for longer. `lua/meter.lua` says the same in Redis, and both run the same tests.
+ */
+import type { MeterDemand } from '../../types.js'
+import { isReportOnlyKey } from '../key.js'
+import { BoundedMap } from './bounded-map.js'
+import { type Count, counted } from './store.js'
+
+/** A window: what was spent in it, the first refused request included, and from when to when it counts. */
+export interface Meter {
+  readonly used: number
+  readonly begin: number
+  readonly end: number
+}
+
+/** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten, and so the oldest blocks. */
+export const MOST_KEYS = 100_000
+
+/** Windows that are open and those that refuse, each with places of their own: a flood of fresh keys frees nobody. */
+class Kept {
+  readonly #open = new BoundedMap<Meter>(MOST_KEYS)
+  readonly #blocked = new BoundedMap<Meter>(MOST_KEYS)
+
+  get(key: string): Meter | undefined {
+    return this.#blocked.get(key) ?? this.#open.get(key)
+  }
+
+  set(key: string, meter: Meter, isBlocked: boolean): void {
+    this.delete(key)
+    ;(isBlocked ? this.#blocked : this.#open).set(key, meter)
+  }
+
+  delete(key: string): void {
+    this.#open.delete(key)
+    this.#blocked.delete(key)
+  }
+}
+
+export class Meters {
+  #enforced = new Kept()
+  /** What report-only rules see may not end what enforced ones count. */
+  #observed = new Kept()
+
+  /** The window of `key` as of `now`; an edited limit applies at once, to windows and blocks that have begun too. */
+  read(key: string, demand: MeterDemand, now: number): Meter {
+    const kept = this.#of(key).get(key)
+    if (kept === undefined || kept.end <= now) return { used: 0, begin: now, end: now + demand.ms }
+    const longest = isOver(kept, demand) ? Math.max(demand.ms, demand.blockMs) : demand.ms
+    const end = Math.min(kept.end, now + longest)
+    return end === kept.end ? kept : { ...kept, end }
+  }
+
+  /** Charges one request; returns the window after it. */
+  charge(key: string, meter: Meter, demand: MeterDemand): Meter {
+    const charged = { ...meter, used: meter.used + costOf(demand) }
+    this.#of(key).set(key, charged, isOver(charged, demand))
+    return charged
+  }
+
+  /** The meter refuses: the first refusal counts, and begins the block. Returns the window after it. */
+  refuse(key: string, meter: Meter, demand: MeterDemand, now: number): Meter {
+    const refused = refusedBy(meter, demand, now)
+    if (refused !== meter) this.#of(key).set(key, refused, true)
+    return refused
+  }
+
+  /** Takes back what was charged at `at`, unless that window has ended. */
+  giveBack(key: string, demand: MeterDemand, at: number, now: number): void {
+    const kept = this.#of(key).get(key)
+    if (kept === undefined || kept.begin > at || kept.end <= now) return
+    const meter = { ...kept, used: Math.max(0, kept.used - costOf(demand)) }
+    this.#of(key).set(key, meter, isOver(meter, demand))
+  }
+
+  delete(key: string): void {
+    this.#of(key).delete(key)
+  }
+
+  clear(): void {
+    this.#enforced = new Kept()
+    this.#observed = new Kept()
+  }
+
+  #of(key: string): Kept {
+    return isReportOnlyKey(key) ? this.#observed : this.#enforced
+  }
+}
+
+/** What a request of this demand spends. */
+export function costOf({ cost = 1 }: MeterDemand): number {
+  return cost
+}
+
+/** True when the request does not fit into what is left. */
+export function isFull({ used }: Meter, demand: MeterDemand): boolean {
+  return used + costOf(demand) > demand.quota
+}
+
+/** The window after a request that did not fit: only the first of them changes it. */
+export function refusedBy(meter: Meter, demand: MeterDemand, now: number): Meter {
+  if (isOver(meter, demand)) return meter
+  const end = Math.max(meter.end, now + demand.blockMs)
+  return { ...meter, used: meter.used + costOf(demand), end }
+}
+
+/** The window as an answer tells it. */
+export function countOf(meter: Meter, { quota }: MeterDemand, violated: boolean, now: number): Count {
+  return counted(quota, meter.used, violated, meter.end - now)
+}
+
+function isOver({ used }: Meter, { quota }: MeterDemand): boolean {
+  return used > quota
+}

@@ -1,0 +1,148 @@
+/**
+ * A Redis Cluster keeps keys in slots, and a script reaches only those of one. What a request asks of other slots than its
+ * project's is asked first, as a reservation: it is confirmed when all was granted and given back when something was not,
+ * so a refused request charges nothing, and what was only reserved never begins a block.
+ */
+import { hashTag } from './hash-slot.js'
+import { type Answer, type Ask, type CounterStore, uncounted } from './store.js'
+
+export interface Splittable extends CounterStore {
+  /** What asks that reserve were charged stands. */
+  confirm(asks: readonly Ask[]): void
+}
+
+/** What is asked in one call, as places in the list of all asks. */
+type Part = readonly number[]
+
+export class SplitStore implements CounterStore {
+  readonly #inner: Splittable
+
+  constructor(inner: Splittable) {
+    this.#inner = inner
+  }
+
+  take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    const parts = partsOf(asks)
+    const main = parts.pop()
+    if (main === undefined || parts.length === 0) return this.#inner.take(asks, holder)
+    return this.#takeParts(asks, parts, main, holder)
+  }
+
+  rides(observed: Ask, enforced: readonly Ask[]): boolean {
+    const main = partsOf(enforced).at(-1)?.[0]
+    return main !== undefined && tagOf(enforced[main] as Ask) === tagOf(observed)
+  }
+
+  async peek(asks: readonly Ask[]): Promise<Answer[]> {
+    const answers: Answer[] = []
+    const parts = partsOf(asks)
+    await Promise.all(
+      parts.map(async part => {
+        const given = await this.#inner.peek(part.map(i => asks[i] as Ask))
+        for (const [j, i] of part.entries()) answers[i] = given[j] as Answer
+      }),
+    )
+    return standTogether(asks, answers)
+  }
+
+  giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
+    for (const part of partsOf(asks)) {
+      this.#inner.giveBack(
+        part.map(i => asks[i] as Ask),
+        part.map(i => answers[i] as Answer),
+      )
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+
+  async #takeParts(
+    asks: readonly Ask[],
+    others: readonly Part[],
+    main: Part,
+    holder: string,
+  ): Promise<Answer[]> {
+    const reserving = asks.map(ask => (ask.demand.kind === 'meter' ? { ...ask, reserves: true } : ask))
+    const answers: Answer[] = []
+    // What others were charged is given back also when one of them fails.
+    const first = await Promise.allSettled(
+      others.map(async part => {
+        const given = await this.#inner.take(
+          part.map(i => reserving[i] as Ask),
+          holder,
+        )
+        for (const [j, i] of part.entries()) answers[i] = given[j] as Answer
+      }),
+    )
+    const undo = () => this.#undo(reserving, answers, others)
+    const failed = first.find(one => one.status === 'rejected')
+    if (failed !== undefined) {
+      undo()
+      throw failed.reason
+    }
+    if (others.flat().some(i => answers[i]?.granted === false)) {
+      undo()
+      for (const i of main) answers[i] = notAsked(asks[i] as Ask)
+      return standTogether(asks, answers)
+    }
+    try {
+      const given = await this.#inner.take(
+        main.map(i => asks[i] as Ask),
+        holder,
+      )
+      for (const [j, i] of main.entries()) answers[i] = given[j] as Answer
+    } catch (error) {
+      undo()
+      throw error
+    }
+    const enforced = main.filter(i => asks[i]?.group === asks[others[0]?.[0] as number]?.group)
+    if (enforced.some(i => answers[i]?.granted === false)) undo()
+    else this.#inner.confirm(others.flat().map(i => reserving[i] as Ask))
+    return standTogether(asks, answers)
+  }
+
+  #undo(asks: readonly Ask[], answers: readonly Answer[], parts: readonly Part[]): void {
+    for (const part of parts) {
+      const charged = part.filter(i => answers[i]?.granted)
+      if (charged.length === 0) continue
+      this.#inner.giveBack(
+        charged.map(i => asks[i] as Ask),
+        charged.map(i => answers[i] as Answer),
+      )
+    }
+  }
+}
+
+/** Asks by the slot that keeps them; those of the project last, which most requests ask. */
+function partsOf(asks: readonly Ask[]): number[][] {
+  const parts = new Map<string, number[]>()
+  for (const [i, ask] of asks.entries()) {
+    const tag = tagOf(ask)
+    const part = parts.get(tag)
+    if (part === undefined) parts.set(tag, [i])
+    else part.push(i)
+  }
+  const isProject = (part: readonly number[]) => !asks[part[0] as number]?.key.startsWith('sluice:*:')
+  return [...parts.values()].sort((a, b) => Number(isProject(a)) - Number(isProject(b)))
+}
+
+function tagOf({ key }: Ask): string {
+  return hashTag(key) ?? key
+}
+
+/** Where one of a group was refused, the others are too, and hold nothing. */
+function standTogether(asks: readonly Ask[], answers: readonly Answer[]): Answer[] {
+  const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
+  return answers.map((answer, i) =>
+    answer.granted && refused.has((asks[i] as Ask).group)
+      ? { ...answer, granted: false, release: undefined }
+      : answer,
+  )
+}
+
+/** Another part of its group was refused first. */
+function notAsked(ask: Ask): Answer {
+  return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
+}
