@@ -77,7 +77,7 @@ const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/store/redis-connection.ts'],
-  'rate-limiter-flexible': ['gateway/decide/store/flexible.ts'],
+  'rate-limiter-flexible': ['gateway/admin/key.ts'],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/metrics.ts', 'services/directory/metrics.ts'],
   yaml: ['config/yaml.ts'],
