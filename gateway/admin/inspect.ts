@@ -1,5 +1,6 @@
 /** What is in force and what is counted, for operators: effective policy, counters of a project, slots, reset of a counter. */
 import type { FastifyPluginAsync } from 'fastify'
+import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import { sendProblem } from './problem.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
@@ -33,8 +34,6 @@ export class Unreachable extends Error {}
 const text = (description: string, maxLength = 256) =>
   ({ type: 'string', minLength: 1, maxLength, description }) as const
 const PROJECT = text('Id of a project.')
-const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
-const ENVIRONMENTS = ['development', 'staging', 'production']
 
 const policySchema = {
   tags: ['Policy'],

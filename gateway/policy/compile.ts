@@ -1,4 +1,5 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
+import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { columnName, Policy, type Table } from './policy.js'
@@ -54,9 +55,6 @@ export interface Fault {
   readonly path: readonly (string | number)[]
   readonly message: string
 }
-
-const PLANS: readonly Plan[] = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
-const ENVIRONMENTS: readonly Environment[] = ['development', 'staging', 'production']
 
 /** How a quota counts when nothing is said. */
 const PLAIN = { algorithm: 'sliding-window', lease: false } as const

@@ -1,20 +1,14 @@
 /** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
+import * as words from '../../../config/words.js'
 import type { Demand, Plugin, Project, Window } from '../../plugin.js'
 import type { Environment, Plan } from '../../types.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
 const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plugin['kind'][]
-const PLANS: readonly unknown[] = [
-  'developer',
-  'production',
-  'essential',
-  'growth',
-  'scale',
-  'enterprise',
-] satisfies Plan[]
-const ENVIRONMENTS: readonly unknown[] = ['development', 'staging', 'production'] satisfies Environment[]
-const ALGORITHMS: readonly unknown[] = ['sliding-window', 'fixed-window', 'token-bucket']
+const PLANS: readonly unknown[] = words.PLANS
+const ENVIRONMENTS: readonly unknown[] = words.ENVIRONMENTS
+const ALGORITHMS: readonly unknown[] = words.ALGORITHMS
 /** Names of plugins are kinds of policies, names of windows stand in answers. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
