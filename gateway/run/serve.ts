@@ -30,6 +30,7 @@ export async function serve(configPath: string): Promise<void> {
   const { reloader } = gateway
   const watch = watchSources({
     sources: () => reloader.sources,
+    idle: () => reloader.idle(),
     changed: () => reloader.reload('watch'),
     log,
   })
