@@ -9,6 +9,7 @@ import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded } from './load.js'
 import { messageOf } from './third-party/text.js'
+import { tryDemands } from './try-demands.js'
 
 /** An identifier under its plugin's name. */
 export interface NamedIdentifier {
@@ -75,11 +76,13 @@ export function createLimiters(loaded: Loaded, tools: Tools): Map<string, Limite
   return limiters
 }
 
-/** The problems that `createLimiters` would meet; nothing is left behind. */
+/** The problems that `createLimiters`, and then the first request under each rule, would meet; nothing is left behind. */
 export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
   const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects })
-  if (problems.length === 0) closeAll(limiters.values())
-  return problems
+  if (problems.length > 0) return problems
+  const faults = tryDemands(loaded.config, limiters)
+  closeAll(limiters.values())
+  return faults
 }
 
 function makeLimiters(

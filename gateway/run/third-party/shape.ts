@@ -31,6 +31,9 @@ export function shapeFault(candidate: unknown): string | undefined {
   return undefined
 }
 
+/** What a plugin answered cannot be used. */
+export class WrongAnswer extends TypeError {}
+
 /** An object with these functions, or a TypeError that names the first that is missing. */
 export function withFunctions<T>(value: unknown, call: string, ...names: string[]): T {
   const missing = isObject(value) ? names.find(name => typeof value[name] !== 'function') : names[0]
@@ -74,7 +77,7 @@ export function demandFrom(value: unknown): Demand {
       return value as unknown as Demand
     }
   }
-  throw new TypeError('demand() must return windows, slots or a meter, with whole numbers above 0')
+  throw new WrongAnswer('demand() must return windows, slots or a meter, with whole numbers above 0')
 }
 
 function isWindowsDemand({ kind, windows, lease }: Fields): boolean {
