@@ -57,6 +57,14 @@ export function parsePattern(text: string): Pattern {
   return { method, segments: parts.map((part, i) => parseSegment(part, i === parts.length - 1)), text }
 }
 
+/** The pattern with its literals in small letters; its text stays, which names it in logs and counters. */
+export function foldPattern(pattern: Pattern): Pattern {
+  const segments = pattern.segments.map(segment =>
+    segment.kind === 'literal' ? { ...segment, text: segment.text.toLowerCase() } : segment,
+  )
+  return { ...pattern, segments }
+}
+
 function parseSegment(part: string, last: boolean): Segment {
   if (part === '**') {
     if (!last) throw new PatternError('"**" may only stand at the end of a path.')
