@@ -1,6 +1,8 @@
 /** How the upstreams of a configuration read paths, and what that makes of its buckets. */
 import { type Config, isProjectLimits } from '../../config/load.js'
 import type { Gateway } from '../../config/schema.js'
+import { GatewayError } from '../errors.js'
+import { normalizePath } from '../listen/path.js'
 import type { Fault } from '../policy/compile.js'
 import { foldPattern, parsePattern } from '../policy/pattern.js'
 import { PathTrie } from '../policy/trie.js'
@@ -35,4 +37,14 @@ export function caseTies({ gateway, policies }: Config): Fault[] {
     }
   }
   return faults
+}
+
+/** A project's path prefix in the spelling that request paths have; one that no request can hold stays as it is. */
+export function normalPrefix(prefix: string): string {
+  try {
+    return normalizePath(prefix)
+  } catch (error) {
+    if (error instanceof GatewayError) return prefix
+    throw error
+  }
 }
