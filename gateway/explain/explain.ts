@@ -91,11 +91,13 @@ class Explainer {
     const project = this.#identify(facts)
     this.#upstream = loaded.compiled.routes.find(facts.method, facts.path)?.value
     if (this.#upstream === undefined) throw new GatewayError('no-route')
-    if (asksTheGateway(facts)) return undefined
-    this.#matched = loaded.compiled.snapshot(new Map()).match(facts, project)
-    const looks = body !== undefined && this.#matched.some(one => needsBody(one, facts))
+    const read = loaded.compiled.readFor(facts, this.#upstream)
+    this.#facts = read
+    if (asksTheGateway(read)) return undefined
+    this.#matched = loaded.compiled.snapshot(new Map()).match(read, project)
+    const looks = body !== undefined && this.#matched.some(one => needsBody(one, read))
     const bodyPrefix = looks ? Buffer.from(body).subarray(0, PEEK_BYTES) : undefined
-    return { facts, project, matched: this.#matched, bodyPrefix }
+    return { facts: read, project, matched: this.#matched, bodyPrefix }
   }
 
   #fields(): string[] {

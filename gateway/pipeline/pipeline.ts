@@ -22,6 +22,8 @@ export interface Snapshot {
   readonly revision: string
   identify(facts: Facts): Project
   route(facts: Facts): Upstream | undefined
+  /** The facts as they are matched and counted for an upstream; throws the GatewayError the client should hear. */
+  readFor(facts: Facts, upstream: string): Facts
   match(facts: Facts, project: Project): Matched[]
 }
 
@@ -98,7 +100,8 @@ export function createPipeline(rooms: Rooms): Pipeline {
         const upstream = snapshot.route(facts)
         if (upstream === undefined) throw new GatewayError('no-route')
         passage.upstream = upstream
-        passage.matched = snapshot.match(facts, project)
+        passage.facts = snapshot.readFor(facts, upstream.name)
+        passage.matched = snapshot.match(passage.facts, project)
       }
       go(passage)
     })

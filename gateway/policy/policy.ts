@@ -46,7 +46,7 @@ export class Policy {
     if (bucket !== undefined) matched.push(bucket)
     const reads = !facts.upgrade && isRead(facts.method)
     if (reads && this.#kindsOfReads.size === 0) return matched
-    for (const { value, route } of this.#endpoint.findAll(facts.method, facts.path)) {
+    for (const { value, route } of this.#endpoint.findAllFor(facts)) {
       for (const rule of value) {
         if (reads && !this.#kindsOfReads.has(rule.kind)) continue
         if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
@@ -58,7 +58,7 @@ export class Policy {
   #bucket(facts: Facts, project: Project): Matched | undefined {
     const table =
       this.#projects.get(project.id) ?? this.#columns.get(columnName(project.plan, project.environment))
-    const found = table?.buckets.find(facts.method, facts.path)
+    const found = table?.buckets.findFor(facts)
     const rule = found && table?.rules.get(found.value)
     return rule && { rule, route: found.route }
   }

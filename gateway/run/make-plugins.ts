@@ -8,6 +8,7 @@ import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded } from './load.js'
+import { normalPrefix } from './path-readings.js'
 import { messageOf } from './third-party/text.js'
 import { tryDemands } from './try-demands.js'
 
@@ -34,7 +35,7 @@ export function makePlugins(
   log: Log,
 ): Made | { readonly problems: Problem[] } {
   const { gateway, projects } = config
-  const tools = { log, projects }
+  const tools = { log, projects: projects.map(one => ({ ...one, paths: one.paths.map(normalPrefix) })) }
   const faultLog = boundedLog(log)
   const problems: Problem[] = []
   const attempt = <T>(name: string, path: Path, create: () => T): T[] => {

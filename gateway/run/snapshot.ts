@@ -9,10 +9,12 @@ import type { Snapshot, Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import { compilePolicy, type Fault, type Tables } from '../policy/compile.js'
-import { PatternError, parsePattern } from '../policy/pattern.js'
+import { foldPattern, PatternError, parsePattern } from '../policy/pattern.js'
 import { PathTrie } from '../policy/trie.js'
-import type { Log } from '../types.js'
+import { readForUpstream } from '../policy/upstream-paths.js'
+import type { Facts, Log } from '../types.js'
 import { makePlugins, type NamedIdentifier } from './make-plugins.js'
+import { caseTies, pathReadings } from './path-readings.js'
 
 /** A snapshot whose routes still name their upstreams. */
 export interface Compiled {
@@ -22,6 +24,8 @@ export interface Compiled {
   /** For those who tell of the policy; the pipeline asks the snapshot. */
   readonly tables: Tables
   readonly routes: PathTrie<string>
+  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
+  readFor(facts: Facts, upstream: string): Facts
   /** In the order in which they are asked. */
   readonly identifiers: readonly NamedIdentifier[]
   /** Tells the plugins that observe; they cannot make it throw. */
@@ -62,19 +66,24 @@ export function compile(
     sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
   })
   const { routes, faults: routeFaults } = compileRoutes(config)
-  const problems = [...faults, ...routeFaults, ...proxyFaults(config)].map(({ file, path, message }) =>
-    problemAt(config, file, path, message),
+  // Only where the patterns are sound: what ties as it stands is said already.
+  const ties = faults.length === 0 ? caseTies(config) : []
+  const problems = [...faults, ...routeFaults, ...ties, ...proxyFaults(config)].map(
+    ({ file, path, message }) => problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
   const { identifiers, observer } = made
+  const readings = pathReadings(config.gateway)
+  const readFor = (facts: Facts, upstream: string) => readForUpstream(facts, readings.get(upstream))
   return {
     compiled: {
       revision,
       words: wordsOf(config),
       tables,
       routes,
+      readFor,
       identifiers,
       observer,
       snapshot: (upstreams, unknownHosts) => ({
@@ -85,6 +94,7 @@ export function compile(
           unknownHosts,
         ),
         route: facts => upstreams.get(routes.find(facts.method, facts.path)?.value ?? ''),
+        readFor,
         match: (facts, project) => policy.match(facts, project),
       }),
       close: () => made.close(),
@@ -97,7 +107,7 @@ function revisionOf({ gateway, projects, policies }: Config): string {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, store } = gateway
   const rules = policies.map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
-  const text = JSON.stringify([rules, callers, store.onError])
+  const text = JSON.stringify([rules, callers, store.onError, ...pathReadings(gateway)])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
@@ -108,8 +118,11 @@ function wordsOf({ gateway, policies }: Config): Set<string> {
       : policy.document.rules.flatMap(rule => rule.match),
   )
   const paths = [...patterns, ...gateway.routes.map(route => route.path)]
-  const segments = paths.flatMap(path => path.slice(path.indexOf('/') + 1).split('/'))
-  return new Set(segments.filter(segment => /^[^{*]/.test(segment)))
+  const segments = paths.flatMap(path => {
+    const pattern = parsePattern(path)
+    return [...pattern.segments, ...foldPattern(pattern).segments]
+  })
+  return new Set(segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : [])))
 }
 
 function compileRoutes({ gateway, gatewayFile }: Config): { routes: PathTrie<string>; faults: Fault[] } {

@@ -62,14 +62,17 @@ export class Simulation {
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
     let project: Project
+    let read: Facts
     try {
       project = logged === undefined ? this.#snapshot.identify(facts) : this.#projectOf(logged)
+      const upstream = this.#snapshot.route(facts)
+      if (upstream === undefined) throw new GatewayError('no-route')
+      read = this.#snapshot.readFor(facts, upstream.name)
     } catch (error) {
       if (error instanceof GatewayError) return { result: 'unserved', code: error.code }
       throw error
     }
-    if (this.#snapshot.route(facts) === undefined) return { result: 'unserved', code: 'no-route' }
-    return this.#decide(facts, project)
+    return this.#decide(read, project)
   }
 
   /** Gives back what plugins hold. */

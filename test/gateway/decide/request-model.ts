@@ -133,6 +133,7 @@ export class Model {
       revision: '',
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
       route: () => this.#upstream,
+      readFor: facts => facts,
       match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
     }),
     readFacts: () => ({ id: String(this.requests.length), method: 'POST', path: '/a' }) as Facts,
