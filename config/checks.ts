@@ -174,7 +174,10 @@ function checkClaims(read: Readable, { file, document }: ProjectLimitsPolicy): F
   return faults
 }
 
-/** Two files may each add buckets to one plan and environment, but not two quotas to one bucket. */
+/**
+ * Two files may each add buckets to one plan and environment, but not two quotas to one bucket, whatever their modes: logs
+ * and metrics go by the name, so a quota that is tried beside another has a bucket of its own.
+ */
 function checkDoubleQuotas(read: Readable, limits: readonly ProjectLimitsPolicy[]): FileFault[] {
   const owners = new Map<string, { readonly file: string; readonly path: Path }>()
   const faults: FileFault[] = []
@@ -199,11 +202,13 @@ function checkDoubleQuotas(read: Readable, limits: readonly ProjectLimitsPolicy[
   return faults
 }
 
+/** Where something is enforced nobody may be forgotten. What only reports may be tried on some alone, and covers nobody. */
 function checkCoverage(limits: readonly ProjectLimitsPolicy[]): FileFault[] {
-  const [first] = limits
+  const enforced = limits.filter(({ document }) => document.mode === 'enforce')
+  const [first] = enforced
   if (first === undefined) return []
   const covered = new Set(
-    limits.flatMap(({ document }) => document.limits.flatMap(row => [...columnsOf(row.for)])),
+    enforced.flatMap(({ document }) => document.limits.flatMap(row => [...columnsOf(row.for)])),
   )
   const missing = [...columnsOf([{}])].filter(column => !covered.has(column)).map(column => `(${column})`)
   if (missing.length === 0) return []

@@ -76,10 +76,11 @@ export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefine
 /** The buckets in the order in which they are written. */
 function bucketsIn({ config }: Loaded, table: Table | undefined): (BucketLimit | Fallen)[] {
   const files = config.policies.filter(isProjectLimits)
-  const buckets = files.flatMap(({ document }) => Object.entries(document.buckets))
-  const patternsOf = new Map(buckets.map(([bucket, texts]) => [bucket, texts.map(parsePattern)]))
-  const extent = extentOf([...patternsOf.values()].flat())
-  return [...patternsOf].map(([bucket, patterns]) => {
+  const buckets = files.flatMap(({ document: { mode, buckets } }) =>
+    Object.entries(buckets).map(([bucket, texts]) => ({ bucket, mode, patterns: texts.map(parsePattern) })),
+  )
+  const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
+  return buckets.map(({ bucket, mode, patterns }) => {
     const rule = table?.rules.get(bucket)
     if (rule !== undefined) {
       const quota = rule.config as Quota
@@ -89,7 +90,7 @@ function bucketsIn({ config }: Loaded, table: Table | undefined): (BucketLimit |
     }
     const falls = patterns
       .flatMap(pattern => witnessesOf(pattern, extent))
-      .map(({ method, path }) => table?.buckets.find(method, path)?.value ?? null)
+      .map(({ method, path }) => table?.buckets[mode].find(method, path)?.value ?? null)
     return { bucket, falls_to: [...new Set(falls)] }
   })
 }

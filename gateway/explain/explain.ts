@@ -14,7 +14,7 @@ import { asksTheGateway, SERVER_OPTIONS_STATUS } from '../pipeline/pipeline.js'
 import { columnName } from '../policy/policy.js'
 import { passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Loaded } from '../run/load.js'
-import type { Facts, Matched, Project, Verdict } from '../types.js'
+import type { Facts, Matched, Mode, Project, Verdict } from '../types.js'
 import { explainedAnswer, explainedRule, NO_ANSWER, outcomeOf } from './explained.js'
 import type {
   ExplainedAnswer,
@@ -163,7 +163,8 @@ class Explainer {
       },
       project: this.#project ?? null,
       upstream: this.#upstream ?? null,
-      bucket: this.#bucket(),
+      bucket: this.#bucket('enforce'),
+      report_only_bucket: this.#bucket('report-only'),
       rules,
       passed: this.#passed(),
       answer,
@@ -180,16 +181,18 @@ class Explainer {
     )
   }
 
-  #bucket(): ExplainedBucket | null {
+  #bucket(mode: Mode): ExplainedBucket | null {
     const { config, compiled } = this.#options.loaded
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
-    const chosen = this.#matched.find(({ rule }) => rule.kind === 'project-limits')
+    const chosen = this.#matched.find(({ rule }) => rule.kind === 'project-limits' && rule.mode === mode)
     const { id, plan, environment } = this.#project
     const { projects, columns } = compiled.tables
     const table = projects.get(id) ?? columns.get(columnName(plan, environment))
     const buckets = config.policies
       .filter(isProjectLimits)
-      .flatMap(({ document }) => Object.entries(document.buckets))
+      .flatMap(({ document }) => Object.entries(document.buckets).map(b => [...b, document.mode] as const))
+      .filter(([name, , written]) => (table?.rules.get(name)?.mode ?? written) === mode)
+    if (mode === 'report-only' && buckets.length === 0) return null
     const passed = passedBuckets(buckets, table, this.#facts, chosen?.route)
     return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }
   }

@@ -19,6 +19,8 @@ export interface Explanation {
   readonly project: ExplainedProject | null
   readonly upstream: string | null
   readonly bucket: ExplainedBucket | null
+  /** Of the report-only buckets; null where there are none. */
+  readonly report_only_bucket: ExplainedBucket | null
   /** Every rule that matches, the bucket's first. */
   readonly rules: readonly ExplainedRule[]
   /** Rules that look at this path, but not at this request. */

@@ -2,7 +2,7 @@
 import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
-import { columnName, Policy, type Table } from './policy.js'
+import { type BucketTries, columnName, Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
 export interface Quota {
@@ -84,7 +84,8 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; tables: Tab
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
   const buckets = new Map<string, readonly Pattern[]>()
-  const owners = new PathTrie<string>()
+  const modes = modesOf(files)
+  const owners: BucketTries = emptyTries()
   for (const { file, buckets: written } of files) {
     for (const [name, texts] of Object.entries(written)) {
       const patterns: Pattern[] = []
@@ -92,7 +93,8 @@ function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets 
         const path = ['buckets', name, i]
         const pattern = readPattern(text, file, path, faults)
         if (pattern === undefined) continue
-        const tie = owners.add(pattern, name)
+        const ties = [...(modes.get(name) ?? [])].map(mode => owners[mode].add(pattern, name))
+        const tie = ties.find(one => one !== undefined)
         if (tie !== undefined) {
           const message = `The pattern "${text}" ties with "${tie.route}" of bucket "${tie.value}": a request must fall into exactly one bucket. Remove one of the two.`
           faults.push({ file, path, message })
@@ -103,6 +105,17 @@ function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets 
     }
   }
   return buckets
+}
+
+/** In which tables a bucket may stand: that of the file which names it, and those of files that give it quotas. */
+function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
+  const modes = new Map<string, Set<Mode>>()
+  for (const { mode, buckets, limits } of files) {
+    for (const name of [buckets, ...limits.map(({ quotas }) => quotas)].flatMap(Object.keys)) {
+      modes.set(name, (modes.get(name) ?? new Set()).add(mode))
+    }
+  }
+  return modes
 }
 
 function readPattern(
@@ -129,7 +142,7 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
         const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
         rules.set(name, bucketRule(name, quota, limits, source))
       }
-      const table = { rules, buckets: trieOf(rules.keys(), buckets) }
+      const table = { rules, buckets: triesOf(rules, buckets) }
       for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
     }
   }
@@ -150,15 +163,19 @@ export function columnsOf(selectors: readonly Selector[]): Set<string> {
 function mergeTables(present: Table | undefined, added: Table, buckets: Buckets): Table {
   if (present === undefined) return added
   const rules = new Map([...present.rules, ...added.rules])
-  return { rules, buckets: trieOf(rules.keys(), buckets) }
+  return { rules, buckets: triesOf(rules, buckets) }
 }
 
-function trieOf(names: Iterable<string>, buckets: Buckets): PathTrie<string> {
-  const trie = new PathTrie<string>()
-  for (const name of names) {
-    for (const pattern of buckets.get(name) ?? []) trie.add(pattern, name)
+function triesOf(rules: ReadonlyMap<string, Rule>, buckets: Buckets): BucketTries {
+  const tries = emptyTries()
+  for (const [name, { mode }] of rules) {
+    for (const pattern of buckets.get(name) ?? []) tries[mode].add(pattern, name)
   }
-  return trie
+  return tries
+}
+
+function emptyTries(): BucketTries {
+  return { enforce: new PathTrie(), 'report-only': new PathTrie() }
 }
 
 function bucketRule(
@@ -179,6 +196,9 @@ function bucketRule(
   }
 }
 
+/** Of a plan and environment that no row covers, as there may be while nothing is enforced. */
+const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
+
 function compileOverrides(
   input: PolicyInput,
   buckets: Buckets,
@@ -188,8 +208,8 @@ function compileOverrides(
   const tables = new Map<string, Table>()
   for (const [i, project] of input.projects.entries()) {
     const names = Object.keys(project.overrides)
-    const row = columns.get(columnName(project.plan, project.environment))
-    if (names.length === 0 || row === undefined) continue
+    if (names.length === 0) continue
+    const row = columns.get(columnName(project.plan, project.environment)) ?? NO_LIMITS
     const rules = new Map(row.rules)
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
@@ -210,7 +230,7 @@ function compileOverrides(
       rules.set(name, bucketRule(name, quota as Quota, limits, source))
     }
     const sameBuckets = rules.size === row.rules.size
-    tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : trieOf(rules.keys(), buckets) })
+    tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : triesOf(rules, buckets) })
   }
   return tables
 }

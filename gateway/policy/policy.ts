@@ -1,12 +1,17 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
-import type { Environment, Facts, Matched, Plan, Project, Rule } from '../types.js'
+import type { Environment, Facts, Matched, Mode, Plan, Project, Rule } from '../types.js'
 import type { PathTrie } from './trie.js'
+
+/**
+ * Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one.
+ * The report-only ones stand apart, so that they take nothing from an enforced one.
+ */
+export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 
 /** The buckets of one (plan, environment), or of one project with overrides. */
 export interface Table {
   readonly rules: ReadonlyMap<string, Rule>
-  /** Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one. */
-  readonly buckets: PathTrie<string>
+  readonly buckets: BucketTries
 }
 
 /** `growth/production`: the name of one column of the spec's tables. */
@@ -34,7 +39,7 @@ export class Policy {
   }
 
   /**
-   * The rules that apply: at most one bucket, then every endpoint rule.
+   * The rules that apply: at most one enforced bucket and one that only reports, then every endpoint rule.
    * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits
    * (spec, Limits), but for rules of kinds that limit reads. The GET that opens a WebSocket is no read: it holds the
    * upstream like a write.
@@ -42,8 +47,11 @@ export class Policy {
   match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
     if (facts.preflight) return matched
-    const bucket = this.#bucket(facts, project)
-    if (bucket !== undefined) matched.push(bucket)
+    const table = this.tableOf(project)
+    if (table !== undefined) {
+      addBucket(matched, table, 'enforce', facts)
+      addBucket(matched, table, 'report-only', facts)
+    }
     const reads = !facts.upgrade && isRead(facts.method)
     if (reads && this.#kindsOfReads.size === 0) return matched
     for (const { value, route } of this.#endpoint.findAllFor(facts)) {
@@ -55,13 +63,17 @@ export class Policy {
     return matched
   }
 
-  #bucket(facts: Facts, project: Project): Matched | undefined {
-    const table =
-      this.#projects.get(project.id) ?? this.#columns.get(columnName(project.plan, project.environment))
-    const found = table?.buckets.findFor(facts)
-    const rule = found && table?.rules.get(found.value)
-    return rule && { rule, route: found.route }
+  /** The buckets that count for a project. */
+  tableOf({ id, plan, environment }: Project): Table | undefined {
+    return this.#projects.get(id) ?? this.#columns.get(columnName(plan, environment))
   }
+}
+
+function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, facts: Facts): void {
+  const found = buckets[mode].findFor(facts)
+  if (found === undefined) return
+  const rule = rules.get(found.value)
+  if (rule !== undefined) matched.push({ rule, route: found.route })
 }
 
 function isRead(method: string): boolean {

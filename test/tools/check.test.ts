@@ -46,7 +46,7 @@ t.test('what is probably not meant is told at its place; only strictly it fails'
     'policies/project-limits.yaml:19:13',
     'note: Leases: never more than the quota is admitted; one gateway holds at most 4 unspent tokens for at most 500 ms',
   )
-  isTold('policies/project-limits.yaml:26:5', '"self" are not limited for all plans in production')
+  isTold('policies/project-limits.yaml:26:5', '"self" are not watched for all plans in production')
   isTold('policies/rules.yaml:5:5 rules[1]: warning:', '"write" counts the same requests')
   isTold('policies/volumetric.yaml:6:10 rules[0].key: warning:', 'another "x-device" with each request')
   isTold('policies/volumetric.yaml:11:10 rules[1].key: note:', 'Each lives for at most 600 s')

@@ -3,9 +3,12 @@ import { isProjectLimits } from '../../config/load.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Loaded } from '../../gateway/run/load.js'
+import type { Mode } from '../../gateway/types.js'
 import { COLUMNS, describeColumns } from '../columns.js'
 
 export interface Moved {
+  /** Which buckets: each request may fall into one that is enforced and one that only reports. */
+  readonly mode: Mode
   /** The requests, as a pattern. */
   readonly requests: string
   /** Null when no bucket takes them: then nothing limits them. */
@@ -16,6 +19,10 @@ export interface Moved {
 
 /** Asks both for every request that their patterns can tell apart. */
 export function movedRequests(before: Loaded, after: Loaded): Moved[] {
+  return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
+}
+
+function movedWithin(mode: Mode, before: Loaded, after: Loaded): Moved[] {
   const patterns = [...patternsOf(before), ...patternsOf(after)]
   const extent = extentOf(patterns)
   const asked = new Set<string>()
@@ -30,8 +37,8 @@ export function movedRequests(before: Loaded, after: Loaded): Moved[] {
       if (asked.has(name)) continue
       asked.add(name)
       for (const column of COLUMNS) {
-        const from = bucketOf(before, column, method, path)
-        const to = bucketOf(after, column, method, path)
+        const from = bucketOf(before, mode, column, method, path)
+        const to = bucketOf(after, mode, column, method, path)
         if (from === to) continue
         const requests = labelOf(pattern, method)
         const key = JSON.stringify([requests, from, to])
@@ -42,6 +49,7 @@ export function movedRequests(before: Loaded, after: Loaded): Moved[] {
     }
   }
   return withoutSpecial([...moves.values()]).map(({ columns, ...move }) => ({
+    mode,
     ...move,
     for: describeColumns(columns),
   }))
@@ -54,8 +62,14 @@ function patternsOf({ config }: Loaded): Pattern[] {
     .map(parsePattern)
 }
 
-function bucketOf({ compiled }: Loaded, column: string, method: string, path: string): string | null {
-  return compiled.tables.columns.get(column)?.buckets.find(method, path)?.value ?? null
+function bucketOf(
+  { compiled }: Loaded,
+  mode: Mode,
+  column: string,
+  method: string,
+  path: string,
+): string | null {
+  return compiled.tables.columns.get(column)?.buckets[mode].find(method, path)?.value ?? null
 }
 
 /** Of a pattern for all methods, which method it is about, if it is one. */

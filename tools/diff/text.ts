@@ -1,4 +1,5 @@
 /** A difference as people read it. */
+import type { Mode } from '../../gateway/types.js'
 import type { Io } from '../io.js'
 import { settingText } from '../settings.js'
 import { printable, wrap } from '../text.js'
@@ -16,8 +17,9 @@ export function writeDifference({ limits, moved, rules, projects, settings }: Di
   }
   if (moved.length > 0) {
     heading('Requests that fall into another bucket')
-    for (const { requests, from, to, for: whom } of moved) {
-      line('changed', `${requests}: from ${bucketName(from)} to ${bucketName(to)}, for ${whom}`, io)
+    for (const { mode, requests, from, to, for: whom } of moved) {
+      const [old, now] = [bucketName(from, mode), bucketName(to, mode)]
+      line('changed', `${requests}: from ${old} to ${now}, for ${whom}`, io)
     }
   }
   if (rules.length > 0) {
@@ -42,7 +44,8 @@ function line(change: Change['change'], text: string, io: Io): void {
   )
 }
 
-function bucketName(name: string | null): string {
+function bucketName(name: string | null, mode: Mode): string {
+  if (mode === 'report-only') return name === null ? 'no report-only bucket' : `${name} (report-only)`
   return name === null ? 'no bucket (no limit)' : name
 }
 

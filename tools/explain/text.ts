@@ -2,6 +2,7 @@
 
 import { listed } from '../../config/problem.js'
 import type {
+  ExplainedBucket,
   ExplainedCounter,
   ExplainedProject,
   ExplainedRule,
@@ -18,7 +19,8 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
   if (project !== null) lines.field('project', projectText(project, request.host))
   if (upstream !== null) lines.field('upstream', upstream)
-  writeBucket(explanation, lines)
+  writeBucket('bucket', explanation.bucket, explanation, lines)
+  writeBucket('report-only bucket', explanation.report_only_bucket, explanation, lines)
   for (const rule of rules) writeRule(rule, lines, live)
   if (explanation.passed.length > 0) {
     lines.heading('Rules that look at this path, but not at this request')
@@ -58,13 +60,15 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
   return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
 }
 
-function writeBucket({ bucket, project, upstream }: Explanation, lines: Lines): void {
-  if (bucket === null || project === null || upstream === null) return
+function writeBucket(
+  title: string,
+  bucket: ExplainedBucket | null,
+  { project }: Explanation,
+  lines: Lines,
+): void {
+  if (bucket === null || project === null) return
   const { name, pattern, passed } = bucket
-  lines.field(
-    'bucket',
-    name === null ? 'none: no project limit counts this request' : `${name}, by ${pattern}`,
-  )
+  lines.field(title, name === null ? 'none: no project limit counts this request' : `${name}, by ${pattern}`)
   const row = `${project.plan} in ${project.environment}`
   for (const one of passed) lines.item(`not ${one.bucket} (${one.pattern}): ${whyNot(one.why, row, pattern)}`)
 }

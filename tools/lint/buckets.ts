@@ -3,6 +3,7 @@ import type { Path } from '../../config/problem.js'
 import { columnsOf } from '../../gateway/policy/compile.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
+import type { Mode } from '../../gateway/types.js'
 import { describeColumns } from '../columns.js'
 import type { Remark, Subject } from './finding.js'
 
@@ -12,10 +13,12 @@ const FEWEST_ROWS = 3
 interface Bucket {
   readonly name: string
   readonly file: string
+  readonly mode: Mode
   readonly patterns: readonly Pattern[]
 }
 interface Row {
   readonly file: string
+  readonly mode: Mode
   readonly path: Path
   readonly columns: ReadonlySet<string>
 }
@@ -27,7 +30,7 @@ export function checkBuckets(subject: Subject): Remark[] {
   return buckets.flatMap(bucket => {
     const remark = withoutQuota(subject, bucket)
     if (remark !== undefined) return remark
-    const unlimited = rows.flatMap(row => unlimitedIn(subject, bucket, row, extent))
+    const unlimited = rows.filter(isLike(bucket)).flatMap(row => unlimitedIn(subject, bucket, row, extent))
     return unlimited.length > 0 ? unlimited : missingOnce(subject, bucket, rows, extent)
   })
 }
@@ -37,15 +40,21 @@ function bucketsOf({ limits }: Subject): Bucket[] {
     Object.entries(document.buckets).map(([name, texts]) => ({
       name,
       file,
+      mode: document.mode,
       patterns: texts.map(parsePattern),
     })),
   )
 }
 
 function rowsOf({ limits }: Subject): Row[] {
-  return limits.flatMap(({ file, document }) =>
-    document.limits.map((row, i) => ({ file, path: ['limits', i], columns: columnsOf(row.for) })),
+  return limits.flatMap(({ file, document: { mode, limits } }) =>
+    limits.map((row, i) => ({ file, mode, path: ['limits', i], columns: columnsOf(row.for) })),
   )
+}
+
+/** Rows of the bucket's table: a report-only bucket may be tried on some alone, and leaves nothing to enforced ones. */
+function isLike({ mode }: Bucket): (row: Row) => boolean {
+  return row => row.mode === mode
 }
 
 function withoutQuota({ loaded }: Subject, { name, file }: Bucket): Remark | undefined {
@@ -56,15 +65,15 @@ function withoutQuota({ loaded }: Subject, { name, file }: Bucket): Remark | und
   return { severity: 'warning', file, path: ['buckets', name], message }
 }
 
-/** The columns of a row in which the bucket has no quota, from whatever file. */
-function missingIn({ loaded }: Subject, { name }: Bucket, { columns }: Row): string[] {
+/** The columns of a row in which the bucket has no quota in its table, from whatever file. */
+function missingIn({ loaded }: Subject, { name, mode }: Bucket, { columns }: Row): string[] {
   const { tables } = loaded.compiled
-  return [...columns].filter(column => !tables.columns.get(column)?.rules.has(name))
+  return [...columns].filter(column => tables.columns.get(column)?.rules.get(name)?.mode !== mode)
 }
 
 /** Where the bucket's requests go instead; an undefined among them means: nowhere. */
-function fallTo({ loaded }: Subject, { patterns }: Bucket, column: string, extent: Extent) {
-  const trie = loaded.compiled.tables.columns.get(column)?.buckets
+function fallTo({ loaded }: Subject, { patterns, mode }: Bucket, column: string, extent: Extent) {
+  const trie = loaded.compiled.tables.columns.get(column)?.buckets[mode]
   const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))
   return new Set(witnesses.map(({ method, path }) => trie?.find(method, path)?.value))
 }
@@ -75,7 +84,8 @@ function unlimitedIn(subject: Subject, bucket: Bucket, row: Row, extent: Extent)
   )
   if (columns.length === 0) return []
   const where = describeColumns(new Set(columns))
-  const message = `Requests of bucket "${bucket.name}" are not limited for ${where}: it has no quota there, and no other bucket takes all of them. Give it one, or give one to a bucket with "*".`
+  const left = bucket.mode === 'enforce' ? 'limited' : 'watched'
+  const message = `Requests of bucket "${bucket.name}" are not ${left} for ${where}: it has no quota there, and no other bucket takes all of them. Give it one, or give one to a bucket with "*".`
   return [{ severity: 'warning', file: row.file, path: row.path, message }]
 }
 

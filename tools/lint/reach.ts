@@ -82,8 +82,9 @@ function shadowedPattern(
   const witnesses = witnessesOf(pattern, extent)
   const takers = new Set<string>()
   for (const { rules, buckets } of tables) {
-    if (!rules.has(bucket)) continue
-    const here = takersOf(witnesses, buckets, pattern)
+    const mode = rules.get(bucket)?.mode
+    if (mode === undefined) continue
+    const here = takersOf(witnesses, buckets[mode], pattern)
     if (here === undefined) return []
     for (const taker of here) takers.add(taker)
   }

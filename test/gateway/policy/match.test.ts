@@ -111,6 +111,31 @@ t.test('a bucket without a quota in a column leaves its requests to the next les
   )
 })
 
+t.test('buckets that only report are a table of their own', async t => {
+  const watched: ProjectLimits = {
+    ...limits,
+    file: 'watched.yaml',
+    mode: 'report-only',
+    buckets: { 'self-watched': ['/admin/identities/self'], 'new-watched': ['/new'] },
+    limits: [
+      { for: [{ plans: ['growth'] }], quotas: { 'self-watched': quota(1, 1), 'new-watched': quota(1, 1) } },
+    ],
+  }
+  const both = compiled({ projectLimits: [limits, watched] })
+  t.strictSame(both.faults, [], 'a pattern may stand in each')
+  const bucketsOf = (path: string) =>
+    both.policy.match(facts('GET', path), growth).map(({ rule }) => `${rule.mode} ${rule.id}`)
+  t.strictSame(bucketsOf('/admin/identities/self'), ['enforce self', 'report-only self-watched'])
+  t.strictSame(bucketsOf('/new'), ['enforce catch-all', 'report-only new-watched'])
+  t.strictSame(bucketsOf('/admin'), ['enforce admin'])
+  const tied = compiled({
+    projectLimits: [limits, { ...watched, buckets: { ...watched.buckets, again: ['/new'] } }],
+  })
+  t.match(tied.faults, [
+    { file: 'watched.yaml', path: ['buckets', 'again', 0], message: /ties with "\/new"/ },
+  ])
+})
+
 t.test('a CORS preflight is not charged, any other OPTIONS is', async t => {
   const { policy } = compiled()
   t.strictSame(policy.match({ ...facts('OPTIONS', '/admin'), preflight: true }, growth), [])

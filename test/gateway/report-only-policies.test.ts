@@ -1,0 +1,179 @@
+/** A policy without its report-only rules and files gives every answer that it gives with them: files, matcher and counters. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { rateLimitFields } from '../../gateway/forward/fields.js'
+import { rejectionOf } from '../../gateway/forward/reject.js'
+import { builtIn } from '../../gateway/plugins.js'
+import { listProblems, load } from '../../gateway/run/load.js'
+import { quiet } from '../../tools/config.js'
+import { Simulation } from '../../tools/replay/simulation.js'
+import { factsOf } from '../../tools/replay/traffic.js'
+import { PROJECTS, testGateway } from '../helpers/gateway.js'
+import { send, startApp } from '../helpers/http.js'
+import { oneBucket } from '../helpers/policies.js'
+
+const trial = (mode: string) => `version: 1
+kind: project-limits
+mode: ${mode}
+buckets: { trial: [/echo/new] }
+limits: [{ for: [{ plans: [growth] }], quotas: { trial: { burst: 1, sustained: 1 } } }]
+`
+
+t.test('a report-only bucket takes no request from an enforced one', async t => {
+  const upstream = await startApp(t, (_req, res) => res.end())
+  const policies = { 'limits.yaml': oneBucket(3), 'trial.yaml': trial('report-only') }
+  const gateway = await testGateway(t, { upstream, policies })
+  const answers = []
+  for (let i = 0; i < 4; i += 1) {
+    answers.push(await send(`${gateway.url}/echo/new`, { headers: { host: 'acme.localhost' } }))
+  }
+  t.same(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 429],
+  )
+  t.match(answers[0]?.headers.ratelimit, /^"all.burst";r=2/)
+  const records = gateway.lines.filter(line => 'decision' in line)
+  t.same(
+    records.map(({ decision, rule }) => `${decision} ${rule}`),
+    ['would_deny trial', 'would_deny trial', 'deny all', 'would_deny trial'],
+    'it counts all of them, those that an enforced bucket refuses included',
+  )
+})
+
+/** What the request paths may fall under; a lone `*` stands in one bucket of each table. */
+const PATTERNS = ['/a', 'POST /a', '/a/{id}', '/a/*', '/a/**', 'GET /b', '/b/**'] as const
+const mode = fc.constantFrom('enforce', 'report-only')
+const quota = fc.record({
+  burst: fc.integer({ min: 1, max: 4 }),
+  sustained: fc.integer({ min: 1, max: 9 }),
+  algorithm: fc.constantFrom('sliding-window', 'fixed-window', 'token-bucket'),
+})
+
+/** A file of one mode: its buckets share the patterns out; each has a quota, or leaves its requests to others. */
+const limitsOf = (mode: string) =>
+  fc
+    .record({
+      patterns: fc.uniqueArray(fc.constantFrom(...PATTERNS), { maxLength: 5 }),
+      quotas: fc.array(fc.option(quota), { minLength: 5, maxLength: 5 }),
+      rest: quota,
+    })
+    .map(({ patterns, quotas, rest }) => {
+      const named = [...patterns.map((pattern, i) => [`${mode}-${i}`, [pattern]]), [`${mode}-rest`, ['*']]]
+      const given = patterns.flatMap((_, i) => (quotas[i] ? [[`${mode}-${i}`, quotas[i]]] : []))
+      return {
+        version: 1,
+        kind: 'project-limits',
+        mode,
+        buckets: Object.fromEntries(named),
+        limits: [{ for: [{}], quotas: Object.fromEntries([...given, [`${mode}-rest`, rest]]) }],
+      }
+    })
+const rulesOf = <T>(kind: string, own: fc.Arbitrary<T>) =>
+  fc
+    .array(
+      fc.record({
+        own,
+        mode,
+        match: fc.uniqueArray(fc.constantFrom('/a', '/a/**', 'POST /b/**', '/**'), {
+          minLength: 1,
+          maxLength: 2,
+        }),
+        key: fc.constantFrom(['project'], ['client-ip'], ['project', 'full-path']),
+      }),
+      { maxLength: 3 },
+    )
+    .map(rules => ({
+      version: 1,
+      kind,
+      rules: rules.map(({ own, ...rule }, i) => ({ id: `${kind}-${i}`, ...rule, ...own })),
+    }))
+const policy = fc.record({
+  enforced: limitsOf('enforce'),
+  watched: limitsOf('report-only'),
+  slots: rulesOf('in-flight', fc.record({ max: fc.integer({ min: 1, max: 2 }) })),
+  floods: rulesOf(
+    'volumetric',
+    fc.integer({ min: 1, max: 6 }).map(requests => ({ quota: { requests, per: '5s' }, blockFor: '7s' })),
+  ),
+})
+type Policy = typeof policy extends fc.Arbitrary<infer T> ? T : never
+
+const traffic = fc.array(
+  fc.record({
+    pauseMs: fc.constantFrom(0, 0, 10, 700, 6000),
+    method: fc.constantFrom('GET', 'POST', 'DELETE'),
+    path: fc.constantFrom('/a', '/a/1', '/a/1/2', '/b', '/b/c', '/c'),
+    host: fc.constantFrom('acme.localhost', 'dev.localhost', 'else.where'),
+    client: fc.constantFrom('192.0.2.1', '192.0.2.2'),
+    durationMs: fc.constantFrom(0, 300, 5000),
+  }),
+  { minLength: 1, maxLength: 30 },
+)
+
+const PLUGINS = { ...builtIn, names: [] }
+
+function withoutReports({ enforced, slots, floods }: Policy): Partial<Policy> {
+  const strip = <R extends { mode: string }>(file: { version: number; kind: string; rules: R[] }) => ({
+    ...file,
+    rules: file.rules.filter(rule => rule.mode === 'enforce'),
+  })
+  return { enforced, slots: strip(slots), floods: strip(floods) }
+}
+
+/** Everything the clients of these requests are told. */
+async function answersOf(
+  folder: string,
+  files: Partial<Policy>,
+  requests: typeof traffic extends fc.Arbitrary<infer T> ? T : never,
+): Promise<unknown[]> {
+  const policies = join(folder, 'policies')
+  rmSync(policies, { recursive: true, force: true })
+  mkdirSync(policies)
+  for (const [name, file] of Object.entries(files)) {
+    if ('rules' in file && file.rules.length === 0) continue
+    writeFileSync(join(policies, `${name}.yaml`), JSON.stringify(file))
+  }
+  const loaded = await load(folder, {}, quiet, { running: PLUGINS })
+  if ('problems' in loaded) throw new Error(listProblems(loaded.problems))
+  const simulation = new Simulation(loaded)
+  const answers: unknown[] = []
+  let at = Date.UTC(2026, 0, 1)
+  for (const [i, { pauseMs, durationMs, ...known }] of requests.entries()) {
+    at += pauseMs
+    const facts = factsOf({ id: String(i), network: known.client, ...known })
+    const rest = { project: undefined, wasRefused: undefined, wasAway: false }
+    const judged = await simulation.judge({ at, facts, durationMs, ...rest })
+    if (judged.result === 'unserved') answers.push(judged.code)
+    else {
+      const { verdict } = judged
+      const refusal = verdict.allowed ? undefined : rejectionOf(verdict, '')
+      answers.push({ fields: rateLimitFields(verdict, 'both'), refusal, holdsSlot: verdict.holdsSlot })
+    }
+  }
+  await simulation.close()
+  return answers
+}
+
+t.test('stripping every report-only rule and file changes no answer', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  writeFileSync(
+    join(folder, 'gateway.yaml'),
+    'version: 1\nupstreams: { app: { url: "http://127.0.0.1:9" } }\nroutes: [{ path: /**, upstream: app }]\n',
+  )
+  writeFileSync(join(folder, 'projects.yaml'), PROJECTS)
+  let refused = 0
+  await fc.assert(
+    fc.asyncProperty(policy, traffic, async (all, requests) => {
+      const without = await answersOf(folder, withoutReports(all), requests)
+      t.strictSame(await answersOf(folder, all, requests), without)
+      refused += without.filter(answer => (answer as { refusal?: object }).refusal !== undefined).length
+      return t.passing()
+    }),
+    { numRuns: 60 },
+  )
+  t.ok(refused > 50, 'there was something to change')
+})
