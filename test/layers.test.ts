@@ -185,6 +185,7 @@ t.test('a forbidden import is noticed, however it is written', async t => {
     ['tools/cli.ts', "import { start } from '../services/identity/index.js'"],
     ['gateway/run/serve.ts', "const name = 'x'\nawait import(name)"],
     ['config/load.ts', "import type { Plan } from '../gateway/types.js'"],
+    ['config/words.ts', "import { Duration } from './duration.js'"],
     ['services/identity/index.ts', "import { open } from '../directory/store/sqlite.js'"],
     ['services/directory/index.ts', "import { GatewayError } from '../../gateway/errors.js'"],
     ['services/directory/index.ts', "import { Redis } from 'ioredis'"],
@@ -212,6 +213,7 @@ t.test('what the design allows passes', async t => {
       "import { Redis } from 'ioredis'\nimport { key } from '../key.js'",
     ],
     ['gateway/policy/compile.ts', "import type { Rule } from '../types.js'"],
+    ['gateway/decide/decide.ts', "import { PLANS } from '../../config/words.js'"],
     [
       'gateway/run/serve.ts',
       "await import('../../services/identity/index.js')\nimport { build } from './start.js'",

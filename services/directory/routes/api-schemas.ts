@@ -1,4 +1,5 @@
 import { directoryTypes } from '../model.js'
+import { type Changeable, minKeyBytes, minSecretLength } from './directory-fields.js'
 
 /** JSON Schemas that the API document names; routes refer to them by `refTo`. */
 type Schema = Readonly<Record<string, unknown>>
@@ -32,7 +33,7 @@ const scimResource: Schema = {
   type: 'object',
   description: 'RFC 7643; the attributes are listed at the /Schemas of a directory',
 }
-const secretRule = 'At least 6 characters; `whsec_` is followed by at least 16 bytes in base64'
+const secretRule = `At least ${minSecretLength} characters; \`whsec_\` is followed by at least ${minKeyBytes} bytes in base64`
 
 const change = (names: string[]): Schema =>
   object(Object.fromEntries(names.map(name => [name, { type: 'integer' }])))
@@ -119,7 +120,7 @@ export const componentSchemas: readonly Schema[] = [
         webhook: object(webhook.properties as never, []),
         log_webhook_events: flag,
         deactivated: flag,
-      },
+      } satisfies Record<Changeable, Schema>,
       [],
     ),
   ),

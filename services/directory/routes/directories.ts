@@ -10,6 +10,7 @@ import { createTurns } from '../sync/turns.js'
 import { listOf, refTo } from './api-schemas.js'
 import { baseUrlOf } from './base-url.js'
 import { endpoint, pageQuery } from './describe.js'
+import { overlapSeconds } from './directory-fields.js'
 import { changeDirectory, identifier, readDirectory, rotateScimSecret } from './directory-input.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
@@ -148,7 +149,12 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         body: {
           type: 'object',
           properties: {
-            overlap_seconds: { type: 'integer', minimum: 0, maximum: 2_592_000, default: 86_400 },
+            overlap_seconds: {
+              type: 'integer',
+              minimum: 0,
+              maximum: overlapSeconds.longest,
+              default: overlapSeconds.standard,
+            },
           },
         },
         data,

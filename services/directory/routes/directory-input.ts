@@ -3,14 +3,15 @@ import { refusedHost } from '../events/target.js'
 import { sealWebhook } from '../events/webhook.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
 import { newSecret, type SecretBox } from '../secrets.js'
+import {
+  changeable,
+  maxNameLength,
+  maxUrlLength,
+  minKeyBytes,
+  minSecretLength,
+  overlapSeconds,
+} from './directory-fields.js'
 import { HttpError } from './http.js'
-
-const maxNameLength = 256
-const maxUrlLength = 2048
-const minSecretLength = 6
-const minKeyBytes = 16
-const day = 24 * 60 * 60
-const longestOverlap = 30 * day
 
 /** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */
 export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhooks: boolean): Directory {
@@ -34,10 +35,6 @@ export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhook
   }
 }
 
-const changeable = [
-  ...['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook'],
-  'external_domain',
-]
 const fixed = ['id', 'tenant', 'product', 'type'] as const
 
 /** The directory as the body of a PATCH wants it; what the body does not name stays. Throws 400. */
@@ -68,9 +65,10 @@ export function changeDirectory(
 
 /** The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day). Throws 400. */
 export function rotateScimSecret(directory: Directory, body: unknown, box: SecretBox): Directory {
-  const overlap = fieldsOf(body ?? {}).get('overlap_seconds') ?? day
-  if (typeof overlap !== 'number' || !Number.isInteger(overlap) || overlap < 0 || overlap > longestOverlap) {
-    throw new HttpError(400, `overlap_seconds must be a whole number from 0 to ${longestOverlap}.`)
+  const { standard, longest } = overlapSeconds
+  const overlap = fieldsOf(body ?? {}).get('overlap_seconds') ?? standard
+  if (typeof overlap !== 'number' || !Number.isInteger(overlap) || overlap < 0 || overlap > longest) {
+    throw new HttpError(400, `overlap_seconds must be a whole number from 0 to ${longest}.`)
   }
   const until = new Date(Date.now() + overlap * 1000).toISOString()
   return {

@@ -1,0 +1,18 @@
+/** What bodies may say of a directory: the reader of bodies refuses by it, and the API document tells of it. */
+
+export const maxNameLength = 256
+export const maxUrlLength = 2048
+export const minSecretLength = 6
+/** Of a webhook secret that is a key in base64. */
+export const minKeyBytes = 16
+
+const day = 24 * 60 * 60
+/** Seconds that the old SCIM secret stays good after a rotation. */
+export const overlapSeconds = { standard: day, longest: 30 * day } as const
+
+/** What a PATCH may change. */
+export const changeable = [
+  ...(['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook'] as const),
+  'external_domain',
+] as const
+export type Changeable = (typeof changeable)[number]
