@@ -347,3 +347,25 @@ t.test('the most specific pattern is found whatever the order they were added in
   )
   t.pass('2000 random policies and paths')
 })
+
+t.test(
+  'where letter case counts for nothing, the tree of folded patterns is as if all were written small',
+  async t => {
+    const trie = new PathTrie<string>()
+    for (const text of ['/Admin/X', '/admin/{id}', '/ADMIN/x', 'POST /Admin/**', '/caf%C3%A9']) {
+      trie.add(parsePattern(text), text)
+    }
+    const folded = (method: string, path: string) => ({ method, path, foldedPath: path.toLowerCase() })
+    const find = (method: string, path: string) => trie.findFor(folded(method, path))?.route
+    t.equal(find('GET', '/aDMIN/x'), '/Admin/X', 'of two that are one then, the first')
+    t.equal(find('GET', '/ADMIN/7'), '/admin/{id}')
+    t.equal(find('POST', '/ADMIN/7/8'), 'POST /Admin/**')
+    t.equal(find('GET', '/CAF%C3%A9'), '/caf%C3%A9')
+    t.strictSame(
+      trie.findAllFor(folded('POST', '/admin/X')).map(({ route }) => route),
+      ['/Admin/X', '/ADMIN/x', '/admin/{id}', 'POST /Admin/**'],
+      'every rule that matches applies',
+    )
+    t.equal(trie.findFor({ method: 'GET', path: '/aDMIN/x' }), undefined, 'without folding nothing of it')
+  },
+)

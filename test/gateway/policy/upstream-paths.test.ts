@@ -100,3 +100,16 @@ t.test('the revision tells of both settings', async t => {
   }
   t.equal(revisions.size, 3)
 })
+
+t.test('a project’s path prefix is found however it is written', async t => {
+  const upstream = await startApp(t, (req, res) => res.end(req.url))
+  const gateway = await testGateway(t, {
+    upstream,
+    settings: 'identify: [path]\nunknownProject: reject',
+    projects: `version: 1
+projects: [{ id: acme, plan: growth, environment: production, paths: ["/t%40x/%61"] }]
+`,
+  })
+  for (const path of ['/t@x/a', '/t%40x/%61/b']) t.equal((await send(gateway.url + path)).status, 200, path)
+  t.equal((await send(`${gateway.url}/t@y/a`)).status, 404)
+})
