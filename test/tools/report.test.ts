@@ -10,11 +10,11 @@ import { DemandMeter } from '../../tools/report/demand.js'
 import { sluice } from '../helpers/command.js'
 import { decisionRecord } from '../helpers/decision-lines.js'
 import { matchesGolden } from '../helpers/golden.js'
-import { besideOf, lineOf, logOf, nineDays, report, START } from './report-logs.js'
+import { besideOf, lineOf, logOf, nineDays, report, START, timeOf } from './report-logs.js'
 
-t.test('--json is a stable document, whatever else stands in the log', async t => {
-  const [first, ...rest] = nineDays().map(lineOf)
-  const text = [
+/** The records as lines, among others that a log may hold. */
+function mixedLog([first, ...rest]: readonly string[]): string {
+  return [
     '{"level":"info","msg":"Sluice is ready"}\n',
     'node: a warning of somebody else\n',
     `2026-01-05T00:00:00Z stdout F ${first}`,
@@ -25,12 +25,42 @@ t.test('--json is a stable document, whatever else stands in the log', async t =
     '{"level":"warn","rule":"busy","dropped":12,"per_second":100,"msg":"decisions dropped"}\n',
     ...rest,
   ].join('')
-  const { code, out } = await sluice(['report', '-', '--json'], { stdin: text })
+}
+
+t.test('--json and the text are stable documents, whatever else stands in the log', async t => {
+  const records = nineDays().map(lineOf)
+  const { code, out } = await sluice(['report', '-', '--json'], { stdin: mixedLog(records.slice(0, 14)) })
   t.equal(code, 1, 'one rule is not safe')
   matchesGolden(t, out, 'report.json')
-  const told = await sluice(['report', '-'], { stdin: text })
+  const told = await sluice(['report', '-'], { stdin: mixedLog(records) })
   t.equal(told.code, 1)
   matchesGolden(t, told.out, 'report.txt')
+})
+
+t.test('of a quota never more is used than it holds; what was attempted beyond is told beside', async t => {
+  const flood = Array.from({ length: 6 }, (_, i) =>
+    decisionRecord({
+      ts: timeOf(START + i * 100),
+      beside: [besideOf('busy', 'b', i < 3 ? 'allowed' : 'limited', Math.min(3, i + 1))],
+    }),
+  )
+  const meter = decisionRecord({
+    ts: timeOf(START + 700),
+    decision: 'deny',
+    rule: 'flood',
+    kind: 'volumetric',
+    counters: [{ policy: 'flood', q: 5, used: 7, t_ms: 900, w_ms: 1000 }],
+  })
+  const log = logOf(t, [...flood, meter].map(lineOf).join(''))
+  const { rules } = await report(log)
+  const peakOf = (name: string) => rules.find(({ rule }) => rule === name)?.peaks[0]
+  t.match(peakOf('busy'), { quota: 3, used: 3, attempted: 6 })
+  t.match(peakOf('flood'), { quota: 5, used: 5, attempted: 7 })
+  const page = join(t.testdir(), 'report.html')
+  const { out } = await sluice(['report', log, '--html', page])
+  t.match(out, /^policy +window +quota +used +attempted$/m)
+  t.match(out, /^flood +1 s +5 +5 +7$/m)
+  t.match(readFileSync(page, 'utf8'), /quota<\/th><th scope="col">used<\/th><th scope="col">attempted/)
 })
 
 t.test('a report-only rule is safe after a quiet week; else the reasons are told', async t => {

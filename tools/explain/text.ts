@@ -100,7 +100,9 @@ function counterText({ q, w_ms, used, left, t_ms, violated }: ExplainedCounter, 
   if (!live) return quota
   if (used === null) return `${quota}; nobody counts now`
   const wait = violated ? `, may pass in ${grouped(Math.ceil(t_ms / 1000))} s` : ''
-  return `${quota}; ${grouped(used)} used, ${grouped(left ?? 0)} left${wait}`
+  // Volumetric rules count what they refuse.
+  const attempted = used > q ? ` (${grouped(used)} attempted)` : ''
+  return `${quota}; ${grouped(Math.min(used, q))} used${attempted}, ${grouped(left ?? 0)} left${wait}`
 }
 
 function resultText({ result, mode, store, counters }: ExplainedRule): string {

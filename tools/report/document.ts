@@ -43,8 +43,12 @@ export interface RuleReport {
   }
   readonly peaks: readonly {
     readonly policy: string
+    /** What may be spent in one window, or held at once. */
     readonly quota: number
+    /** The most that was counted: never more than the quota. */
     readonly used: number
+    /** The most that was asked for, refused or not. */
+    readonly attempted: number
     readonly windowMs: number | null
   }[]
   readonly hours: readonly {
@@ -79,16 +83,16 @@ export function documentOf(
       beyond,
     },
     percentile,
-    rules: tallies.map(tally => ruleReport(tally, allowed > 0)),
+    rules: tallies.map(tally => ruleReport(tally, gathered)),
     promotions: tallies
       .filter(tally => tally.mode === 'report-only')
       .map(tally => promotionOf(tally, gathered, percentile, dropped.get(tally.rule) ?? 0)),
   }
 }
 
-function ruleReport(tally: RuleTally, seenIsTold: boolean): RuleReport {
+function ruleReport(tally: RuleTally, { allowed, demand }: Gathered): RuleReport {
   const { rule, kind, mode, src, refused, wouldRefuse, keys, projects, byProject, peaks, hours } = tally
-  const seen = (number: number) => (seenIsTold ? Math.round(number) : null)
+  const seen = (number: number) => (allowed > 0 ? Math.round(number) : null)
   return {
     rule,
     kind,
@@ -106,12 +110,11 @@ function ruleReport(tally: RuleTally, seenIsTold: boolean): RuleReport {
         .slice(0, TOP_PROJECTS)
         .map(([project, times]) => ({ project, refused: times })),
     },
-    peaks: [...peaks.values()].map(({ policy, quota, used, windowMs }) => ({
-      policy,
-      quota,
-      used,
-      windowMs,
-    })),
+    peaks: [...peaks.values()].map(({ policy, quota, attempted: counted, windowMs }) => {
+      // Most counters stop at their quota; what a report-only rule is asked for is counted beyond it, too.
+      const attempted = Math.max(counted, demand.percentile(policy, 100) ?? 0)
+      return { policy, quota, used: Math.min(attempted, quota), attempted, windowMs }
+    }),
     hours: [...hours]
       .sort(([a], [b]) => a - b)
       .map(([start, hour]) => ({ hour: isoTime(start) as string, ...hour, seen: seen(hour.seen) })),

@@ -1,5 +1,5 @@
 /** The report as one page: charts in SVG, no scripts, nothing from the network; light and dark, readable without colour. */
-import { count, grouped, minuteOf, percent } from '../text.js'
+import { count, grouped, minuteOf } from '../text.js'
 import { barChart } from './chart.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import { escapeHtml } from './escape-html.js'
@@ -89,15 +89,15 @@ function rulesTable(rules: readonly RuleReport[]): string {
 
 function peaksTable(rules: readonly RuleReport[]): string {
   const rows = rules.flatMap(({ peaks }) =>
-    peaks.map(({ policy, windowMs, quota, used }) => [
+    peaks.map(({ policy, windowMs, quota, used, attempted }) => [
       policy,
       windowWords(windowMs),
       quota,
       used,
-      percent(used / quota),
+      attempted,
     ]),
   )
-  return tableHtml(['policy', 'window', 'quota', 'most used', 'of it'], rows)
+  return tableHtml(['policy', 'window', 'quota', 'used', 'attempted'], rows)
 }
 
 function tableHtml(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {

@@ -10,12 +10,12 @@ export interface Hour {
   wouldRefuse: number
 }
 
-/** The most that was used of one window's or slot's quota. */
+/** The most that was asked for of one window's or slot's quota, as counters told it. */
 export interface Peak {
   readonly policy: string
   /** The quota as last seen. */
   quota: number
-  used: number
+  attempted: number
   readonly windowMs: number | null
   /** Quotas seen before the last one. */
   readonly formerQuotas: Set<number>
@@ -78,16 +78,17 @@ export class RuleTally {
     }
   }
 
-  peak(policy: string, quota: number, used: number, windowMs: number | null): void {
+  /** `attempted` is what a counter stood at: some count what they refuse. */
+  peak(policy: string, quota: number, attempted: number, windowMs: number | null): void {
     const present = this.peaks.get(policy)
     if (present === undefined) {
-      this.peaks.set(policy, { policy, quota, used, windowMs, formerQuotas: new Set() })
+      this.peaks.set(policy, { policy, quota, attempted, windowMs, formerQuotas: new Set() })
       return
     }
     if (present.quota !== quota) present.formerQuotas.add(present.quota)
     present.formerQuotas.delete(quota)
     present.quota = quota
-    present.used = Math.max(present.used, used)
+    present.attempted = Math.max(present.attempted, attempted)
   }
 
   /** How long it was watched: the time between, but no more than the days on which there was anything. */

@@ -3,7 +3,7 @@ import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
 import { table } from '../table.js'
-import { grouped, minuteOf, percent, printable, wrap } from '../text.js'
+import { grouped, minuteOf, printable, wrap } from '../text.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import type { Promotion } from './promotion.js'
 import { loggedSentences, suggestionSentence, windowWords } from './words.js'
@@ -71,12 +71,12 @@ const PEAK_COLUMNS = [
   { title: 'policy' },
   { title: 'window' },
   { title: 'quota', align: 'right' },
-  { title: 'most used', align: 'right' },
-  { title: 'of it', align: 'right' },
+  { title: 'used', align: 'right' },
+  { title: 'attempted', align: 'right' },
 ] as const
 
-function peakRow({ policy, windowMs, quota, used }: RuleReport['peaks'][number]): string[] {
-  return [policy, windowWords(windowMs), grouped(quota), grouped(used), percent(used / quota)]
+function peakRow({ policy, windowMs, quota, used, attempted }: RuleReport['peaks'][number]): string[] {
+  return [policy, windowWords(windowMs), grouped(quota), grouped(used), grouped(attempted)]
 }
 
 const HOUR_COLUMNS = [

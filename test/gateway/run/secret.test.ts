@@ -1,9 +1,12 @@
 /** Where the secret of counter keys comes from, and what is left on the disk for it. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { Agent } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { hashSecret } from '../../../gateway/run/secret.js'
 import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
+import { send, startApp } from '../../helpers/http.js'
+import { redisUrl } from '../../helpers/redis.js'
 
 const gateway = (upstream: string) => `version: 1
 listen: { host: 127.0.0.1, port: 0 }
@@ -24,6 +27,30 @@ t.test('a gateway without embedded services makes no data folder; one with them 
   const named = writeConfig(t, gateway('{ url: "http://127.0.0.1:9" }'), {})
   await gatewayProcess(t, named, { DATA_DIR: 'kept' }, named)
   t.ok(existsSync(join(named, 'kept', 'gateway.key')), 'but where DATA_DIR names one')
+})
+
+t.test('workers without a data folder agree by whom they count', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const app = await startApp(t, (req, res) => req.resume() && res.end('done'))
+  const text = gateway(`{ url: "${app}" }`).replace('port: 0 }', 'port: 0, workers: 2 }')
+  const folder = writeConfig(t, `${text}redis: ${redis}\nstore: { deadline: 5s, onError: closed }\n`, {
+    'logins.yaml': `version: 1
+kind: volumetric
+rules: [{ id: logins, match: [POST /login], key: [email-or-flow], missing: skip, quota: { requests: 3, per: 1h }, mode: enforce }]
+`,
+  })
+  const { url } = await gatewayProcess(t, folder, { DATA_DIR: '' }, folder)
+  const login = () =>
+    send(`${url}/login?email=ann@example.org`, {
+      method: 'POST',
+      agent: new Agent(),
+      headers: { host: 'acme.localhost' },
+    })
+  const statuses: number[] = []
+  for (let i = 0; i < 8; i += 1) statuses.push((await login()).status)
+  t.same(statuses, [200, 200, 200, 429, 429, 429, 429, 429])
+  t.notOk(existsSync(join(folder, 'data')))
 })
 
 t.test('the secret is ENCRYPTION_KEY’s, else what the data folder keeps, else one of its own', async t => {
