@@ -47,9 +47,13 @@ export class Denials {
     return { ...denial.answer, counts }
   }
 
-  /** Keeps an answer when it is a refusal by Redis that time alone will end; slots come back at any moment. */
+  /**
+   * Keeps an answer when it is a refusal by Redis that time alone will end; slots come back at any moment, and so does what
+   * is only reserved: a meter that refuses for good has passed its quota.
+   */
   remember({ key, demand }: Ask, answer: Answer): void {
     if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
+    if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
     // Never beyond what the client was told, whatever the lenders' clock says.
     const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? Number.POSITIVE_INFINITY)
     if (forMs <= 0) return

@@ -63,6 +63,27 @@ t.test('a refused request charges no meter but the one that refused it', async t
     const open = await onRedis(t)
     if (open !== undefined) await chargesOnlyTheRefusing(t, open())
   })
+  t.test('slot by slot, as on a Cluster', async t => {
+    const open = await onRedis(t, store => new SplitStore(store))
+    if (open !== undefined) await chargesOnlyTheRefusing(t, open())
+  })
+})
+
+t.test('who fails for what was only reserved is neither blocked nor remembered', async t => {
+  const open = await onRedis(t, store => new SplitStore(store))
+  if (open === undefined) return
+  const world = open()
+  const rules = [limits('bucket', 1, 10), metered('by-address', 1)]
+  t.equal((await decide(world, rules, { client: '192.0.2.9' })).allowed, true)
+  const refused = await Promise.all([decide(world, rules), decide(world, rules)])
+  t.same(
+    refused.map(({ allowed }) => allowed),
+    [false, false],
+    'one by the project, one by what the other reserved of the address',
+  )
+  world.at += 1000
+  t.equal((await decide(world, rules)).allowed, true)
+  t.equal((await decide(world, [metered('by-address', 1)])).allowed, false, 'now it is spent')
 })
 
 t.test('a limiter that throws is like a store that is away', async t => {

@@ -88,8 +88,11 @@ function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore 
 /** Counting in this process. */
 export const inProcess = () => bench(now => new MemoryStore(now))
 
-/** Counting on an empty Redis; undefined when there is none to be had. */
-export async function onRedis(t: Test): Promise<(() => Bench) | undefined> {
+/** Counting on an empty Redis, through what stands before it; undefined when there is none to be had. */
+export async function onRedis(
+  t: Test,
+  behind: (store: RedisStore) => CounterStore = store => store,
+): Promise<(() => Bench) | undefined> {
   const url = await redisUrl(t)
   if (url === undefined) return undefined
   let clock = () => START
@@ -99,7 +102,7 @@ export async function onRedis(t: Test): Promise<(() => Bench) | undefined> {
   return () =>
     bench(now => {
       clock = now
-      return store
+      return behind(store)
     })
 }
 

@@ -76,6 +76,7 @@ for (const { name, open, runs } of kinds) {
           fc.integer({ min: 900, max: 4100 }),
         ),
         giveBack: fc.boolean(),
+        take: fc.boolean(),
         cost: fc.integer({ min: 1, max: 3 }),
       })
       const limit = fc.record({
@@ -84,7 +85,7 @@ for (const { name, open, runs } of kinds) {
         blockMs: fc.integer({ min: 0, max: 4 }).map(seconds => seconds * 1000),
       })
       await fc.assert(
-        fc.asyncProperty(limit, fc.array(step, { maxLength: 60 }), async (limit, steps) => {
+        fc.asyncProperty(limit, fc.array(step, { maxLength: 60, size: 'max' }), async (limit, steps) => {
           const key = freshKey()
           const model = new Model()
           const granted: { ask: Ask; answer: Answer; cost: number; at: number }[] = []
@@ -95,6 +96,7 @@ for (const { name, open, runs } of kinds) {
               bench.store.giveBack([last.ask], [last.answer])
               model.giveBack(limit, last.cost, last.at, bench.at)
             }
+            if (!wanted.take) continue
             const cost = Math.min(wanted.cost, limit.quota)
             const ask = meter(key, limit, cost)
             const expected = model.take(limit, cost, bench.at)
