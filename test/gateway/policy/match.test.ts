@@ -62,6 +62,9 @@ function compiled(input: Partial<PolicyInput> = {}) {
     endpointRules: [],
     projects: [],
     projectsFile: 'projects.yaml',
+    routes: [],
+    routesFile: 'gateway.yaml',
+    revision: '',
     sourceOf: file => ({ file, line: 1 }),
     ...input,
   })
