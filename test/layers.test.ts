@@ -30,8 +30,8 @@ const PLACES: Record<string, Row> = {
   // A room knows itself and the words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
 
-  // The way of a request is written against the rooms' types; their functions are handed in.
-  'gateway/pipeline': { value: WORDS, types: ROOMS },
+  // The way of a request is written against the rooms' types; their functions are handed in. What an answer says is its own.
+  'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
   // Asks the same code as a request does, and tells what it says.
   'gateway/explain': {
     value: [...WORDS, ...ROOMS, 'gateway/pipeline', 'gateway/admin', 'gateway/run', 'config'],
@@ -58,12 +58,12 @@ const PLACES: Record<string, Row> = {
       ...WORDS,
       ...ROOMS,
       'gateway/plugins.ts',
+      'gateway/pipeline',
       'gateway/explain',
       'gateway/admin',
       'gateway/run',
       'config',
     ],
-    types: ['gateway/pipeline'],
     dynamic: ['gateway/run/serve.ts'],
   },
 
@@ -179,7 +179,7 @@ t.test('a forbidden import is noticed, however it is written', async t => {
     ['gateway/listen/server.ts', "type Trie = import('../policy/trie.js').Trie"],
     ['gateway/decide/decide.ts', "import type { Settings } from '../../config/schema.js'"],
     ['gateway/policy/compile.ts', "import type { Gateway } from '../../config/schema.js'"],
-    ['gateway/pipeline/pipeline.ts', "import { reject } from '../forward/reject.js'"],
+    ['gateway/pipeline/pipeline.ts', "import { decide } from '../decide/decide.js'"],
     ['gateway/run/start.ts', "import { start } from '../../services/identity/index.js'"],
     ['gateway/policy/policy.ts', "await import('../../services/identity/index.js')"],
     ['tools/cli.ts', "import { start } from '../services/identity/index.js'"],

@@ -49,7 +49,7 @@ export interface EndpointLimit {
 
 /** Plans and environments with equal limits stand together. */
 export function limitsByColumn(loaded: Loaded): LimitsOf[] {
-  const { columns } = loaded.compiled.tables
+  const { columns } = loaded.compiled.policy
   const groups = groupColumns(column => JSON.stringify(bucketsIn(loaded, columns.get(column))))
   return [...groups].map(([text, names]) => ({
     for: describeColumns(names),
@@ -62,7 +62,7 @@ export function limitsByColumn(loaded: Loaded): LimitsOf[] {
 export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefined {
   const project = loaded.config.projects.find(one => one.id === id)
   if (project === undefined) return undefined
-  const { columns, projects } = loaded.compiled.tables
+  const { columns, projects } = loaded.compiled.policy
   const column = columnName(project.plan, project.environment)
   const overridden = Object.keys(project.overrides)
   const suffix = overridden.length === 0 ? '' : `, with its own ${listed(overridden, 'and')}`

@@ -13,11 +13,19 @@ export interface CounterName {
   readonly method?: string
   readonly path?: string
   readonly ip?: string
+  /** Each as `name: value`. */
+  readonly header?: readonly string[]
+  readonly ja3?: string
+  readonly ja4?: string
+  readonly auth?: 'authenticated' | 'anonymous'
+  readonly email?: string
+  readonly flow?: string
 }
 
 export interface Inspected {
   policy(of: PolicyOf): object
-  counters(project: string): Promise<object>
+  /** Of rules that count by more than the project only what `parts` name. */
+  counters(project: string, parts: Omit<CounterName, 'rule' | 'project'>): Promise<object>
   /** How many slots requests hold, and the oldest of them. */
   slots(): object | Promise<object>
   /** Forgets what was counted, at the wish of the address `by`. */
@@ -33,7 +41,28 @@ export class Unreachable extends Error {}
 
 const text = (description: string, maxLength = 256) =>
   ({ type: 'string', minLength: 1, maxLength, description }) as const
-const PROJECT = text('Id of a project.')
+const PROJECT = text('Id of a project; host:NAME for requests of an unknown host.')
+/** Parts of a key, as a request that is counted by them would have them. */
+const PARTS = {
+  method: text('Method of such a request.', 32),
+  path: text('Path of such a request.', 8192),
+  ip: text('Client address of such a request.', 64),
+  header: {
+    type: 'array',
+    maxItems: 20,
+    items: text('Name and value.', 8192),
+    description: 'A header of such a request, as name: value.',
+  },
+  ja3: text('JA3 fingerprint of its TLS.'),
+  ja4: text('JA4 fingerprint of its TLS.'),
+  auth: {
+    type: 'string',
+    enum: ['authenticated', 'anonymous'],
+    description: 'Whether it carries credentials.',
+  },
+  email: text('E-mail address that it names.', 1024),
+  flow: text('Flow id that it names.', 1024),
+} as const
 
 const policySchema = {
   tags: ['Policy'],
@@ -52,7 +81,10 @@ const policySchema = {
 const countersSchema = {
   tags: ['Counters'],
   summary: 'What a project has used of its limits; nothing is charged',
+  description:
+    'Rules that count by more than the project are shown when the query gives the other parts of their key.',
   params: { type: 'object', required: ['id'], properties: { id: PROJECT } },
+  querystring: { type: 'object', additionalProperties: false, properties: PARTS },
 }
 const slotsSchema = {
   tags: ['Counters'],
@@ -67,12 +99,7 @@ const resetSchema = {
   querystring: {
     type: 'object',
     additionalProperties: false,
-    properties: {
-      project: PROJECT,
-      method: text('Method of such a request.', 32),
-      path: text('Path of such a request.', 8192),
-      ip: text('Client address of such a request.', 64),
-    },
+    properties: { project: PROJECT, ...PARTS },
   },
 }
 
@@ -90,10 +117,10 @@ export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
       if (of === undefined) return sendProblem(reply, 400, 'Name a project, or a plan and an environment.')
       return inspected.policy(of)
     })
-    app.get<{ Params: { id: string } }>(
+    app.get<{ Params: { id: string }; Querystring: Omit<CounterName, 'rule' | 'project'> }>(
       '/projects/:id/counters',
       { schema: countersSchema },
-      async ({ params }) => inspected.counters(params.id),
+      async ({ params, query }) => inspected.counters(params.id, query),
     )
     app.get('/slots', { schema: slotsSchema }, async () => inspected.slots())
     app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> }>(

@@ -1,56 +1,96 @@
 /** What a project has used of its limits, by a look at the counters that requests meet. */
-import { type Counters, lookingDecider } from '../decide/dry-run.js'
+import type { Counters } from '../decide/dry-run.js'
+import { outcomeOf } from '../decide/outcome.js'
+import type { Question } from '../decide/question.js'
+import type { Answer } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
-import type { Facts, Outcome, Project, Rule } from '../types.js'
+import type { Project, Reading, Rule } from '../types.js'
 import { explainedCounter } from './explained.js'
-import { factsOf } from './facts.js'
-import { endpointRules, projectOf, tableOf } from './policy.js'
+import type { Parts } from './facts.js'
+import { missingNames, questionOf } from './named-counter.js'
+import { projectOf } from './policy.js'
 
-/** Kinds whose rules count one for a request, so that what was counted before it is known. */
-const COUNTS_ONE = ['project-limits', 'in-flight', 'volumetric']
-
-/** What `GET /projects/{id}/counters` says; nothing is charged. @throws {NotFound} */
-export async function countersOf(loaded: Loaded, counters: Counters, id: string): Promise<object> {
+/** What `GET /projects/{id}/counters` says; nothing is charged. @throws {NotFound} {Unnamed} */
+export async function countersOf(
+  loaded: Loaded,
+  counters: Counters,
+  id: string,
+  given: Parts = {},
+): Promise<object> {
+  const { policy } = loaded.compiled
   const project = projectOf(loaded, id)
-  const buckets = [...(tableOf(loaded, project)?.rules.values() ?? [])]
-  const others = endpointRules(loaded).map(({ rule }) => rule)
-  const ownKey = (rule: Rule) => rule.key.every(part => part === 'project') && COUNTS_ONE.includes(rule.kind)
-  const shown = [...buckets, ...others.filter(ownKey)]
-  const facts = factsOf(loaded, {})
-  const told = await Promise.all(shown.map(rule => countersOfRule(rule, { counters, project, facts })))
+  const buckets = [...(policy.tableOf(project)?.rules.values() ?? [])]
+  const others = policy.rules.map(({ rule }) => rule)
+  const isNamed = (rule: Rule) => missingNames(rule, { ...given, project: id }).length === 0
+  const told = await Promise.all(
+    [...buckets, ...others.filter(isNamed)].map(rule =>
+      countersOfRule(rule, { loaded, counters, project, given }),
+    ),
+  )
   return {
     project: id,
     plan: project.plan,
     environment: project.environment,
     counters: told,
-    // Their counters are as many as the requests' keys.
-    not_shown: others.filter(rule => !ownKey(rule)).map(rule => rule.id),
+    // Their counters are as many as the requests' keys: name one by its parts.
+    not_shown: others.filter(rule => !isNamed(rule)).map(rule => rule.id),
   }
 }
 
-async function countersOfRule(
-  rule: Rule,
-  { counters, project, facts }: { counters: Counters; project: Project; facts: Facts },
-): Promise<object> {
-  const verdict = await lookingDecider(counters).decide({ facts, project, matched: [{ rule, route: '/' }] })
-  await verdict.settled
-  const [outcome] = [...verdict.outcomes, ...verdict.reportOnly]
+interface Look {
+  readonly loaded: Loaded
+  readonly counters: Counters
+  readonly project: Project
+  readonly given: Parts
+}
+
+async function countersOfRule(rule: Rule, { loaded, counters, project, given }: Look): Promise<object> {
+  const question = questionOf(rule, { given, project, loaded, questions: counters.questions })
+  const isCounted = question !== undefined && 'demand' in question
+  const look = isCounted ? await lookAt(question, counters) : undefined
   return {
     rule: rule.id,
     kind: rule.kind,
     mode: rule.mode,
     src: `${rule.source.file}:${rule.source.line}`,
-    store: outcome?.store ?? null,
-    counters: (outcome?.readings ?? []).map(reading => {
-      const counter = explainedCounter(reading)
-      // A look tells what one more request would find.
-      const used = counter.used === null ? null : counter.used - (isIncluded(rule, outcome) ? 1 : 0)
-      return { ...counter, used, left: used === null ? null : Math.max(0, counter.q - used) }
-    }),
+    store: look?.store ?? null,
+    counters: (look?.readings ?? []).map(explainedCounter),
   }
 }
 
-/** A window that counts refused requests, too, has the one that only looked in it. */
-function isIncluded({ kind }: Rule, outcome: Outcome | undefined): boolean {
-  return kind === 'volumetric' || outcome?.result === 'allowed'
+/** What was counted by now: a dry run tells what it would be with one more request, so that is taken off. */
+async function lookAt(
+  question: Question,
+  { store }: Counters,
+): Promise<{ store: Answer['store']; readings: Reading[] }> {
+  const [[answer], [open]] = (await Promise.all([
+    store.peek([question]),
+    question.demand.kind === 'meter'
+      ? store.peek([{ ...question, demand: { ...question.demand, quota: ENOUGH } }])
+      : [undefined],
+  ])) as [[Answer], [Answer | undefined]]
+  const readings = outcomeOf(question, answer).readings.map(reading => {
+    const used =
+      open === undefined
+        ? usedWithout(1, answer, reading)
+        : usedWithout(costOf(question), open, open.counts[0])
+    return { ...reading, used, left: used === undefined ? undefined : Math.max(0, reading.quota - used) }
+  })
+  return { store: answer.store, readings }
+}
+
+/** A meter that refuses counts its first refusal, so a look at it is made with room for all. */
+const ENOUGH = 2_000_000_000
+
+function costOf({ demand }: Question): number {
+  return demand.kind === 'meter' ? (demand.cost ?? 1) : 1
+}
+
+function usedWithout(
+  cost: number,
+  { granted }: Answer,
+  count: { readonly used?: number | undefined } | undefined,
+): number | undefined {
+  const used = count?.used
+  return used === undefined ? undefined : granted ? Math.max(0, used - cost) : used
 }

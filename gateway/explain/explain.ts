@@ -1,21 +1,21 @@
 /** What the gateway would do with a request, step by step, by the code that would do it (`sluice explain`). */
-import { isProjectLimits } from '../../config/load.js'
 import type { Gateway } from '../../config/schema.js'
 import { type Asked, UnknownQuestion } from '../admin/explain.js'
 import { type Counters, lookingDecider } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
-import { GatewayError, problem } from '../errors.js'
+import { GatewayError } from '../errors.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
-import { asksTheGateway, SERVER_OPTIONS_STATUS } from '../pipeline/pipeline.js'
-import { columnName } from '../policy/policy.js'
+import { refusal } from '../pipeline/answer.js'
+import { enter } from '../pipeline/enter.js'
+import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts, Matched, Mode, Project, Verdict } from '../types.js'
-import { explainedAnswer, explainedRule, NO_ANSWER, outcomeOf } from './explained.js'
+import { explainedAnswer, explainedRefusal, explainedRule, NO_ANSWER, outcomeOf, pairs } from './explained.js'
 import type {
   ExplainedAnswer,
   ExplainedBucket,
@@ -69,13 +69,16 @@ class Explainer {
   async explain(): Promise<Explanation> {
     try {
       const request = this.#enter()
-      if (request === undefined) return this.#told([], { ...NO_ANSWER, status: SERVER_OPTIONS_STATUS })
+      if (request === undefined) {
+        const { status, fields } = SERVER_OPTIONS
+        return this.#told([], { ...NO_ANSWER, status, fields: pairs(fields) })
+      }
       const { rules, answer } = await this.#decide(request)
       return this.#told(rules, answer)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      const { status, code, detail } = problem(error.code, '', error.message)
-      return this.#told([], { ...NO_ANSWER, status, code, detail })
+      const rejection = { code: error.code, detail: error.message, requestId: this.#facts?.id ?? '' }
+      return this.#told([], explainedRefusal(refusal(rejection, this.#facts, this.#settings)))
     }
   }
 
@@ -87,14 +90,14 @@ class Explainer {
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
     const facts = readFacts(req, { trusted: new TrustedProxies(trustedProxies), fingerprintHeaders })
     this.#facts = facts
-    if (facts.path === '*') return undefined
-    const project = this.#identify(facts)
-    this.#upstream = loaded.compiled.routes.find(facts.method, facts.path)?.value
-    if (this.#upstream === undefined) throw new GatewayError('no-route')
-    const read = loaded.compiled.readFor(facts, this.#upstream)
+    const { policy } = loaded.compiled
+    const entered = enter(facts, { policy, identify: () => this.#identify(facts) })
+    const { facts: read, project, upstream, matched, refused, asksGateway } = entered
     this.#facts = read
-    if (asksTheGateway(read)) return undefined
-    this.#matched = loaded.compiled.snapshot(new Map()).match(read, project)
+    this.#upstream = upstream
+    this.#matched = matched
+    if (refused !== undefined) throw refused
+    if (project === undefined || asksGateway) return undefined
     const looks = body !== undefined && this.#matched.some(one => needsBody(one, read))
     const bodyPrefix = looks ? Buffer.from(body).subarray(0, PEEK_BYTES) : undefined
     return { facts: read, project, matched: this.#matched, bodyPrefix }
@@ -173,27 +176,23 @@ class Explainer {
 
   #passed(): Explanation['passed'] {
     if (this.#facts === undefined || this.#upstream === undefined) return []
-    const { policies } = this.#options.loaded.config
-    const rules = policies.flatMap(policy => (isProjectLimits(policy) ? [] : policy.document.rules))
-    return passedRules(
-      rules.filter(({ id }) => !this.#matched.some(({ rule }) => rule.id === id)),
-      this.#facts,
-    )
+    const others = this.#options.loaded.compiled.policy.rules
+      .filter(({ rule }) => !this.#matched.some(one => one.rule === rule))
+      .map(({ rule: { id }, match }) => ({ id, match }))
+    return passedRules(others, this.#facts)
   }
 
   #bucket(mode: Mode): ExplainedBucket | null {
-    const { config, compiled } = this.#options.loaded
+    const { policy } = this.#options.loaded.compiled
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
-    const chosen = this.#matched.find(({ rule }) => rule.kind === 'project-limits' && rule.mode === mode)
-    const { id, plan, environment } = this.#project
-    const { projects, columns } = compiled.tables
-    const table = projects.get(id) ?? columns.get(columnName(plan, environment))
-    const buckets = config.policies
-      .filter(isProjectLimits)
-      .flatMap(({ document }) => Object.entries(document.buckets).map(b => [...b, document.mode] as const))
-      .filter(([name, , written]) => (table?.rules.get(name)?.mode ?? written) === mode)
+    const table = policy.tableOf(this.#project)
+    const buckets = policy.buckets.filter(
+      ({ name, mode: written }) => (table?.rules.get(name)?.mode ?? written) === mode,
+    )
     if (mode === 'report-only' && buckets.length === 0) return null
-    const passed = passedBuckets(buckets, table, this.#facts, chosen?.route)
+    const chosen = this.#matched.find(({ rule }) => rule.kind === 'project-limits' && rule.mode === mode)
+    const named = buckets.map(({ name, patterns }) => [name, patterns] as const)
+    const passed = passedBuckets(named, table, this.#facts, chosen?.route)
     return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }
   }
 }

@@ -1,9 +1,8 @@
 /** A verdict that was only looked at, as an explanation tells it. */
-import type { Gateway } from '../../config/schema.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
-import { corsFields, exposedFields, rateLimitFields } from '../forward/fields.js'
-import { rejectionOf } from '../forward/reject.js'
+import { type Rejection, rejectionHead } from '../forward/reject.js'
+import { type AnswerSettings, answer, refusal } from '../pipeline/answer.js'
 import type { Facts, Matched, Outcome, Reading, Verdict } from '../types.js'
 import type { ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
 
@@ -59,35 +58,30 @@ export function explainedCounter(reading: Reading): ExplainedCounter {
 }
 
 /** The answer as the gateway would give it, or the fields it would add to the upstream's. */
-export function explainedAnswer(
-  verdict: Verdict,
-  facts: Facts,
-  settings: Pick<Gateway, 'rateLimitFields' | 'cors'>,
-): ExplainedAnswer {
-  const origin = facts.header('origin')
-  const fields = rateLimitFields(verdict, settings.rateLimitFields)
-  if (fields.length > 0 && origin !== undefined) fields.push(...exposedFields())
-  const answer = { ...NO_ANSWER, would_be_refused_by: refusing(verdict.reportOnly) }
-  if (verdict.allowed) return { ...answer, fields: pairs(fields) }
-  const { code, detail, retryAfter } = rejectionOf(verdict, '')
-  fields.push(...corsFields(origin, settings.cors), 'Cache-Control', 'no-store')
-  if (retryAfter !== undefined) fields.push('Retry-After', String(retryAfter))
-  const { status, detail: usual } = CATALOGUE[code]
+export function explainedAnswer(verdict: Verdict, facts: Facts, settings: AnswerSettings): ExplainedAnswer {
+  const { fields, rejection } = answer(verdict, facts, settings)
+  const would_be_refused_by = refusing(verdict.reportOnly)
+  if (rejection === undefined) return { ...NO_ANSWER, would_be_refused_by, fields: pairs(fields) }
+  const refused_by = refusing(verdict.outcomes)
   return {
-    ...answer,
-    status,
-    code,
-    detail: detail ?? usual,
-    refused_by: refusing(verdict.outcomes),
-    fields: pairs(fields),
+    ...explainedRefusal(refusal(rejection, facts, settings, fields)),
+    refused_by,
+    would_be_refused_by,
   }
+}
+
+/** An answer of the gateway's own, without the fields that only frame it. */
+export function explainedRefusal(rejection: Rejection): ExplainedAnswer {
+  const { status, fields } = rejectionHead(rejection)
+  const { code, detail = CATALOGUE[code].detail } = rejection
+  return { ...NO_ANSWER, status, code, detail, fields: pairs(fields) }
 }
 
 function refusing(outcomes: readonly Outcome[]): string[] {
   return outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
-function pairs(fields: readonly string[]): [string, string][] {
+export function pairs(fields: readonly string[]): [string, string][] {
   return Array.from({ length: fields.length / 2 }, (_, i) => [
     fields[2 * i] as string,
     fields[2 * i + 1] as string,

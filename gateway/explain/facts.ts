@@ -8,21 +8,46 @@ import { requestOf } from '../listen/written.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts } from '../types.js'
 
+/** What a question gives of a request, by name. */
+export type Parts = Omit<CounterName, 'rule' | 'project'>
+
 /** @throws {Unnamed} when there could be no such request */
-export function factsOf(
-  { config, compiled }: Loaded,
-  { method = 'GET', path = '/', ip = '127.0.0.1' }: Omit<CounterName, 'rule'>,
-): Facts {
+export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
+  const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
   if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is no IP address.`)
+  const query = flow === undefined ? '' : `?${new URLSearchParams({ flow })}`
+  const headers = headersOf(given)
+  const fields = headers.some(([name]) => name === 'host') ? [] : ['Host', 'localhost']
+  if (email !== undefined) fields.push('Content-Type', 'application/x-www-form-urlencoded')
   try {
-    const req = requestOf({ method, target: path, fields: ['Host', 'localhost'], peer: ip })
+    const req = requestOf({ method, target: path + query, fields: [...fields, ...headers.flat()], peer: ip })
     const { fingerprintHeaders } = config.gateway
     const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders })
-    const upstream = compiled.routes.find(facts.method, facts.path)?.value
-    return upstream === undefined ? facts : compiled.readFor(facts, upstream)
+    const authenticated = auth === undefined ? facts.authenticated : auth === 'authenticated'
+    const asked = changed(facts, { ja3, ja4, authenticated })
+    const upstream = compiled.policy.routes.find(facts.method, facts.path)?.value
+    return upstream === undefined ? asked : compiled.policy.readFor(asked, upstream)
   } catch (error) {
     if (error instanceof GatewayError)
       throw new Unnamed(`There can be no request ${method} ${path}: ${error.message}`)
     throw error
   }
+}
+
+/** The same facts but for these. */
+export function changed(facts: Facts, changes: Partial<Facts>): Facts {
+  const { id, method, path, query, host, client, network, trusted, upgrade, preflight } = facts
+  const { ja3, ja4, authenticated } = facts
+  const plain = { id, method, path, query, host, client, network, trusted, upgrade, preflight }
+  return { ...plain, ja3, ja4, authenticated, header: name => facts.header(name), ...changes }
+}
+
+/** Name and value of each header that is given as `name: value`. @throws {Unnamed} */
+export function headersOf({ header = [] }: Parts): [string, string][] {
+  return header.map(text => {
+    const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.+)$/.exec(text) ?? []
+    if (name === undefined || value === undefined)
+      throw new Unnamed(`"${text}" is no header: write name: value.`)
+    return [name.toLowerCase(), value]
+  })
 }

@@ -4,6 +4,7 @@ import type { CounterName, Inspected, PolicyOf } from '../admin/inspect.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { HeldSlots } from '../decide/held-slots.js'
 import { countersOf } from './counters.js'
+import type { Parts } from './facts.js'
 import { policyOf } from './policy.js'
 import { type Reset, type ResetOptions, reset } from './reset.js'
 
@@ -20,7 +21,7 @@ export function inspect(options: InspectOptions) {
   const { loaded, counters, held } = options
   return {
     policy: (of: PolicyOf) => policyOf(loaded(), of),
-    counters: (id: string) => countersOf(loaded(), counters, id),
+    counters: (id: string, parts: Parts) => countersOf(loaded(), counters, id, parts),
     slots: () => held.oldest(MOST_SLOTS),
     reset: (name: CounterName, by: string): Promise<Reset> => reset(name, by, options),
   } satisfies Inspected

@@ -1,20 +1,17 @@
 /** The policy that counts in the end, as the tables hold it that requests are matched by. */
-import { isProjectLimits } from '../../config/load.js'
 import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
 import { NotFound, type PolicyOf } from '../admin/inspect.js'
-import { columnName, type Table } from '../policy/policy.js'
+import { BY_HOST, unknownHostProject } from '../identify/identify.js'
 import type { Loaded } from '../run/load.js'
-import type { Environment, Plan, Project, Rule } from '../types.js'
+import type { Environment, Plan, Project } from '../types.js'
 
 /** What `GET /policy` says. @throws {NotFound} */
 export function policyOf(loaded: Loaded, of: PolicyOf): object {
-  const { config, compiled } = loaded
+  const { policy } = loaded.compiled
   const project = 'project' in of ? projectOf(loaded, of.project) : undefined
   const { plan, environment } = project ?? (of as { plan: Plan; environment: Environment })
-  const patterns = new Map(
-    config.policies.filter(isProjectLimits).flatMap(({ document }) => Object.entries(document.buckets)),
-  )
-  const table = tableOf(loaded, { id: project?.id ?? '', plan, environment })
+  const patterns = new Map(policy.buckets.map(bucket => [bucket.name, bucket.patterns]))
+  const table = policy.tableOf({ id: project?.id ?? '', plan, environment })
   const buckets = [...(table?.rules.values() ?? [])].map(
     ({ id, mode, onStoreError, config: quota, source }) => ({
       bucket: id,
@@ -25,44 +22,27 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
       src: `${source.file}:${source.line}`,
     }),
   )
-  const rules = endpointRules(loaded).map(({ rule, entry }) => ({
+  const rules = policy.rules.map(({ rule, match }) => ({
     rule: rule.id,
     kind: rule.kind,
     mode: rule.mode,
-    match: entry.match,
+    match,
     key: rule.key,
     missing: rule.missing,
     onStoreError: rule.onStoreError,
-    settings: pluginConfig(entry),
+    settings: pluginConfig(rule.config as RuleEntry),
     src: `${rule.source.file}:${rule.source.line}`,
   }))
-  return { revision: compiled.revision, project: project?.id ?? null, plan, environment, buckets, rules }
+  return { revision: policy.revision, project: project?.id ?? null, plan, environment, buckets, rules }
 }
 
-/** @throws {NotFound} */
+/** The project of an id: a configured one, or `host:NAME` as requests of unknown hosts are counted. @throws {NotFound} */
 export function projectOf({ config }: Loaded, id: string): Project {
   const project = config.projects.find(one => one.id === id)
-  if (project === undefined) throw new NotFound(`There is no project "${id}" in this configuration.`)
-  return { id, plan: project.plan, environment: project.environment }
-}
-
-/** The buckets that count for a project. */
-export function tableOf(
-  { compiled: { tables } }: Loaded,
-  { id, plan, environment }: Project,
-): Table | undefined {
-  return tables.projects.get(id) ?? tables.columns.get(columnName(plan, environment))
-}
-
-/** The rules that stand by themselves, as they are compiled and as they are written. */
-export function endpointRules({ config }: Loaded): { rule: Rule; entry: RuleEntry }[] {
-  return config.policies.flatMap(policy => {
-    if (isProjectLimits(policy)) return []
-    const { file, kind, document } = policy
-    return document.rules.map((entry, i) => {
-      const { id, mode, key, missing, onStoreError = config.gateway.store.onError } = entry
-      const source = { file, line: config.locate(file, ['rules', i]).line }
-      return { entry, rule: { id, kind, mode, key, missing, onStoreError, config: entry, source } }
-    })
-  })
+  if (project !== undefined) return { id, plan: project.plan, environment: project.environment }
+  const { unknownProject } = config.gateway
+  if (id.startsWith(BY_HOST) && unknownProject !== 'reject') {
+    return unknownHostProject(id.slice(BY_HOST.length), unknownProject)
+  }
+  throw new NotFound(`There is no project "${id}" in this configuration.`)
 }

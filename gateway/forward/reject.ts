@@ -54,6 +54,9 @@ function sentenceOf(id: string, { quota, windowMs, hidden }: Reading): string {
   return `Rule ${id} admits ${quota} request${quota === 1 ? '' : 's'} to this resource at a time, and that many are in flight.`
 }
 
+/** What `Allow` says of this server. */
+export const SERVED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
 /** A refused request's body up to this size is read and dropped, so that the connection can stay open. */
 const DRAIN_BYTES = 64 * 1024
 
@@ -65,18 +68,27 @@ function drains(req: IncomingMessage): boolean {
   )
 }
 
+/** Status and fields of a refusal, but for those that only frame it. */
+export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
+  status: number
+  fields: string[]
+} {
+  const entry: { status: number; retryAfter?: number } = CATALOGUE[code]
+  const wait = retryAfter ?? entry.retryAfter
+  const head = ['Content-Type', 'application/problem+json', 'Cache-Control', 'no-store', ...fields]
+  if (wait !== undefined) head.push('Retry-After', String(wait))
+  if (code === 'method-not-allowed') head.push('Allow', SERVED_METHODS)
+  return { status: entry.status, fields: head }
+}
+
 /** Sends a refusal, and closes the connection when too much of the request's body is still to come. */
 export function sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void {
-  const { code, requestId, detail, members, fields = [] } = rejection
-  const entry: { status: number; retryAfter?: number } = CATALOGUE[code]
-  const retryAfter = rejection.retryAfter ?? entry.retryAfter
+  const { code, requestId, detail, members } = rejection
   const body = JSON.stringify({ ...problem(code, requestId, detail), ...members })
-  const head = ['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(body))]
-  head.push('Cache-Control', 'no-store', ...fields)
-  if (retryAfter !== undefined) head.push('Retry-After', String(retryAfter))
-  if (code === 'method-not-allowed') head.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  const { status, fields: head } = rejectionHead(rejection)
+  head.push('Content-Length', String(Buffer.byteLength(body)))
   // Where such a message ends, nobody can know (RFC 9112 section 6.3).
   if (code === 'bad-framing' || !drains(req)) head.push('Connection', 'close')
-  res.writeHead(entry.status, head)
+  res.writeHead(status, head)
   res.end(req.method === 'HEAD' ? undefined : body)
 }

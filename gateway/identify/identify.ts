@@ -53,7 +53,14 @@ export function identifyBy(
       if (project !== undefined) return project
     }
     if (unknownProject === 'reject') throw new GatewayError('unknown-project')
-    // The prefix keeps a made-up host from passing for a configured project.
-    return { id: `host:${unknownHosts.nameOf(facts.host)}`, plan: unknownProject, environment: 'production' }
+    return unknownHostProject(unknownHosts.nameOf(facts.host), unknownProject)
   }
+}
+
+/** Keeps a made-up host from passing for a configured project. */
+export const BY_HOST = 'host:'
+
+/** Whom requests of an unknown host are counted for. */
+export function unknownHostProject(name: string, plan: Plan): Project {
+  return { id: BY_HOST + name, plan, environment: 'production' }
 }

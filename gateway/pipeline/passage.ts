@@ -6,6 +6,8 @@ import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
 import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
+import { answer, refusal } from './answer.js'
+import type { Entered } from './enter.js'
 import type { Rooms, Upstream } from './pipeline.js'
 
 export class Passage implements Exchange {
@@ -41,6 +43,13 @@ export class Passage implements Exchange {
     res.on('close', () => this.#finish())
   }
 
+  /** How far it came; it may be refused there. */
+  entered({ project, upstream, matched }: Entered): void {
+    this.#project = project
+    this.#upstream = upstream === undefined ? undefined : this.#rooms.upstreams.get(upstream)
+    this.matched = matched
+  }
+
   get facts(): Facts {
     return this.#facts as Facts
   }
@@ -50,14 +59,8 @@ export class Passage implements Exchange {
   get project(): Project {
     return this.#project as Project
   }
-  set project(project: Project) {
-    this.#project = project
-  }
   get upstream(): Upstream {
     return this.#upstream as Upstream
-  }
-  set upstream(upstream: Upstream) {
-    this.#upstream = upstream
   }
 
   /** True while a slot is held, which maxHold may end before the request. */
@@ -74,11 +77,13 @@ export class Passage implements Exchange {
     }
   }
 
-  /** The verdict is in; from here on the request may hold slots. */
-  settle(verdict: Verdict): void {
+  /** The verdict is in; from here on the request may hold slots. Returns the refusal that it leads to, if any. */
+  settle(verdict: Verdict): Rejection | undefined {
     this.#verdict = verdict
     this.judged = undefined
-    this.answerFields = this.#rooms.answerFields(this.facts, verdict)
+    const { fields, rejection } = answer(verdict, this.facts, this.#rooms.answers)
+    this.answerFields = fields
+    return rejection
   }
 
   /** On to the upstream: from here on the answer is its own, unless it fails. */
@@ -129,8 +134,8 @@ export class Passage implements Exchange {
       return
     }
     this.#source = 'gateway'
-    const own = this.#facts === undefined ? [] : this.#rooms.rejectionFields(this.#facts)
-    this.#rooms.sendRejection(this.req, this.res, { ...rejection, fields: [...this.answerFields, ...own] })
+    const { answers, sendRejection } = this.#rooms
+    sendRejection(this.req, this.res, refusal(rejection, this.#facts, answers, this.answerFields))
   }
 
   /** Ends a request that failed: with the catalogue's answer, or as an internal error that is logged. */

@@ -5,9 +5,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import { GatewayError } from '../errors.js'
-import type { Rejection } from '../forward/reject.js'
+import { type Rejection, SERVED_METHODS } from '../forward/reject.js'
 import type { Exchange, UpgradeExchange } from '../forward/transport.js'
 import type { Facts, Finished, Log, Matched, Project, Verdict } from '../types.js'
+import type { AnswerSettings } from './answer.js'
+import { enter, type Walk } from './enter.js'
 import { Passage } from './passage.js'
 
 /** A way to one upstream, for requests and for upgrades. */
@@ -17,19 +19,12 @@ export interface Upstream {
   upgrade(exchange: UpgradeExchange): void
 }
 
-/** One configuration, compiled: swapped whole, while requests under way end on theirs. */
-export interface Snapshot {
-  readonly revision: string
-  identify(facts: Facts): Project
-  route(facts: Facts): Upstream | undefined
-  /** The facts as they are matched and counted for an upstream; throws the GatewayError the client should hear. */
-  readFor(facts: Facts, upstream: string): Facts
-  match(facts: Facts, project: Project): Matched[]
-}
-
 export interface Rooms {
   readonly log: Log
-  snapshot(): Snapshot
+  readonly walk: Walk
+  /** By name; all that are routed to. */
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  readonly answers: AnswerSettings
   /** True while this process can take nothing more on. */
   overloaded(): boolean
   readFacts(req: IncomingMessage): Facts
@@ -45,11 +40,6 @@ export interface Rooms {
     matched: readonly Matched[]
     bodyPrefix?: Buffer | undefined
   }): Verdict | Promise<Verdict>
-  /** Fields of ours for an answer, refused or forwarded. */
-  answerFields(facts: Facts, verdict: Verdict | undefined): string[]
-  /** Fields only our own answers carry. */
-  rejectionFields(facts: Facts): string[]
-  rejectionOf(verdict: Verdict, requestId: string): Rejection
   sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void
   finished(event: Finished): void
   /** Called once for each request, when its answer and the upstream's work for it have both ended. */
@@ -64,9 +54,8 @@ export interface Pipeline {
 export function createPipeline(rooms: Rooms): Pipeline {
   return {
     request(req, res) {
-      enter(req, res, passage => {
+      begin(req, res, passage => {
         const { facts, matched } = passage
-        if (asksTheGateway(facts)) return answerServerOptions(res)
         const looking = matched.filter(one => rooms.needsBody(one, facts))
         const forward = () => passage.forward()
         if (looking.length === 0) judge(passage, matched, forward)
@@ -77,7 +66,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
 
     // Refusals go through `res`; the 101 itself is relayed by the transport.
     upgrade(req, res, socket, head) {
-      enter(req, res, passage => {
+      begin(req, res, passage => {
         judge(passage, passage.matched, () => {
           passage.upgrade(socket, head)
         })
@@ -86,24 +75,18 @@ export function createPipeline(rooms: Rooms): Pipeline {
   }
 
   /** Listen, identify and match; whatever goes wrong in there is answered. */
-  function enter(req: IncomingMessage, res: ServerResponse, go: (passage: Passage) => void): void {
+  function begin(req: IncomingMessage, res: ServerResponse, go: (passage: Passage) => void): void {
     const passage = new Passage(rooms, req, res)
     passage.attempt(() => {
       if (rooms.overloaded()) throw new GatewayError('gateway-overloaded')
-      const snapshot = rooms.snapshot()
-      const facts = rooms.readFacts(req)
-      passage.facts = facts
-      passage.revision = snapshot.revision
-      if (facts.path !== '*') {
-        const project = snapshot.identify(facts)
-        passage.project = project
-        const upstream = snapshot.route(facts)
-        if (upstream === undefined) throw new GatewayError('no-route')
-        passage.upstream = upstream
-        passage.facts = snapshot.readFor(facts, upstream.name)
-        passage.matched = snapshot.match(passage.facts, project)
-      }
-      go(passage)
+      passage.revision = rooms.walk.policy.revision
+      passage.facts = rooms.readFacts(req)
+      const entered = enter(passage.facts, rooms.walk)
+      passage.facts = entered.facts
+      passage.entered(entered)
+      if (entered.refused !== undefined) throw entered.refused
+      if (entered.asksGateway) answerServerOptions(res)
+      else go(passage)
     })
   }
 
@@ -118,10 +101,10 @@ export function createPipeline(rooms: Rooms): Pipeline {
     const startedAt = performance.now()
     const settle = (verdict: Verdict): void => {
       passage.limiterUs = Math.round((performance.now() - startedAt) * 1000)
-      passage.settle(verdict)
+      const rejection = passage.settle(verdict)
       if (passage.res.destroyed) verdict.release()
-      else if (verdict.allowed) forward()
-      else passage.refuse(rooms.rejectionOf(verdict, facts.id))
+      else if (rejection === undefined) forward()
+      else passage.refuse(rejection)
     }
     const verdict = rooms.decide({ facts, project, matched, bodyPrefix })
     if (!(verdict instanceof Promise)) return settle(verdict)
@@ -153,18 +136,10 @@ export function createPipeline(rooms: Rooms): Pipeline {
   }
 }
 
-/**
- * True for `OPTIONS *`, which asks about the server itself (RFC 9110 section 9.3.7): this one; and for an OPTIONS that may be
- * forwarded no further, which is answered by whom it has reached (section 7.6.2).
- */
-export function asksTheGateway(facts: Facts): boolean {
-  if (facts.path === '*') return true
-  return facts.method === 'OPTIONS' && /^0+$/.test(facts.header('max-forwards') ?? '')
-}
-
-export const SERVER_OPTIONS_STATUS = 204
+/** To OPTIONS that asks the gateway itself. */
+export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
 
 function answerServerOptions(res: ServerResponse): void {
-  res.writeHead(SERVER_OPTIONS_STATUS, ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
+  res.writeHead(SERVER_OPTIONS.status, SERVER_OPTIONS.fields)
   res.end()
 }

@@ -1,9 +1,10 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
 import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
-import { type Pattern, PatternError, parsePattern } from './pattern.js'
-import { type BucketTries, columnName, Policy, type Table } from './policy.js'
+import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
+import { type BucketTries, columnName, type EndpointRule, Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
+import type { PathReading } from './upstream-paths.js'
 
 export interface Quota {
   readonly burst: number
@@ -46,6 +47,11 @@ export interface PolicyInput {
     readonly overrides: Readonly<Record<string, Partial<Quota>>>
   }[]
   readonly projectsFile: string
+  readonly routes: readonly { readonly path: string; readonly upstream: string }[]
+  readonly routesFile: string
+  readonly revision: string
+  /** How upstreams read paths, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, PathReading>
   sourceOf(file: string, path: readonly (string | number)[]): Source
 }
 
@@ -62,24 +68,28 @@ const PLAIN = { algorithm: 'sliding-window', lease: false } as const
 /** Bucket name → its patterns. */
 type Buckets = ReadonlyMap<string, readonly Pattern[]>
 
-/** The limits that count, as they came together from rows, files and overrides. */
-export interface Tables {
-  /** By `columnName`. */
-  readonly columns: ReadonlyMap<string, Table>
-  /** Of projects with overrides, by id. */
-  readonly projects: ReadonlyMap<string, Table>
-}
-
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
-export function compilePolicy(input: PolicyInput): { policy: Policy; tables: Tables; faults: Fault[] } {
+export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
   const faults: Fault[] = []
   const buckets = readBuckets(input.projectLimits, faults)
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
-  const endpoint = compileEndpointRules(input, faults)
-  const kindsOfReads = new Set(input.endpointRules.filter(one => one.limitsReads).map(({ kind }) => kind))
-  const policy = new Policy(columns, projects, endpoint, kindsOfReads)
-  return { policy, tables: { columns, projects }, faults }
+  const { rules, endpoint } = compileEndpointRules(input, faults)
+  const policy = new Policy({
+    revision: input.revision,
+    columns,
+    projects,
+    buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
+      Object.entries(buckets).map(([name, patterns]) => ({ name, patterns, mode })),
+    ),
+    rules,
+    endpoint,
+    routes: compileRoutes(input, faults),
+    kindsOfReads: new Set(input.endpointRules.filter(one => one.limitsReads).map(({ kind }) => kind)),
+    words: wordsOf(input),
+    readings: input.readings,
+  })
+  return { policy, faults }
 }
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
@@ -235,13 +245,18 @@ function compileOverrides(
   return tables
 }
 
-function compileEndpointRules(input: PolicyInput, faults: Fault[]): PathTrie<Rule[]> {
+function compileEndpointRules(
+  input: PolicyInput,
+  faults: Fault[],
+): { rules: EndpointRule[]; endpoint: PathTrie<Rule[]> } {
+  const all: EndpointRule[] = []
   const trie = new PathTrie<Rule[]>()
   for (const { file, kind, limitsReads, rules } of input.endpointRules) {
     for (const [i, { match, ...config }] of rules.entries()) {
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
       const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source }
+      all.push({ rule, match })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)
@@ -258,5 +273,35 @@ function compileEndpointRules(input: PolicyInput, faults: Fault[]): PathTrie<Rul
       }
     }
   }
+  return { rules: all, endpoint: trie }
+}
+
+function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[]): PathTrie<string> {
+  const trie = new PathTrie<string>()
+  for (const [i, { path: text, upstream }] of routes.entries()) {
+    const path = ['routes', i, 'path']
+    const pattern = readPattern(text, file, path, faults)
+    const tie = pattern && trie.add(pattern, upstream)
+    if (tie === undefined) continue
+    faults.push({
+      file,
+      path,
+      message: `The path "${text}" ties with "${tie.route}", which is routed already.`,
+    })
+  }
   return trie
+}
+
+function wordsOf({ projectLimits, endpointRules, routes }: PolicyInput): Set<string> {
+  const paths = [
+    ...projectLimits.flatMap(({ buckets }) => Object.values(buckets).flat()),
+    ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
+    ...routes.map(({ path }) => path),
+  ]
+  const segments = paths.flatMap(path => {
+    // What is wrong with a pattern is told where it is compiled.
+    const pattern = readPattern(path, '', [], [])
+    return pattern === undefined ? [] : [...pattern.segments, ...foldPattern(pattern).segments]
+  })
+  return new Set(segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : [])))
 }

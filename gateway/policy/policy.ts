@@ -1,6 +1,7 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import type { Environment, Facts, Matched, Mode, Plan, Project, Rule } from '../types.js'
 import type { PathTrie } from './trie.js'
+import { type PathReading, readForUpstream } from './upstream-paths.js'
 
 /**
  * Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one.
@@ -19,23 +20,65 @@ export function columnName(plan: Plan, environment: Environment): string {
   return `${plan}/${environment}`
 }
 
+/** A bucket as it is written; what its requests may spend stands in the tables. */
+export interface Bucket {
+  readonly name: string
+  readonly patterns: readonly string[]
+  /** Of the file that names it. */
+  readonly mode: Mode
+}
+
+/** A rule that stands by itself, with the patterns it looks at. */
+export interface EndpointRule {
+  readonly rule: Rule
+  readonly match: readonly string[]
+}
+
+export interface PolicyParts {
+  /** Changes when anything changes that decides about a request. */
+  readonly revision: string
+  /** By `columnName`. */
+  readonly columns: ReadonlyMap<string, Table>
+  /** Of projects with overrides, by id. */
+  readonly projects: ReadonlyMap<string, Table>
+  /** In the order in which they are written. */
+  readonly buckets: readonly Bucket[]
+  /** In the order in which they are written. */
+  readonly rules: readonly EndpointRule[]
+  readonly endpoint: PathTrie<readonly Rule[]>
+  /** Pattern → name of the upstream. */
+  readonly routes: PathTrie<string>
+  /** The kinds of rules that look at GET, HEAD and OPTIONS too. */
+  readonly kindsOfReads: ReadonlySet<string>
+  /** Path segments that patterns and routes spell out: what a log may show of a path. */
+  readonly words: ReadonlySet<string>
+  /** How upstreams read paths, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, PathReading>
+}
+
 export class Policy {
-  readonly #columns: ReadonlyMap<string, Table>
-  readonly #projects: ReadonlyMap<string, Table>
+  readonly revision: string
+  readonly columns: PolicyParts['columns']
+  readonly projects: PolicyParts['projects']
+  readonly buckets: readonly Bucket[]
+  readonly rules: readonly EndpointRule[]
+  readonly routes: PathTrie<string>
+  readonly words: ReadonlySet<string>
+  readonly #readings: PolicyParts['readings']
   readonly #endpoint: PathTrie<readonly Rule[]>
   readonly #kindsOfReads: ReadonlySet<string>
 
-  /** @param kindsOfReads the kinds of rules that look at GET, HEAD and OPTIONS too */
-  constructor(
-    columns: ReadonlyMap<string, Table>,
-    projects: ReadonlyMap<string, Table>,
-    endpoint: PathTrie<readonly Rule[]>,
-    kindsOfReads: ReadonlySet<string>,
-  ) {
-    this.#columns = columns
-    this.#projects = projects
-    this.#endpoint = endpoint
-    this.#kindsOfReads = kindsOfReads
+  constructor(parts: PolicyParts) {
+    this.revision = parts.revision
+    this.columns = parts.columns
+    this.projects = parts.projects
+    this.buckets = parts.buckets
+    this.rules = parts.rules
+    this.routes = parts.routes
+    this.words = parts.words
+    this.#readings = parts.readings
+    this.#endpoint = parts.endpoint
+    this.#kindsOfReads = parts.kindsOfReads
   }
 
   /**
@@ -63,9 +106,14 @@ export class Policy {
     return matched
   }
 
+  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
+  readFor(facts: Facts, upstream: string): Facts {
+    return readForUpstream(facts, this.#readings.get(upstream))
+  }
+
   /** The buckets that count for a project. */
   tableOf({ id, plan, environment }: Project): Table | undefined {
-    return this.#projects.get(id) ?? this.#columns.get(columnName(plan, environment))
+    return this.projects.get(id) ?? this.columns.get(columnName(plan, environment))
   }
 }
 

@@ -20,7 +20,7 @@ export interface Passed {
  * @param chosen the pattern that got it
  */
 export function passedBuckets(
-  buckets: Iterable<readonly [string, readonly string[], ...unknown[]]>,
+  buckets: Iterable<readonly [string, readonly string[]]>,
   table: Table | undefined,
   facts: Facts,
   chosen: string | undefined,

@@ -1,8 +1,7 @@
 /** One configuration in force. Requests that enter it end on it, also when the next one has taken its place. */
 import type { Decider } from '../decide/decide.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
-import { corsFields, exposedFields, rateLimitFields } from '../forward/fields.js'
-import { rejectionOf, sendRejection } from '../forward/reject.js'
+import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/identify.js'
 import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
@@ -50,7 +49,7 @@ export class Generation {
     this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
     this.#lasting = lasting
     this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
-    const redactor = new Redactor(lasting.secret, loaded.compiled.words)
+    const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
     const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName))
     this.pipeline = {
@@ -90,27 +89,21 @@ export class Generation {
     const { decider, unknownHosts, observer, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
-    const snapshot = compiled.snapshot(upstreams, unknownHosts)
     const facts: FactsSettings = {
       trusted: this.trustedProxies,
       fingerprintHeaders: settings.fingerprintHeaders,
     }
     return {
       log,
-      snapshot: () => snapshot,
+      walk: compiled.walk(unknownHosts),
+      upstreams,
+      answers: settings,
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
       peekBody: req => peekBody(req, PEEK_BYTES, PEEK_MS),
       tapBody: (req, onPrefix) => tapBody(req, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),
-      answerFields: (facts, verdict) => {
-        const fields = verdict ? rateLimitFields(verdict, settings.rateLimitFields) : []
-        if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
-        return fields
-      },
-      rejectionFields: facts => corsFields(facts.header('origin'), settings.cors),
-      rejectionOf,
       sendRejection,
       finished: event => {
         observer.finished(event)

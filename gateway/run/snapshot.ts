@@ -5,33 +5,25 @@ import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../..
 import type { Problem } from '../../config/problem.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
-import type { Snapshot, Upstream } from '../pipeline/pipeline.js'
+import type { Walk } from '../pipeline/enter.js'
 import type { Observer } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
-import { compilePolicy, type Fault, type Tables } from '../policy/compile.js'
-import { foldPattern, PatternError, parsePattern } from '../policy/pattern.js'
-import { PathTrie } from '../policy/trie.js'
-import { readForUpstream } from '../policy/upstream-paths.js'
-import type { Facts, Log } from '../types.js'
+import { compilePolicy, type Fault } from '../policy/compile.js'
+import type { Policy } from '../policy/policy.js'
+import type { Log } from '../types.js'
 import { makePlugins, type NamedIdentifier } from './make-plugins.js'
 import { caseTies, pathReadings } from './path-readings.js'
 
-/** A snapshot whose routes still name their upstreams. */
 export interface Compiled {
+  /** Of the policy. */
   readonly revision: string
-  /** Path segments that patterns and routes spell out: what a log may show of a path. */
-  readonly words: ReadonlySet<string>
-  /** For those who tell of the policy; the pipeline asks the snapshot. */
-  readonly tables: Tables
-  readonly routes: PathTrie<string>
-  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
-  readFor(facts: Facts, upstream: string): Facts
+  readonly policy: Policy
   /** In the order in which they are asked. */
   readonly identifiers: readonly NamedIdentifier[]
   /** Tells the plugins that observe; they cannot make it throw. */
   readonly observer: Observer
-  /** Joins the compiled configuration with the upstreams, by name, and with what earlier ones have learnt. */
-  snapshot(upstreams: ReadonlyMap<string, Upstream>, unknownHosts?: UnknownHosts): Snapshot
+  /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
+  walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>): Walk
   /** Gives back what its plugins hold. */
   close(): Promise<void>
 }
@@ -44,7 +36,10 @@ export function compile(
 ): { compiled: Compiled } | { problems: Problem[] } {
   const revision = revisionOf(config)
   const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
-  const { policy, tables, faults } = compilePolicy({
+  const { policy, faults } = compilePolicy({
+    revision,
+    routes: config.gateway.routes,
+    routesFile: config.gatewayFile,
     projectsFile: config.projectsFile,
     projects: config.projects,
     projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
@@ -63,83 +58,44 @@ export function compile(
           onStoreError: rule.onStoreError ?? config.gateway.store.onError,
         })),
       })),
+    readings: pathReadings(config.gateway),
     sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
   })
-  const { routes, faults: routeFaults } = compileRoutes(config)
   // Only where the patterns are sound: what ties as it stands is said already.
   const ties = faults.length === 0 ? caseTies(config) : []
-  const problems = [...faults, ...routeFaults, ...ties, ...proxyFaults(config)].map(
-    ({ file, path, message }) => problemAt(config, file, path, message),
+  const problems = [...faults, ...ties, ...proxyFaults(config)].map(({ file, path, message }) =>
+    problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
   const { identifiers, observer } = made
-  const readings = pathReadings(config.gateway)
-  const readFor = (facts: Facts, upstream: string) => readForUpstream(facts, readings.get(upstream))
   return {
     compiled: {
       revision,
-      words: wordsOf(config),
-      tables,
-      routes,
-      readFor,
+      policy,
       identifiers,
       observer,
-      snapshot: (upstreams, unknownHosts) => ({
-        revision,
+      walk: unknownHosts => ({
+        policy,
         identify: identifyBy(
           identifiers.map(({ identifier }) => identifier),
           config.gateway.unknownProject,
           unknownHosts,
         ),
-        route: facts => upstreams.get(routes.find(facts.method, facts.path)?.value ?? ''),
-        readFor,
-        match: (facts, project) => policy.match(facts, project),
       }),
       close: () => made.close(),
     },
   }
 }
 
-/** Changes when anything changes that decides about a request; not with ports or addresses. */
+/** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
 function revisionOf({ gateway, projects, policies }: Config): string {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, store } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, store, routes, upstreams } = gateway
   const rules = policies.map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
-  const text = JSON.stringify([rules, callers, store.onError, ...pathReadings(gateway)])
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
-}
-
-function wordsOf({ gateway, policies }: Config): Set<string> {
-  const patterns = policies.flatMap(policy =>
-    isProjectLimits(policy)
-      ? Object.values(policy.document.buckets).flat()
-      : policy.document.rules.flatMap(rule => rule.match),
-  )
-  const paths = [...patterns, ...gateway.routes.map(route => route.path)]
-  const segments = paths.flatMap(path => {
-    const pattern = parsePattern(path)
-    return [...pattern.segments, ...foldPattern(pattern).segments]
-  })
-  return new Set(segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : [])))
-}
-
-function compileRoutes({ gateway, gatewayFile }: Config): { routes: PathTrie<string>; faults: Fault[] } {
-  const routes = new PathTrie<string>()
-  const faults: Fault[] = []
-  for (const [i, { path, upstream }] of gateway.routes.entries()) {
-    const fault = (message: string) =>
-      faults.push({ file: gatewayFile, path: ['routes', i, 'path'], message })
-    try {
-      const tie = routes.add(parsePattern(path), upstream)
-      if (tie !== undefined) fault(`The path "${path}" ties with "${tie.route}", which is routed already.`)
-    } catch (error) {
-      if (!(error instanceof PatternError)) throw error
-      fault(error.message)
-    }
-  }
-  return { routes, faults }
 }
 
 /** What the listener would refuse at the start is refused here, so that a check says all of it. */

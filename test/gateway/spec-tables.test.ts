@@ -15,7 +15,7 @@ function snapshot() {
   if ('problems' in loaded) throw new Error('the shipped configuration does not load')
   const compiled = compile(loaded.config, builtIn, quiet)
   if ('problems' in compiled) throw new Error('the shipped configuration does not compile')
-  return compiled.compiled.snapshot(new Map())
+  return compiled.compiled.policy
 }
 
 const shipped = snapshot()

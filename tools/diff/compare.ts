@@ -64,7 +64,7 @@ function compareLimits(before: Loaded, after: Loaded): Difference['limits'] {
 }
 
 function columnChanges(before: Loaded, after: Loaded, column: string): Change[] {
-  const tableOf = ({ compiled }: Loaded) => compiled.tables.columns.get(column)
+  const tableOf = ({ compiled }: Loaded) => compiled.policy.columns.get(column)
   return changesOf(bucketsOf(tableOf(before)), bucketsOf(tableOf(after)))
 }
 
@@ -127,7 +127,7 @@ function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: Projec
 }
 
 function tableOf({ compiled }: Loaded, { id, plan, environment }: ProjectEntry): Table | undefined {
-  const { projects, columns } = compiled.tables
+  const { projects, columns } = compiled.policy
   return projects.get(id) ?? columns.get(columnName(plan, environment))
 }
 

@@ -69,7 +69,7 @@ function bucketOf(
   method: string,
   path: string,
 ): string | null {
-  return compiled.tables.columns.get(column)?.buckets[mode].find(method, path)?.value ?? null
+  return compiled.policy.columns.get(column)?.buckets[mode].find(method, path)?.value ?? null
 }
 
 /** Of a pattern for all methods, which method it is about, if it is one. */

@@ -58,7 +58,7 @@ function isLike({ mode }: Bucket): (row: Row) => boolean {
 }
 
 function withoutQuota({ loaded }: Subject, { name, file }: Bucket): Remark | undefined {
-  const { columns, projects } = loaded.compiled.tables
+  const { columns, projects } = loaded.compiled.policy
   const isUsed = [...columns.values(), ...projects.values()].some(({ rules }) => rules.has(name))
   if (isUsed) return undefined
   const message = `No row gives bucket "${name}" a quota, so it does nothing: its requests fall into other buckets.`
@@ -67,13 +67,13 @@ function withoutQuota({ loaded }: Subject, { name, file }: Bucket): Remark | und
 
 /** The columns of a row in which the bucket has no quota in its table, from whatever file. */
 function missingIn({ loaded }: Subject, { name, mode }: Bucket, { columns }: Row): string[] {
-  const { tables } = loaded.compiled
-  return [...columns].filter(column => tables.columns.get(column)?.rules.get(name)?.mode !== mode)
+  const tables = loaded.compiled.policy.columns
+  return [...columns].filter(column => tables.get(column)?.rules.get(name)?.mode !== mode)
 }
 
 /** Where the bucket's requests go instead; an undefined among them means: nowhere. */
 function fallTo({ loaded }: Subject, { patterns, mode }: Bucket, column: string, extent: Extent) {
-  const trie = loaded.compiled.tables.columns.get(column)?.buckets[mode]
+  const trie = loaded.compiled.policy.columns.get(column)?.buckets[mode]
   const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))
   return new Set(witnesses.map(({ method, path }) => trie?.find(method, path)?.value))
 }

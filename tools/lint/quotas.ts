@@ -19,7 +19,7 @@ export function checkQuotas(subject: Subject): Remark[] {
   )
   const overrides = config.projects.flatMap(({ id, overrides }, i) =>
     Object.keys(overrides).flatMap(bucket => {
-      const quota = compiled.tables.projects.get(id)?.rules.get(bucket)?.config as Quota
+      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as Quota
       return remarksOn(quota, config.gateway, config.projectsFile, ['projects', i, 'overrides', bucket])
     }),
   )

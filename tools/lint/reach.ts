@@ -13,12 +13,12 @@ interface Written {
 }
 
 export function checkReach(subject: Subject): Remark[] {
-  const { routes, tables } = subject.loaded.compiled
+  const { routes, columns, projects } = subject.loaded.compiled.policy
   const buckets = bucketPatterns(subject)
   const rules = rulePatterns(subject)
   const written = routePatterns(subject)
   const extent = extentOf([...buckets, ...rules, ...written].map(({ pattern }) => pattern))
-  const all = [...tables.columns.values(), ...tables.projects.values()]
+  const all = [...columns.values(), ...projects.values()]
   return [
     ...written.flatMap(one => shadowedRoute(one, routes, extent)),
     ...[...buckets, ...rules].flatMap(one => unrouted(one, written)),

@@ -136,7 +136,7 @@ export class Seen {
   /** Words of a path that the recording policy did not spell out are hashed: nothing can match them by name. */
   #unseenWords(policies: readonly Loaded[]): string[] {
     if (this.#hashedPaths === 0) return []
-    const words = new Set(policies.flatMap(({ compiled }) => [...compiled.words]))
+    const words = new Set(policies.flatMap(({ compiled }) => [...compiled.policy.words]))
     const unseen = [...words].filter(word => !this.#words.has(word)).sort()
     if (unseen.length === 0) return []
     const shown = unseen.slice(0, SHOWN_WORDS).join(', ')

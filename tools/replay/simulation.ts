@@ -3,13 +3,13 @@
  * sets.
  */
 import { Decider } from '../../gateway/decide/decide.js'
-import { Questions } from '../../gateway/decide/question.js'
+import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
-import type { Snapshot, Upstream } from '../../gateway/pipeline/pipeline.js'
+import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { createLimiters } from '../../gateway/run/make-plugins.js'
-import type { Facts, Project, Verdict } from '../../gateway/types.js'
+import type { Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
 import { VirtualStore } from './virtual-store.js'
@@ -25,7 +25,7 @@ export class Simulation {
   readonly #loaded: Loaded
   readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
   readonly #store: VirtualStore
-  readonly #snapshot: Snapshot
+  readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
   readonly #unknownProject: Loaded['config']['gateway']['unknownProject']
   #now = 0
@@ -51,7 +51,7 @@ export class Simulation {
         throw error
       },
     })
-    this.#snapshot = compiled.snapshot(upstreamsOf(config.gateway.upstreams))
+    this.#walk = compiled.walk()
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
     this.#unknownProject = config.gateway.unknownProject
   }
@@ -61,18 +61,14 @@ export class Simulation {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
-    let project: Project
-    let read: Facts
-    try {
-      project = logged === undefined ? this.#snapshot.identify(facts) : this.#projectOf(logged)
-      const upstream = this.#snapshot.route(facts)
-      if (upstream === undefined) throw new GatewayError('no-route')
-      read = this.#snapshot.readFor(facts, upstream.name)
-    } catch (error) {
-      if (error instanceof GatewayError) return { result: 'unserved', code: error.code }
-      throw error
-    }
-    return this.#decide(read, project)
+    const { policy, identify } = this.#walk
+    const entered = enter(facts, {
+      policy,
+      identify: logged === undefined ? identify : () => this.#projectOf(logged),
+    })
+    const { project, matched, refused } = entered
+    if (refused !== undefined) return { result: 'unserved', code: refused.code }
+    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched })
   }
 
   /** Gives back what plugins hold. */
@@ -81,11 +77,11 @@ export class Simulation {
     await this.#loaded.compiled.close()
   }
 
-  async #decide(facts: Facts, project: Project): Promise<Judged> {
-    const matched = this.#snapshot.match(facts, project)
-    const deciding = this.#decider.decide({ facts, project, matched })
+  async #decide(request: DecideRequest): Promise<Judged> {
+    const deciding = this.#decider.decide(request)
     const verdict = deciding instanceof Promise ? await deciding : deciding
     if (verdict.settled !== undefined) await verdict.settled
+    const { facts, project } = request
     if (facts.upgrade) verdict.upgraded()
     if (verdict.allowed) this.#store.atEnd(() => verdict.release())
     else verdict.release()
@@ -104,12 +100,4 @@ export class Simulation {
       environment: isByHost ? 'production' : (environment ?? 'production'),
     }
   }
-}
-
-/** Requests go nowhere; only whether there is an upstream for them is asked. */
-function upstreamsOf(configured: Readonly<Record<string, unknown>>): Map<string, Upstream> {
-  const nowhere = () => {
-    throw new Error('a replay forwards nothing')
-  }
-  return new Map(Object.keys(configured).map(name => [name, { name, forward: nowhere, upgrade: nowhere }]))
 }

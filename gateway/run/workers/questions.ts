@@ -48,8 +48,8 @@ export class Questions implements Inspected {
     return policyOf(this.#loaded(), of)
   }
 
-  counters(project: string): Promise<object> {
-    return this.#any(({ channel }) => channel.ask('counters', project))
+  counters(project: string, parts: Omit<CounterName, 'rule' | 'project'>): Promise<object> {
+    return this.#any(({ channel }) => channel.ask('counters', project, parts))
   }
 
   explain(asked: Asked): Promise<object> {

@@ -121,19 +121,26 @@ export class Model {
   readonly #pipeline = createPipeline({
     log: this.#log,
     overloaded: () => false,
-    snapshot: () => ({
-      revision: '',
+    walk: {
+      policy: {
+        revision: '',
+        routes: { find: () => ({ value: 'app', route: '/**' }) },
+        readFor: (facts: Facts) => facts,
+        match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
+      } as unknown as Rooms['walk']['policy'],
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
-      route: () => this.#upstream,
-      readFor: facts => facts,
-      match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
-    }),
-    readFacts: () => ({ id: String(this.requests.length), method: 'POST', path: '/a' }) as Facts,
+    },
+    upstreams: new Map([['app', this.#upstream]]),
+    answers: { rateLimitFields: 'both', cors: 'none' },
+    readFacts: () =>
+      ({
+        id: String(this.requests.length),
+        method: 'POST',
+        path: '/a',
+        header: () => undefined,
+      }) as Partial<Facts> as Facts,
     needsBody: () => false,
     decide: request => this.#decider.decide(request),
-    answerFields: () => [],
-    rejectionFields: () => [],
-    rejectionOf: () => ({ code: 'quota-exceeded', requestId: '' }),
     sendRejection: (_req, res) => res.destroy(),
     finished() {},
     ended() {},

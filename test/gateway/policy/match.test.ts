@@ -62,6 +62,10 @@ function compiled(input: Partial<PolicyInput> = {}) {
     endpointRules: [],
     projects: [],
     projectsFile: 'projects.yaml',
+    routes: [],
+    routesFile: 'gateway.yaml',
+    revision: '',
+    readings: new Map(),
     sourceOf: file => ({ file, line: 1 }),
     ...input,
   })

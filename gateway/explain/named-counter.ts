@@ -1,0 +1,69 @@
+/** The counter that a request would meet which nobody makes: what its key is made of is given by name. */
+import { type CounterName, Unnamed } from '../admin/inspect.js'
+import { PEEK_BYTES } from '../decide/email-or-flow.js'
+import type { Question, Questions } from '../decide/question.js'
+import type { Loaded } from '../run/load.js'
+import type { Facts, Outcome, Project, Rule } from '../types.js'
+import { changed, factsOf, headersOf, type Parts } from './facts.js'
+
+/** What names each part of a key; a header goes by its own name. */
+const NAMES: Readonly<Record<string, readonly (keyof CounterName)[]>> = {
+  project: ['project'],
+  path: ['method', 'path'],
+  'full-path': ['path'],
+  'client-ip': ['ip'],
+  method: ['method'],
+  ja3: ['ja3'],
+  ja4: ['ja4'],
+  auth: ['auth'],
+}
+
+/** What is still to be given before the rule's counter is known, in the order of its key. */
+export function missingNames({ key }: Rule, given: Partial<CounterName>): string[] {
+  const missing = key.flatMap((part): readonly string[] => {
+    if (part === 'email-or-flow')
+      return given.email === undefined && given.flow === undefined ? ['email or flow'] : []
+    if (!part.startsWith('header:')) return (NAMES[part] ?? []).filter(name => given[name] === undefined)
+    const name = part.slice('header:'.length)
+    return headersOf(given).some(([one]) => one === name) ? [] : [`header (${name}: …)`]
+  })
+  return [...new Set(missing)]
+}
+
+/**
+ * The question that such a request puts to the rule's counter; undefined where it has none.
+ *
+ * @throws {Unnamed} when there could be no such request, or the rule does not look at its path
+ */
+export function questionOf(
+  rule: Rule,
+  {
+    given,
+    project,
+    loaded,
+    questions,
+  }: { given: Parts; project: Project; loaded: Loaded; questions: Questions },
+): Question | Outcome | undefined {
+  const facts = factsOf(loaded, given)
+  const { policy } = loaded.compiled
+  const found = policy.match(facts, project).find(one => one.rule === rule)
+  if (found === undefined && rule.key.includes('path')) {
+    throw new Unnamed(`"${rule.id}" does not look at ${given.method} ${given.path}.`)
+  }
+  const bodyPrefix =
+    given.email === undefined ? undefined : Buffer.from(String(new URLSearchParams({ email: given.email })))
+  const matched = { rule, route: found?.route ?? '/' }
+  const ask = (facts: Facts) => {
+    const question = questions.of(
+      matched,
+      { facts, project, matched: [matched], bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES) },
+      0,
+    )
+    return question === 'skip' ? undefined : question
+  }
+  // A rule may look only at those with credentials, or without.
+  return (
+    ask(facts) ??
+    (given.auth === undefined ? ask(changed(facts, { authenticated: !facts.authenticated })) : undefined)
+  )
+}
