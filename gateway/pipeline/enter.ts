@@ -40,7 +40,13 @@ export function enter(facts: Facts, { policy, identify }: Walk): Entered {
     return { facts: read, project, upstream, matched: policy.match(read, project) }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    return { facts, ...(project && { project }), ...(upstream && { upstream }), matched: NONE, refused: error }
+    return {
+      facts,
+      ...(project && { project }),
+      ...(upstream && { upstream }),
+      matched: NONE,
+      refused: error,
+    }
   }
 }
 

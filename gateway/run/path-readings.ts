@@ -25,11 +25,11 @@ export function caseTies({ gateway, policies }: Config): Fault[] {
   const folding = [...pathReadings(gateway)].find(([, { caseInsensitivePaths }]) => caseInsensitivePaths)?.[0]
   if (folding === undefined) return []
   const faults: Fault[] = []
-  const owners = new PathTrie<string>()
+  const owners = { enforce: new PathTrie<string>(), 'report-only': new PathTrie<string>() }
   for (const { file, document } of policies.filter(isProjectLimits)) {
     for (const [bucket, texts] of Object.entries(document.buckets)) {
       for (const [i, text] of texts.entries()) {
-        const tie = owners.add(foldPattern(parsePattern(text)), bucket)
+        const tie = owners[document.mode].add(foldPattern(parsePattern(text)), bucket)
         if (tie === undefined || tie.value === bucket) continue
         const message = `The pattern "${text}" differs from "${tie.route}" of bucket "${tie.value}" in letter case alone, which upstream "${folding}" does not tell apart: a request must fall into exactly one bucket. Remove one of the two.`
         faults.push({ file, path: ['buckets', bucket, i], message })
