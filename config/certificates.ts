@@ -1,6 +1,6 @@
 /** The certificates and keys that gateway.yaml names: whether they are there, and fit together. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import type { Fault } from './problem.js'
+import type { UnplacedProblem } from './problem.js'
 import type { Gateway } from './schema.js'
 import { urlsOf } from './upstream-schema.js'
 
@@ -20,8 +20,8 @@ export function resolveCertificates(gateway: Gateway, beside: (named: string) =>
 }
 
 /** What is wrong with the files of a resolved gateway.yaml. */
-export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText): Fault[] {
-  const faults: Fault[] = []
+export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText): UnplacedProblem[] {
+  const faults: UnplacedProblem[] = []
   if (listen.tls !== undefined) {
     const cert = certificatesIn(listen.tls.cert, read)
     const key = privateKeyIn(listen.tls.key, read)

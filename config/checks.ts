@@ -1,9 +1,9 @@
 /** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
-import { ENVIRONMENTS, PLANS } from './fields.js'
-import { type Fault, listed, nearest, type Path, type Place } from './problem.js'
+import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
-import { isProjectLimits, type Policy, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
+import { isProjectLimits, type PolicyFile, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
+import { ENVIRONMENTS, PLANS } from './words.js'
 
 /** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
 export interface Readable {
@@ -11,13 +11,13 @@ export interface Readable {
   readonly projectsFile: string
   readonly gateway: Gateway | undefined
   readonly projects: readonly ProjectEntry[] | undefined
-  readonly policies: readonly Policy[]
+  readonly policies: readonly PolicyFile[]
   /** False while a file that may define buckets is not valid. */
   readonly bucketsKnown: boolean
   locate(file: string, path: Path): Place
 }
 
-interface FileFault extends Fault {
+interface FileFault extends UnplacedProblem {
   readonly file: string
 }
 

@@ -1,8 +1,6 @@
-/** Fields that several files share: names, quotas, closed lists of words. */
+/** Fields that several files share: names, quotas, one of a list of words. */
 import { type Static, type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox'
-
-export const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise'] as const
-export const ENVIRONMENTS = ['development', 'staging', 'production'] as const
+import { ON_STORE_ERROR } from './words.js'
 
 /** Names of buckets, rules and upstreams: they become metric labels and parts of answers. */
 const NAME = { pattern: '^[a-z][a-z0-9._-]{0,63}$', maxLength: 64 }
@@ -53,7 +51,7 @@ export function Day(description: string) {
   })
 }
 
-export const OnStoreError = (options: TSchemaOptions) => Word(['local', 'open', 'closed'], options)
+export const OnStoreError = (options: TSchemaOptions) => Word(ON_STORE_ERROR, options)
 
 export const ON_STORE_ERROR_HELP =
   'What happens while Redis is away: local (count in this process), open (let requests pass), closed (answer 503).'

@@ -6,7 +6,15 @@ import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
 import { fileBeside, gatewayFileOf, readText, reasonOf } from './files.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
-import { type Fault, formatPath, listed, nearest, type Path, type Place, type Problem } from './problem.js'
+import {
+  formatPath,
+  listed,
+  nearest,
+  type Path,
+  type Place,
+  type Problem,
+  type UnplacedProblem,
+} from './problem.js'
 import {
   type Gateway,
   gatewaySchema,
@@ -16,14 +24,14 @@ import {
 } from './schema.js'
 import { quoted } from './sentences.js'
 import { isPolicyName, markOf, type Sources } from './sources.js'
-import type { Config, Policy } from './types.js'
+import type { Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
-export type { Config, Policy, ProjectLimitsPolicy, RulesPolicy } from './types.js'
+export type { Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
 export { isProjectLimits, problemAt } from './types.js'
 
-export interface LoadOptions {
+export interface ConfigOptions {
   readonly env: NodeJS.ProcessEnv
   readonly plugins: PluginSchemas
   /** A folder of policies to read instead of the one that gateway.yaml names. */
@@ -35,7 +43,7 @@ export type LoadedConfig = ({ readonly config: Config } | { readonly problems: P
 }
 
 /** Loads the configuration at `path`: gateway.yaml or its folder. Reads files only; never throws on what they hold. */
-export function loadConfig(path: string, options: LoadOptions): LoadedConfig {
+export function loadConfig(path: string, options: ConfigOptions): LoadedConfig {
   const loader = new Loader(options)
   const loaded = loader.load(gatewayFileOf(path))
   return { ...loaded, sources: loader.sources }
@@ -74,7 +82,7 @@ class Loader {
   /** False once a file that may define buckets has problems of its own. */
   #bucketsKnown = true
 
-  constructor(options: LoadOptions) {
+  constructor(options: ConfigOptions) {
     this.#env = options.env
     this.#policiesInstead = options.policies
     this.#validators = validatorsOf(options.plugins)
@@ -113,7 +121,7 @@ class Loader {
   }
 
   /** Every *.yaml of the folder that is valid by itself. */
-  #policies(gatewayFile: string, folder: string): Policy[] {
+  #policies(gatewayFile: string, folder: string): PolicyFile[] {
     return this.#list(gatewayFile, folder).flatMap(name => this.#policy(join(folder, name)) ?? [])
   }
 
@@ -135,7 +143,7 @@ class Loader {
     }
   }
 
-  #policy(file: string): Policy | undefined {
+  #policy(file: string): PolicyFile | undefined {
     const { policies } = this.#validators
     const data = this.#read(file)
     const kind = (data as { kind?: unknown } | null | undefined)?.kind
@@ -143,8 +151,8 @@ class Loader {
     if (data !== undefined && validator === undefined) {
       this.#report(file, { path: ['kind'], message: unknownKind(kind, [...policies.keys()]) })
     }
-    const document = validator && this.#validate<Policy['document']>(file, data, validator)
-    if (document !== undefined) return { file, kind, document } as Policy
+    const document = validator && this.#validate<PolicyFile['document']>(file, data, validator)
+    if (document !== undefined) return { file, kind, document } as PolicyFile
     if (validator === undefined || kind === PROJECT_LIMITS) this.#bucketsKnown = false
     return undefined
   }
@@ -178,7 +186,7 @@ class Loader {
     return faults.length === 0 ? (data as Valid) : undefined
   }
 
-  #report(file: string, { path, message, atKey }: Fault): void {
+  #report(file: string, { path, message, atKey }: UnplacedProblem): void {
     this.#problems.push({ ...this.#place(file, path, atKey), path: formatPath(path), message })
   }
 

@@ -2,48 +2,25 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import {
   Day,
-  ENVIRONMENTS,
   Name,
   NamedMap,
   ON_STORE_ERROR_HELP,
   OnStoreError,
-  PLANS,
   Quota,
   Strict,
   Version,
   Word,
   when,
 } from './fields.js'
+import { ALGORITHMS, ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from './words.js'
 
 /** The kind whose buckets and limits stand apart, as in the spec's tables. */
 export const PROJECT_LIMITS = 'project-limits'
 
-const KEY_PARTS = [
-  'project',
-  'path',
-  'full-path',
-  'email-or-flow',
-  'client-ip',
-  'ja3',
-  'ja4',
-  'auth',
-  'method',
-]
-type KeyPart =
-  | 'project'
-  | 'path'
-  | 'full-path'
-  | 'email-or-flow'
-  | 'client-ip'
-  | 'ja3'
-  | 'ja4'
-  | 'auth'
-  | 'method'
-  | `header:${string}`
 /** Parts a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
 
-const Mode = Word(['enforce', 'report-only'], {
+const Mode = Word(MODES, {
   default: 'enforce',
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
@@ -85,7 +62,7 @@ const LimitRow = Strict({
     Strict({
       burst: Quota('Requests per second.'),
       sustained: Quota('Requests per minute.'),
-      algorithm: Word(['sliding-window', 'fixed-window', 'token-bucket'], {
+      algorithm: Word(ALGORITHMS, {
         default: 'sliding-window',
         description:
           'sliding-window: no interval of the window’s length ever admits more than the quota. fixed-window: a window begins with its first request. token-bucket: refills evenly, so up to twice the quota may pass in one window’s length.',
@@ -137,7 +114,7 @@ const commonProperties = {
   }),
   mode: Mode,
   since: Since,
-  missing: Word(['skip', 'shared', 'deny'], {
+  missing: Word(MISSING, {
     description:
       'When a part of the key is absent: skip the rule, count with the others that lack it (shared), or refuse (deny).',
   }),
@@ -195,4 +172,4 @@ export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
   })
 }
 
-export type ProjectLimits = Static<typeof projectLimitsSchema>
+export type ProjectLimitsDocument = Static<typeof projectLimitsSchema>

@@ -17,7 +17,7 @@ export interface Problem extends Place {
 }
 
 /** A problem whose file and position are not looked up yet. */
-export interface Fault {
+export interface UnplacedProblem {
   readonly path: Path
   readonly message: string
   /** True when the key itself is wrong, not its value. */

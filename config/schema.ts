@@ -2,12 +2,10 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Duration, parseDuration } from './duration.js'
 import {
-  ENVIRONMENTS,
   Name,
   NamedMap,
   ON_STORE_ERROR_HELP,
   OnStoreError,
-  PLANS,
   Quota,
   Strict,
   Version,
@@ -16,6 +14,7 @@ import {
 } from './fields.js'
 import { AdminListener, DataListener } from './listen-schema.js'
 import { Upstream } from './upstream-schema.js'
+import { ENVIRONMENTS, PLANS } from './words.js'
 
 /** Config schemas of the plugins, by plugin name; handed in because this folder imports nothing of the gateway. */
 export interface PluginSchemas {

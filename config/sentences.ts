@@ -1,7 +1,7 @@
 /** The validator's findings as sentences for an operator: what is wrong, what is allowed, what was probably meant. */
 import type { ErrorObject } from 'ajv'
 import { type DurationBounds, describeDuration } from './duration.js'
-import { type Fault, listed, nearest, type Path } from './problem.js'
+import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
 
 const MAX_QUOTED = 40
 
@@ -20,7 +20,7 @@ interface Described {
 }
 
 /** The fault an error stands for; undefined for errors that only repeat others. */
-export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): Fault | undefined {
+export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): UnplacedProblem | undefined {
   const path = pathOf(error)
   const schema = (error.parentSchema ?? {}) as Described
   const params = error.params as Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 /** What the loader hands over. */
-import { PROJECT_LIMITS, type ProjectLimits, type RuleFile } from './policy-schema.js'
+import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './policy-schema.js'
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
 
@@ -7,7 +7,7 @@ import type { Gateway, ProjectEntry } from './schema.js'
 export interface ProjectLimitsPolicy {
   readonly file: string
   readonly kind: typeof PROJECT_LIMITS
-  readonly document: ProjectLimits
+  readonly document: ProjectLimitsDocument
 }
 /** A policy file whose rules are read by the limit plugin `kind`. */
 export interface RulesPolicy {
@@ -15,7 +15,7 @@ export interface RulesPolicy {
   readonly kind: string
   readonly document: RuleFile
 }
-export type Policy = ProjectLimitsPolicy | RulesPolicy
+export type PolicyFile = ProjectLimitsPolicy | RulesPolicy
 
 /** Everything the files say, valid by itself. Files are named as the path given leads to them. */
 export interface Config {
@@ -24,12 +24,12 @@ export interface Config {
   readonly gateway: Gateway
   readonly projects: readonly ProjectEntry[]
   /** In the order of their file names. */
-  readonly policies: readonly Policy[]
+  readonly policies: readonly PolicyFile[]
   /** Where the value at `path` is written, or its nearest parent that is. */
   locate(file: string, path: Path): Place
 }
 
-export function isProjectLimits(policy: Policy): policy is ProjectLimitsPolicy {
+export function isProjectLimits(policy: PolicyFile): policy is ProjectLimitsPolicy {
   return policy.kind === PROJECT_LIMITS
 }
 

@@ -1,7 +1,7 @@
 /** The shape of one of the `upstreams` in gateway.yaml. */
 import { type Static, Type } from 'typebox'
 import { Duration } from './duration.js'
-import { Strict, when } from './fields.js'
+import { Strict, Word, when } from './fields.js'
 import { CertificateFile } from './listen-schema.js'
 
 const Timeouts = Strict(
@@ -47,6 +47,16 @@ const external = {
     }),
   ),
   timeouts: Timeouts,
+  pathParameters: Word(['literal', 'refuse'], {
+    default: 'literal',
+    description:
+      'What ";" and "%3B" in a path are: literal (text like any other), or refuse (such requests are answered 400), for an upstream that cuts parameters off a segment there, as servlet containers do, or takes both for the same.',
+  }),
+  caseInsensitivePaths: Type.Boolean({
+    default: false,
+    description:
+      'The upstream takes capital and small letters (A to Z) of a path for the same, as Express and IIS do: its requests are then matched and counted in small letters, and forwarded as they came.',
+  }),
 }
 const UrlUpstream = Strict(
   { url: Origin('Address of the upstream, such as http://127.0.0.1:4433.'), ...external },

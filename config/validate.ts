@@ -4,7 +4,7 @@ import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { type DurationBounds, durationWithin } from './duration.js'
 import { isCidr, isDay, isHttpOrigin, isRedisUrl } from './formats.js'
-import type { Fault, Path } from './problem.js'
+import type { Path, UnplacedProblem } from './problem.js'
 import { faultOf } from './sentences.js'
 
 /** A word, and the map it is short for. */
@@ -14,7 +14,7 @@ type Shorthand = Readonly<Record<string, object>>
  * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, a plugin's
  * bare name becomes the map it is short for. `isSecret` says which values a message must not quote.
  */
-export type Validator = (data: unknown, isSecret: (path: Path) => boolean) => Fault[]
+export type Validator = (data: unknown, isSecret: (path: Path) => boolean) => UnplacedProblem[]
 
 /** Compiles one schema. */
 export function createValidator(schema: TSchema): Validator {

@@ -3,7 +3,7 @@
 import type { Document, ParsedNode } from 'yaml'
 import { CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseAllDocuments } from 'yaml'
 import type { Expanded } from './environment.js'
-import type { Fault, Path } from './problem.js'
+import type { Path, UnplacedProblem } from './problem.js'
 
 const MAX_DEPTH = 64
 const MAX_ALIASES = 100
@@ -18,7 +18,7 @@ export interface Position {
 }
 
 /** A fault of the text itself, already at its place. */
-export interface TextFault extends Fault, Position {}
+export interface TextFault extends UnplacedProblem, Position {}
 
 export interface YamlFile {
   /** Plain data; undefined when the text is not one well-formed document. Not to be trusted beside faults. */
@@ -54,7 +54,7 @@ export function parseYaml(text: string, expand: (scalar: string) => Expanded): Y
   }
 }
 
-type OffsetFault = Fault & { readonly offset: number }
+type OffsetFault = UnplacedProblem & { readonly offset: number }
 
 const markName = (path: Path): string => JSON.stringify(path.map(String))
 

@@ -135,7 +135,7 @@ export class GatewayError extends Error {
   }
 }
 
-export interface Problem {
+export interface ProblemBody {
   readonly type: string
   readonly title: string
   readonly status: number
@@ -145,7 +145,7 @@ export interface Problem {
 }
 
 /** The problem+json body of an answer of our own (RFC 9457); names no upstream address. */
-export function problem(code: ErrorCode, requestId: string, detail?: string): Problem {
+export function problem(code: ErrorCode, requestId: string, detail?: string): ProblemBody {
   const entry: Entry = CATALOGUE[code]
   return {
     type: entry.type ?? 'about:blank',

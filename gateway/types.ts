@@ -1,12 +1,8 @@
-/** The words of the house. Types only: every room may import this file, it imports nothing. */
+/** The shapes that the rooms hand each other. Types only: every room may import this file. */
 
-export type Plan = 'developer' | 'production' | 'essential' | 'growth' | 'scale' | 'enterprise'
-export type Environment = 'development' | 'staging' | 'production'
-export type Mode = 'enforce' | 'report-only'
-/** What a rule does while the counter store is away. */
-export type OnStoreError = 'local' | 'open' | 'closed'
-/** What a rule does when a part of its key is absent from the request. */
-export type Missing = 'skip' | 'shared' | 'deny'
+import type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan } from '../config/words.js'
+
+export type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
 /** What is known of a request before its body. Plain data: no socket, no response. */
 export interface Facts {
@@ -15,6 +11,8 @@ export interface Facts {
   readonly method: string
   /** Normal form of the path: what is matched is what is forwarded. */
   readonly path: string
+  /** `path` in small letters, where the upstream takes either case for the same: matched, counted and logged in its place. */
+  readonly foldedPath?: string | undefined
   /** Raw query with its `?`, or ''. */
   readonly query: string
   /** Authority of the request, lower-cased, without the port. */
@@ -50,19 +48,6 @@ export interface Source {
   readonly line: number
 }
 
-/** The parts a counter's key is made of. */
-export type KeyPart =
-  | 'project'
-  | 'path'
-  | 'full-path'
-  | 'email-or-flow'
-  | 'client-ip'
-  | 'ja3'
-  | 'ja4'
-  | 'auth'
-  | 'method'
-  | `header:${string}`
-
 /** One thing to check. `config` belongs to the limit plugin named by `kind`. */
 export interface Rule<Config = unknown> {
   /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
@@ -88,12 +73,6 @@ export interface Check<Config = unknown> {
   readonly key: string
   readonly facts: Facts
 }
-
-/**
- * How a window counts. `sliding-window`: no interval of its length admits more than the quota. `fixed-window`: begins with
- * the first request and ends whole. `token-bucket`: holds the quota when full and refills evenly.
- */
-export type Algorithm = 'sliding-window' | 'fixed-window' | 'token-bucket'
 
 /** A length of time with a quota. */
 export interface Window {

@@ -4,6 +4,7 @@ import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
 
 await script(() => {
   redis()
+  nginx()
   chromium()
   mongodb()
 })
@@ -11,6 +12,12 @@ await script(() => {
 function redis() {
   if (onPath('redis-server')) return say('redis-server: found')
   installPackage('redis-server')
+}
+
+/** Judges which spellings of a path are one. */
+function nginx() {
+  if (onPath('nginx') || existsSync('/usr/sbin/nginx')) return say('nginx: found')
+  installPackage('nginx-light')
 }
 
 /** Draws the forms in the browser tests. */

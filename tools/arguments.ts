@@ -10,7 +10,8 @@ const HELP = { type: 'boolean', short: 'h', help: 'this text' } as const
 export function readArguments(command: Command, written: readonly string[]): Arguments | 'help' {
   const options: Options = { ...command.options, help: HELP }
   checkNames(options, written)
-  const { values, positionals } = parse(options, written)
+  const { values, positionals, tokens } = parse(options, written)
+  checkOnce(options, tokens)
   if (values.help) return 'help'
   const { usage, least, most } = command.operands
   if (positionals.length < least) throw new Unusable(`"${command.name}" needs ${usage}.`)
@@ -31,9 +32,23 @@ function checkNames(options: Options, written: readonly string[]): void {
   }
 }
 
+/** parseArgs would take the last value, and say nothing of the others. */
+function checkOnce(options: Options, tokens: ReturnType<typeof parse>['tokens']): void {
+  const seen = new Set<string>()
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue
+    const option = options[token.name]
+    if (option?.type !== 'string' || option.multiple) continue
+    if (seen.has(token.name)) {
+      throw new Unusable(`--${token.name} is given more than once; it takes one ${option.value}.`)
+    }
+    seen.add(token.name)
+  }
+}
+
 function parse(options: Options, written: readonly string[]) {
   try {
-    return parseArgs({ args: [...written], options, allowPositionals: true })
+    return parseArgs({ args: [...written], options, allowPositionals: true, tokens: true })
   } catch (error) {
     const [sentence = ''] = (error as Error).message.split('. ')
     throw new Unusable(`${sentence.replaceAll('\n', ' ').replace(/\.$/, '')}.`)

@@ -1,6 +1,7 @@
 /** Plans and environments, as people name them. */
-import { ENVIRONMENTS, PLANS } from '../config/fields.js'
+
 import { listed } from '../config/problem.js'
+import { ENVIRONMENTS, PLANS } from '../config/words.js'
 import { columnName } from '../gateway/policy/policy.js'
 
 /** Every column of the tables, in the order of the plans. */

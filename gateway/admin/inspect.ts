@@ -1,5 +1,6 @@
 /** What is in force and what is counted, for operators: effective policy, counters of a project, slots, reset of a counter. */
 import type { FastifyPluginAsync } from 'fastify'
+import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import { sendProblem } from './problem.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
@@ -62,8 +63,6 @@ const PARTS = {
   email: text('E-mail address that it names.', 1024),
   flow: text('Flow id that it names.', 1024),
 } as const
-const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
-const ENVIRONMENTS = ['development', 'staging', 'production']
 
 const policySchema = {
   tags: ['Policy'],

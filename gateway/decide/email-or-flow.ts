@@ -1,6 +1,7 @@
 /** The key part of recovery requests: the e-mail, or the flow id (spec, 'In-flight limits', last row). */
 import { createHmac } from 'node:crypto'
 import type { Facts, Matched } from '../types.js'
+import { multipartField, UNCLEAR } from './multipart-fields.js'
 
 /** What a rule may look at of a body: enough for any recovery form, little enough to hold in memory. */
 export const PEEK_BYTES = 64 * 1024
@@ -11,41 +12,59 @@ export function needsBody(matched: Matched, facts: Facts): boolean {
 }
 
 /**
- * The e-mail (lower-cased) from a form or JSON body, else the flow id from the query or the body.
- * Multipart forms are not looked into. Returned as a keyed hash: neither logs nor counter keys ever hold the address.
+ * The e-mail (lower-cased) from the query or a form, multipart or JSON body, else the flow id from the same places.
+ * Which of two that differ counts is for the upstream to say, so all requests that name several share one key: a client
+ * gets no counter of its own for a value that nobody reads, nor goes uncounted.
+ * Returned as a keyed hash: neither logs nor counter keys ever hold the address.
  *
  * @param prefix the first bytes of the body, or undefined when nobody looked
  */
 export function emailOrFlow(facts: Facts, prefix: Buffer | undefined, secret: Buffer): string | undefined {
-  const field = fieldsOf(facts, prefix)
-  const email = field('email')?.trim().toLowerCase()
-  const flow = onlyOne(new URLSearchParams(facts.query).getAll('flow')) || field('flow')
-  const value = email ? `email:${email}` : flow ? `flow:${flow}` : undefined
+  const query = new URLSearchParams(facts.query)
+  const body = fieldOf(facts, prefix)
+  const read = (name: string) => [...query.getAll(name), ...body(name)]
+  const email = onlyOne(read('email').map(one => (one === UNCLEAR ? one : one.trim().toLowerCase())))
+  const flow = email === undefined ? onlyOne(read('flow')) : undefined
+  const value = named(email, 'email') ?? named(flow, 'flow')
   return value && createHmac('sha256', secret).update(value).digest('base64url')
 }
 
-function fieldsOf(facts: Facts, prefix: Buffer | undefined): (name: string) => string | undefined {
+type Value = string | typeof UNCLEAR
+
+function named(value: Value | undefined, what: string): string | undefined {
+  if (value === UNCLEAR) return 'unclear'
+  return value === undefined ? undefined : `${what}:${value}`
+}
+
+/** Reads all values of a field of the body. */
+function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => readonly Value[] {
   const kind = prefix && bodyKind(facts)
-  if (prefix === undefined || kind === undefined) return () => undefined
+  if (prefix === undefined || kind === undefined) return () => []
   if (kind === 'form') {
     const form = new URLSearchParams(prefix.toString('utf8'))
-    return name => onlyOne(form.getAll(name))
+    return name => form.getAll(name)
+  }
+  if (kind === 'multipart') {
+    return name => multipartField(facts.header('content-type') ?? '', prefix, name)
   }
   const json = parseObject(prefix.toString('utf8'))
   return name => {
     const value = Object.hasOwn(json, name) ? json[name] : undefined
-    return typeof value === 'string' ? value : undefined
+    return typeof value === 'string' ? [value] : []
   }
 }
 
-/** Of a repeated field the upstream may read another value than we do: unless they agree, there is none. */
-function onlyOne(values: readonly string[]): string | undefined {
-  return values.every(value => value === values[0]) ? values[0] : undefined
+/** The one value there is, however often; an empty one is none. */
+function onlyOne(values: readonly Value[]): Value | undefined {
+  const different = new Set(values.filter(value => value !== ''))
+  return different.size > 1 ? UNCLEAR : [...different][0]
 }
 
-function bodyKind(facts: Facts): 'form' | 'json' | undefined {
+function bodyKind(facts: Facts): 'form' | 'multipart' | 'json' | undefined {
   const type = facts.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
   if (type === 'application/x-www-form-urlencoded') return 'form'
+  if (type === 'multipart/form-data') return 'multipart'
+  if (type === 'multipart/form-data') return 'multipart'
   if (type === 'application/json') return 'json'
   return undefined
 }

@@ -73,8 +73,10 @@ function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed)
       return project.id
     case 'path':
       return route.slice(route.indexOf('/'))
-    case 'full-path':
-      return facts.path.length > 1 && facts.path.endsWith('/') ? facts.path.slice(0, -1) : facts.path
+    case 'full-path': {
+      const path = facts.foldedPath ?? facts.path
+      return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    }
     case 'email-or-flow':
       return emailOrFlow
     case 'client-ip':

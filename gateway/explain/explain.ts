@@ -90,16 +90,18 @@ class Explainer {
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
     const facts = readFacts(req, { trusted: new TrustedProxies(trustedProxies), fingerprintHeaders })
     this.#facts = facts
-    const { policy } = loaded.compiled
-    const entered = enter(facts, { policy, identify: () => this.#identify(facts) })
-    const { project, upstream, matched, refused, asksGateway } = entered
+    const { policy, walk } = loaded.compiled
+    const { readFor } = walk()
+    const entered = enter(facts, { policy, readFor, identify: () => this.#identify(facts) })
+    const { facts: read, project, upstream, matched, refused, asksGateway } = entered
+    this.#facts = read
     this.#upstream = upstream
     this.#matched = matched
     if (refused !== undefined) throw refused
     if (project === undefined || asksGateway) return undefined
-    const looks = body !== undefined && this.#matched.some(one => needsBody(one, facts))
+    const looks = body !== undefined && this.#matched.some(one => needsBody(one, read))
     const bodyPrefix = looks ? Buffer.from(body).subarray(0, PEEK_BYTES) : undefined
-    return { facts, project, matched: this.#matched, bodyPrefix }
+    return { facts: read, project, matched: this.#matched, bodyPrefix }
   }
 
   #fields(): string[] {

@@ -12,7 +12,7 @@ import type { Facts } from '../types.js'
 export type Parts = Omit<CounterName, 'rule' | 'project'>
 
 /** @throws {Unnamed} when there could be no such request */
-export function factsOf({ config }: Loaded, given: Parts): Facts {
+export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
   if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is no IP address.`)
   const query = flow === undefined ? '' : `?${new URLSearchParams({ flow })}`
@@ -24,7 +24,9 @@ export function factsOf({ config }: Loaded, given: Parts): Facts {
     const { fingerprintHeaders } = config.gateway
     const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders })
     const authenticated = auth === undefined ? facts.authenticated : auth === 'authenticated'
-    return changed(facts, { ja3, ja4, authenticated })
+    const named = changed(facts, { ja3, ja4, authenticated })
+    const upstream = compiled.policy.routes.find(method, facts.path)?.value
+    return upstream === undefined ? named : compiled.walk().readFor(named, upstream)
   } catch (error) {
     if (error instanceof GatewayError)
       throw new Unnamed(`There can be no request ${method} ${path}: ${error.message}`)

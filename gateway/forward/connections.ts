@@ -65,7 +65,7 @@ export function openConnections(
 }
 
 class Connection extends Client {
-  private readonly state: ConnectionState
+  readonly #state: ConnectionState
 
   constructor(origin: URL, options: Client.Options, connector: buildConnector.connector) {
     const state: ConnectionState = { answering: false, requests: 0 }
@@ -80,11 +80,11 @@ class Connection extends Client {
           done(null, socket)
         }),
     })
-    this.state = state
+    this.#state = state
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Rider) handler.connection = this.state
+    if (handler instanceof Rider) handler.connection = this.#state
     return super.dispatch(options, handler)
   }
 }

@@ -8,14 +8,14 @@ import type { UpstreamSettings } from './transport.js'
  * fails) without cutting the client's connection, over which the answer has yet to go.
  */
 export class Upload extends Readable {
-  private readonly source: Readable
-  private readonly idleMs: number
-  private readonly onFailure: (code: ErrorCode) => void
+  readonly #source: Readable
+  readonly #idleMs: number
+  readonly #onFailure: (code: ErrorCode) => void
   /** Bytes that may still come. */
-  private room: number
-  private wanted = false
+  #room: number
+  #wanted = false
   /** Runs only while the upstream could take more than the client sends. */
-  private timer: NodeJS.Timeout | undefined
+  #timer: NodeJS.Timeout | undefined
 
   /** Calls `onFailure` when `source` is waited for and gives nothing for too long, or more than the upstream takes. */
   constructor(
@@ -24,57 +24,57 @@ export class Upload extends Readable {
     onFailure: (code: ErrorCode) => void,
   ) {
     super()
-    this.source = source
-    this.idleMs = timeouts.idleMs
-    this.room = maxBody
-    this.onFailure = onFailure
-    source.on('end', this.onEnd).on('close', this.onClose).on('error', this.onClose)
+    this.#source = source
+    this.#idleMs = timeouts.idleMs
+    this.#room = maxBody
+    this.#onFailure = onFailure
+    source.on('end', this.#onEnd).on('close', this.#onClose).on('error', this.#onClose)
     this.on('error', () => {})
   }
 
   /** True when the client has sent the whole body. */
   get complete(): boolean {
-    return this.source.readableEnded
+    return this.#source.readableEnded
   }
 
   override _read(): void {
     // Only now: a client that expects a 100 gets it when its body begins to flow.
-    if (!this.wanted) this.source.on('data', this.onData)
-    this.wanted = true
-    this.source.resume()
-    this.timer ??= setTimeout(this.onFailure, this.idleMs, 'request-timeout')
+    if (!this.#wanted) this.#source.on('data', this.#onData)
+    this.#wanted = true
+    this.#source.resume()
+    this.#timer ??= setTimeout(this.#onFailure, this.#idleMs, 'request-timeout')
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    const { source } = this
-    this.rest()
-    source.off('data', this.onData).off('end', this.onEnd).off('close', this.onClose)
+    const source = this.#source
+    this.#rest()
+    source.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
     source.pause()
     done(error)
   }
 
-  private readonly onData = (chunk: Buffer): void => {
-    this.timer?.refresh()
-    this.room -= chunk.length
-    if (this.room < 0) this.onFailure('body-too-large')
+  readonly #onData = (chunk: Buffer): void => {
+    this.#timer?.refresh()
+    this.#room -= chunk.length
+    if (this.#room < 0) this.#onFailure('body-too-large')
     else if (!this.push(chunk)) {
-      this.source.pause()
-      this.rest()
+      this.#source.pause()
+      this.#rest()
     }
   }
 
-  private readonly onEnd = (): void => {
-    this.rest()
+  readonly #onEnd = (): void => {
+    this.#rest()
     this.push(null)
   }
 
-  private readonly onClose = (): void => {
-    if (!this.source.readableEnded) this.destroy(new Error('the client left while it sent its body'))
+  readonly #onClose = (): void => {
+    if (!this.#source.readableEnded) this.destroy(new Error('the client left while it sent its body'))
   }
 
-  private rest(): void {
-    clearTimeout(this.timer)
-    this.timer = undefined
+  #rest(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 }
 

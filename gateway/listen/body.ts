@@ -70,25 +70,25 @@ function announcesBody({ headers }: IncomingMessage): boolean {
 }
 
 class Prefix {
-  private readonly limit: number
-  private readonly chunks: Buffer[] = []
-  private bytes = 0
+  readonly #limit: number
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
 
   constructor(limit: number) {
-    this.limit = limit
+    this.#limit = limit
   }
 
   add(chunk: Buffer): void {
-    this.chunks.push(chunk)
-    this.bytes += chunk.length
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
   }
 
   get full(): boolean {
-    return this.bytes >= this.limit
+    return this.#bytes >= this.#limit
   }
 
   all(): Buffer {
-    return this.chunks.length === 1 ? (this.chunks[0] as Buffer) : Buffer.concat(this.chunks, this.bytes)
+    return this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks, this.#bytes)
   }
 }
 

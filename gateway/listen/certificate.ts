@@ -17,33 +17,33 @@ export interface CertificatePair {
 
 /** Hands a certificate and its key to `use`: at once, and again when their files have changed. */
 export class Certificate {
-  private readonly files: CertificateFiles
-  private readonly log: Log
-  private readonly use: (pair: CertificatePair) => void
-  private served: CertificatePair
+  readonly #files: CertificateFiles
+  readonly #log: Log
+  readonly #use: (pair: CertificatePair) => void
+  #served: CertificatePair
 
   /** Throws when the pair cannot be used. */
   constructor(files: CertificateFiles, log: Log, use: (pair: CertificatePair) => void) {
-    this.files = files
-    this.log = log
-    this.use = use
-    this.served = readPair(files)
-    use(this.served)
+    this.#files = files
+    this.#log = log
+    this.#use = use
+    this.#served = readPair(files)
+    use(this.#served)
   }
 
   /** Reads the files again. A pair that cannot be used is refused with a log line, and the old one stays. */
   reload(): void {
-    const { cert, key } = this.files
+    const { cert, key } = this.#files
     try {
-      const pair = readPair(this.files)
-      if (pair.cert.equals(this.served.cert) && pair.key.equals(this.served.key)) return
-      this.use(pair)
-      this.served = pair
+      const pair = readPair(this.#files)
+      if (pair.cert.equals(this.#served.cert) && pair.key.equals(this.#served.key)) return
+      this.#use(pair)
+      this.#served = pair
       const { validTo } = new X509Certificate(pair.cert)
-      this.log.info({ cert, validTo }, 'Certificate reloaded: new connections get it')
+      this.#log.info({ cert, validTo }, 'Certificate reloaded: new connections get it')
     } catch (error) {
       const reason = (error as Error).message
-      this.log.error({ cert, key, reason }, 'Certificate refused: the former one is still served')
+      this.#log.error({ cert, key, reason }, 'Certificate refused: the former one is still served')
     }
   }
 }

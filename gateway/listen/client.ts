@@ -4,22 +4,22 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /** The addresses of proxies whose forwarded and fingerprint headers count (`trustedProxies`). */
 export class TrustedProxies {
-  private readonly ranges: [Address, number][]
+  readonly #ranges: [Address, number][]
 
   /** Takes CIDRs such as `10.0.0.0/8` or `fd00::/8`, or single addresses; throws a sentence on anything else. */
   constructor(cidrs: readonly string[]) {
-    this.ranges = cidrs.map(parseRange)
+    this.#ranges = cidrs.map(parseRange)
   }
 
   has(address: Address): boolean {
-    for (const [network, bits] of this.ranges) {
+    for (const [network, bits] of this.#ranges) {
       if (network.kind() === address.kind() && address.match(network, bits)) return true
     }
     return false
   }
 
   get empty(): boolean {
-    return this.ranges.length === 0
+    return this.#ranges.length === 0
   }
 }
 

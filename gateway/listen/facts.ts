@@ -72,8 +72,8 @@ class RequestFacts implements Facts {
       req.headers['access-control-request-method'] !== undefined
     // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
     const seen = getFingerprints(req.socket)
-    this.ja3 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja3) : seen?.ja3
-    this.ja4 = client.trusted ? this.fingerprint(settings.fingerprintHeaders.ja4) : seen?.ja4
+    this.ja3 = client.trusted ? this.#fingerprint(settings.fingerprintHeaders.ja3) : seen?.ja3
+    this.ja4 = client.trusted ? this.#fingerprint(settings.fingerprintHeaders.ja4) : seen?.ja4
     this.authenticated = req.headers.authorization !== undefined || holdsSessionCookie(req.headers.cookie)
   }
 
@@ -84,7 +84,7 @@ class RequestFacts implements Facts {
   }
 
   /** One word, so that a client cannot add its own to the proxy's; bounded, so that a key made of it is bounded too. */
-  private fingerprint(name: string): string | undefined {
+  #fingerprint(name: string): string | undefined {
     const value = this.header(name)
     return value !== undefined && FINGERPRINT.test(value) ? value : undefined
   }

@@ -10,12 +10,17 @@ const AMBIGUOUS_ESCAPE = /%(?:2f|5c|00)/i
 /** What may stand in no path: controls, space, `#`, backslash, and bytes beyond ASCII. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
 const FORBIDDEN = /[\x00-\x20#\\\x7f-\uffff]/
-const UNRESERVED = /^[\w.~-]$/
+/**
+ * Mean the same escaped or not: unreserved characters, and the sub-delimiters that servers read no meaning into.
+ * Not `;`, at which some cut parameters off a segment.
+ */
+const PLAIN = /^[\w.~!$&'()*+,=:@-]$/
 
 /**
- * The one spelling of a path that is matched and forwarded (RFC 3986 section 6.2.2):
- * unreserved characters decoded, everything that needs an escape escaped in upper case, repeated slashes
- * collapsed, dot segments resolved. A trailing slash stays. Throws `bad-target` on what could be read two ways.
+ * The one spelling of a path that is matched, counted and forwarded (RFC 3986 section 6.2.2):
+ * characters that a segment may hold decoded, everything that needs an escape escaped in upper case, repeated slashes
+ * collapsed, dot segments resolved. `;` and `%3B` stay as they are, and so does a trailing slash.
+ * Throws `bad-target` on what could be read two ways.
  */
 export function normalizePath(rawPath: string): string {
   if (NORMAL.test(rawPath) && rawPath !== '') return rawPath
@@ -31,7 +36,7 @@ function normalizeEscapes(text: string): string {
   let normal = ''
   for (const byte of bytes) {
     const character = String.fromCharCode(byte)
-    normal += UNRESERVED.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+    normal += PLAIN.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
   }
   return normal
 }

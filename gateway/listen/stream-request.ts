@@ -7,13 +7,13 @@ import type { Socket } from 'node:net'
  * `:authority`, one Cookie, a framing field when a body follows. All that is done with requests holds for it.
  */
 export class StreamRequest extends IncomingMessage {
-  private readonly stream: ServerHttp2Stream
-  private reading = false
+  readonly #stream: ServerHttp2Stream
+  #reading = false
 
   /** `joined` and `raw` are the stream's fields as Node gives them: by name, and flat. */
   constructor(stream: ServerHttp2Stream, socket: Socket, joined: PseudoHeaders, raw: readonly string[]) {
     super(socket)
-    this.stream = stream
+    this.#stream = stream
     this.httpVersion = '2.0'
     this.httpVersionMajor = 2
     this.httpVersionMinor = 0
@@ -21,23 +21,23 @@ export class StreamRequest extends IncomingMessage {
     this.url = joined[':path'] ?? ''
     this.rawHeaders = asHttp1(joined, raw)
     this.headers = withoutPseudo(joined)
-    if (stream.endAfterHeaders) this.onEnd()
+    if (stream.endAfterHeaders) this.#onEnd()
     else if (joined['content-length'] === undefined) {
       this.rawHeaders.push('transfer-encoding', 'chunked')
       this.headers['transfer-encoding'] = 'chunked'
     }
     // Node tells of the end of an empty body at once, whether or not somebody reads.
-    stream.on('end', () => this.onEnd())
+    stream.on('end', () => this.#onEnd())
     stream.on('aborted', () => this.destroy()).on('close', () => this.destroy())
   }
 
   override _read(): void {
     if (this.complete) return
-    if (!this.reading) {
-      this.reading = true
-      this.stream.on('data', (chunk: Buffer) => this.onData(chunk))
+    if (!this.#reading) {
+      this.#reading = true
+      this.#stream.on('data', (chunk: Buffer) => this.#onData(chunk))
     }
-    this.stream.resume()
+    this.#stream.resume()
   }
 
   /** Its connection has other requests to carry. */
@@ -46,13 +46,13 @@ export class StreamRequest extends IncomingMessage {
     done(error)
   }
 
-  private onData(chunk: Buffer): void {
-    if (!this.push(chunk)) this.stream.pause()
+  #onData(chunk: Buffer): void {
+    if (!this.push(chunk)) this.#stream.pause()
   }
 
-  private onEnd(): void {
+  #onEnd(): void {
     // Node ends the body of a stream that its client has reset, too.
-    if (this.complete || this.stream.closed) return
+    if (this.complete || this.#stream.closed) return
     this.complete = true
     this.push(null)
   }

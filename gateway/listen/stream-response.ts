@@ -28,18 +28,18 @@ export class StreamResponse extends Writable implements InterimSender {
   shouldKeepAlive = true
   /** The client has reset the stream, or is gone, before the answer's end. */
   clientLeft = false
-  private readonly stream: ServerHttp2Stream
-  private timer: NodeJS.Timeout | undefined
-  private limitMs = 0
+  readonly #stream: ServerHttp2Stream
+  #timer: NodeJS.Timeout | undefined
+  #limitMs = 0
 
   constructor(stream: ServerHttp2Stream, req: StreamRequest) {
     super()
-    this.stream = stream
+    this.#stream = stream
     this.req = req
     // Who has left needs no answer; that it has left is told by `close`.
     this.on('error', () => {})
     stream.on('error', () => {})
-    stream.on('aborted', () => this.leave()).on('close', () => this.leave())
+    stream.on('aborted', () => this.#leave()).on('close', () => this.#leave())
   }
 
   get socket(): StreamRequest['socket'] {
@@ -50,18 +50,18 @@ export class StreamResponse extends Writable implements InterimSender {
   writeHead(status: number, reason?: string | readonly string[], fields?: readonly string[]): this {
     const flat = Array.isArray(reason) ? reason : (fields ?? [])
     this.statusCode = status
-    if (this.stream.destroyed || this.stream.closed) return this
-    this.stream.respond({ ...headersOf(flat), ':status': status })
+    if (this.#stream.destroyed || this.#stream.closed) return this
+    this.#stream.respond({ ...headersOf(flat), ':status': status })
     this.headersSent = true
     return this
   }
 
   writeContinue(): void {
-    if (!this.stream.destroyed && !this.stream.closed) this.stream.additionalHeaders({ ':status': 100 })
+    if (!this.#stream.destroyed && !this.#stream.closed) this.#stream.additionalHeaders({ ':status': 100 })
   }
 
   sendInterim(status: number, fields: readonly string[]): void {
-    const { stream } = this
+    const stream = this.#stream
     if (stream.destroyed || stream.closed) return
     if ((stream.session?.state.outboundQueueSize ?? 0) > MAX_QUEUED_FRAMES) return
     stream.additionalHeaders({ ...headersOf(fields), ':status': status })
@@ -70,9 +70,9 @@ export class StreamResponse extends Writable implements InterimSender {
   /** Emits `timeout` when for `ms` nothing that was written has left; 0 ends the watch. */
   setTimeout(ms: number, onTimeout?: () => void): this {
     if (onTimeout !== undefined) this.on('timeout', onTimeout)
-    clearTimeout(this.timer)
-    this.limitMs = ms
-    this.watch()
+    clearTimeout(this.#timer)
+    this.#limitMs = ms
+    this.#watch()
     return this
   }
 
@@ -84,11 +84,11 @@ export class StreamResponse extends Writable implements InterimSender {
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     if (!this.headersSent) this.writeHead(this.statusCode)
     // The answer to HEAD, and a 204 or 304, is over with its head.
-    if (chunk.length === 0 || this.stream.writableEnded) done()
+    if (chunk.length === 0 || this.#stream.writableEnded) done()
     else {
-      this.stream.write(chunk, error => {
-        clearTimeout(this.timer)
-        this.watch()
+      this.#stream.write(chunk, error => {
+        clearTimeout(this.#timer)
+        this.#watch()
         done(error)
       })
     }
@@ -96,28 +96,28 @@ export class StreamResponse extends Writable implements InterimSender {
 
   override _final(done: (error?: Error | null) => void): void {
     if (!this.headersSent) this.writeHead(this.statusCode)
-    this.stream.end(() => {
+    this.#stream.end(() => {
       // What is left of the request is not wanted (RFC 9113 section 8.1). Said at once, it would overtake a bare head.
       setImmediate(() => {
-        if (!this.req.complete) this.stream.close(constants.NGHTTP2_NO_ERROR)
+        if (!this.req.complete) this.#stream.close(constants.NGHTTP2_NO_ERROR)
       })
       done()
     })
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    clearTimeout(this.timer)
-    this.limitMs = 0
+    clearTimeout(this.#timer)
+    this.#limitMs = 0
     // An answer that breaks off must not look complete: `close` would end the stream before it resets it.
-    if (!this.writableFinished) this.stream.destroy(new Error('the answer broke off'))
+    if (!this.writableFinished) this.#stream.destroy(new Error('the answer broke off'))
     done(error)
   }
 
-  private watch(): void {
-    this.timer = this.limitMs > 0 ? setTimeout(() => this.emit('timeout'), this.limitMs) : undefined
+  #watch(): void {
+    this.#timer = this.#limitMs > 0 ? setTimeout(() => this.emit('timeout'), this.#limitMs) : undefined
   }
 
-  private leave(): void {
+  #leave(): void {
     if (this.writableFinished || this.destroyed) return
     this.clientLeft = true
     this.destroy()

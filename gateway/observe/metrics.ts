@@ -18,10 +18,10 @@ export interface Vitals {
 }
 
 /** The series of one process, or of several that were merged. */
-export type Snapshot = readonly { readonly type: unknown }[]
+export type MetricsSnapshot = readonly { readonly type: unknown }[]
 
 /** One answer to a scrape for several processes: what can be added up is, of states such as "away" the worst counts. */
-export function mergeSnapshots(all: readonly Snapshot[]): Pick<Metrics, 'text' | 'snapshot'> {
+export function mergeSnapshots(all: readonly MetricsSnapshot[]): Pick<Metrics, 'text' | 'snapshot'> {
   const merged = AggregatorRegistry.aggregate([...all])
   return { text: () => merged.metrics(), snapshot: () => merged.getMetricsAsJSON() }
 }
@@ -212,7 +212,7 @@ export class Metrics {
   }
 
   /** Plain data, to be merged with that of other processes. */
-  snapshot(): Promise<Snapshot> {
+  snapshot(): Promise<MetricsSnapshot> {
     return this.#registry.getMetricsAsJSON()
   }
 

@@ -166,7 +166,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     environment: project?.environment ?? null,
     method: facts.method,
     route: decisive?.route ?? null,
-    path: redactor.path(facts.path, decisive?.route ?? ''),
+    path: redactor.path(facts.foldedPath ?? facts.path, decisive?.route ?? ''),
     key: decisive ? redactor.hash(decisive.key) : null,
     ip: networkPrefix(facts.network),
     client: redactor.hash(facts.network),

@@ -8,13 +8,17 @@ export interface Walk {
   readonly policy: Pick<Policy, 'revision' | 'routes' | 'match'>
   /** Throws GatewayError('unknown-project') where unknown projects are rejected. */
   identify(facts: Facts): Project
+  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
+  readFor(facts: Facts, upstream: string): Facts
 }
 
 /** How far a request came. */
 export interface Entered {
-  readonly project?: Project
+  /** As its upstream reads them. */
+  readonly facts: Facts
+  readonly project?: Project | undefined
   /** Name of the upstream. */
-  readonly upstream?: string
+  readonly upstream?: string | undefined
   readonly matched: readonly Matched[]
   /** Why it came no further. */
   readonly refused?: GatewayError
@@ -24,20 +28,22 @@ export interface Entered {
 
 const NONE: readonly Matched[] = []
 
-/** Identifies, routes and matches. Throws nothing but what is no answer. */
-export function enter(facts: Facts, { policy, identify }: Walk): Entered {
-  if (facts.path === '*') return { matched: NONE, asksGateway: true }
-  let project: Project
+/** Identifies, routes and matches. A GatewayError on the way becomes `refused`. */
+export function enter(facts: Facts, { policy, identify, readFor }: Walk): Entered {
+  if (facts.path === '*') return { facts, matched: NONE, asksGateway: true }
+  let project: Project | undefined
+  let upstream: string | undefined
   try {
     project = identify(facts)
+    upstream = policy.routes.find(facts.method, facts.path)?.value
+    if (upstream === undefined) throw new GatewayError('no-route')
+    const read = readFor(facts, upstream)
+    if (endsHere(read)) return { facts: read, project, upstream, matched: NONE, asksGateway: true }
+    return { facts: read, project, upstream, matched: policy.match(read, project) }
   } catch (error) {
-    if (error instanceof GatewayError) return { matched: NONE, refused: error }
-    throw error
+    if (!(error instanceof GatewayError)) throw error
+    return { facts, project, upstream, matched: NONE, refused: error }
   }
-  const upstream = policy.routes.find(facts.method, facts.path)?.value
-  if (upstream === undefined) return { project, matched: NONE, refused: new GatewayError('no-route') }
-  if (endsHere(facts)) return { project, upstream, matched: NONE, asksGateway: true }
-  return { project, upstream, matched: policy.match(facts, project) }
 }
 
 /**

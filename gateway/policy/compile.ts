@@ -1,6 +1,7 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
+import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
-import { type Pattern, PatternError, parsePattern } from './pattern.js'
+import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, columnName, type EndpointRule, Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
@@ -57,9 +58,6 @@ export interface Fault {
   readonly path: readonly (string | number)[]
   readonly message: string
 }
-
-const PLANS: readonly Plan[] = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise']
-const ENVIRONMENTS: readonly Environment[] = ['development', 'staging', 'production']
 
 /** How a quota counts when nothing is said. */
 const PLAIN = { algorithm: 'sliding-window', lease: false } as const
@@ -296,6 +294,9 @@ function wordsOf({ projectLimits, endpointRules, routes }: PolicyInput): Set<str
     ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
     ...routes.map(({ path }) => path),
   ]
-  const segments = paths.flatMap(path => path.slice(path.indexOf('/') + 1).split('/'))
-  return new Set(segments.filter(segment => /^[^{*]/.test(segment)))
+  const segments = paths.flatMap(path => {
+    const pattern = readPattern(path, '', [], [])
+    return pattern === undefined ? [] : [...pattern.segments, ...foldPattern(pattern).segments]
+  })
+  return new Set(segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : [])))
 }

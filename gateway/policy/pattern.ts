@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { METHODS } from 'node:http'
 
 export type Segment =
+  /** As normal paths hold it: `%40` is `@`, and `%2A` a `*` that stands for nothing but itself. */
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'parameter' }
   | { readonly kind: 'any' }
@@ -20,6 +21,8 @@ export class PatternError extends Error {}
 
 const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
 const ESCAPES = /(?:%[0-9A-F]{2})+/gi
+/** Escapes of the sub-delimiters that request paths hold as they are. */
+const SUB_DELIMITERS = /%(?:2[1467-9A-C]|3[AD]|40)/g
 
 /** What stands in no normal path, and why. */
 const NEVER: readonly [RegExp, string][] = [
@@ -54,6 +57,14 @@ export function parsePattern(text: string): Pattern {
   return { method, segments: parts.map((part, i) => parseSegment(part, i === parts.length - 1)), text }
 }
 
+/** The pattern with its literals in small letters; its text stays, which names it in logs and counters. */
+export function foldPattern(pattern: Pattern): Pattern {
+  const segments = pattern.segments.map(segment =>
+    segment.kind === 'literal' ? { ...segment, text: segment.text.toLowerCase() } : segment,
+  )
+  return { ...pattern, segments }
+}
+
 function parseSegment(part: string, last: boolean): Segment {
   if (part === '**') {
     if (!last) throw new PatternError('"**" may only stand at the end of a path.')
@@ -71,7 +82,7 @@ function parseSegment(part: string, last: boolean): Segment {
   if (!PCHAR.test(part)) {
     throw new PatternError(`The segment "${part}" must be plain text, "{name}", "*" or a last "**".`)
   }
-  return { kind: 'literal', text: part }
+  return { kind: 'literal', text: part.replace(SUB_DELIMITERS, decodeURIComponent) }
 }
 
 function misspeltEscape(part: string): string | undefined {

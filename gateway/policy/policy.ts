@@ -92,7 +92,7 @@ export class Policy {
     }
     const reads = !facts.upgrade && isRead(facts.method)
     if (reads && this.#kindsOfReads.size === 0) return matched
-    for (const { value, route } of this.#endpoint.findAll(facts.method, facts.path)) {
+    for (const { value, route } of this.#endpoint.findAllFor(facts)) {
       for (const rule of value) {
         if (reads && !this.#kindsOfReads.has(rule.kind)) continue
         if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
@@ -108,7 +108,7 @@ export class Policy {
 }
 
 function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, facts: Facts): void {
-  const found = buckets[mode].find(facts.method, facts.path)
+  const found = buckets[mode].findFor(facts)
   if (found === undefined) return
   const rule = rules.get(found.value)
   if (rule !== undefined) matched.push({ rule, route: found.route })

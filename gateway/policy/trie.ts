@@ -3,12 +3,15 @@
  * At each node it looks at no more than a literal, a parameter and a `*`, however many patterns there are; where several of
  * them lead on, the less specific ones are tried only when the more specific find nothing.
  */
-import type { Pattern, Segment } from './pattern.js'
+import type { Facts } from '../types.js'
+import { foldPattern, type Pattern, type Segment } from './pattern.js'
 
 export interface Found<T> {
   readonly value: T
   /** The pattern's text, the bounded `route` of logs. */
   readonly route: string
+  /** In a tree of folded patterns: another that differs from it only in letter case. */
+  twin?: Found<T>
 }
 
 /** What stands at one path: an answer per method, and one for any method. */
@@ -42,29 +45,35 @@ class Node<T> {
 
 export class PathTrie<T> {
   readonly #root = new Node<T>()
+  readonly #added: { readonly pattern: Pattern; readonly value: T }[] = []
+  /** The same patterns in small letters, made when a request first needs them. */
+  #folded: PathTrie<T> | undefined
 
   /** Adds a pattern; returns the one already there when the two are equally specific (a tie), and then adds nothing. */
   add(pattern: Pattern, value: T): Found<T> | undefined {
+    const { method, text: route } = pattern
+    const leaf = this.#leafOf(pattern)
+    const present = method === undefined ? leaf.anyMethod : leaf.methods.get(method)
+    if (present !== undefined) return present
+    const found = { value, route }
+    if (method === undefined) leaf.anyMethod = found
+    else leaf.methods.set(method, found)
+    this.#added.push({ pattern, value })
+    this.#folded = undefined
+    return undefined
+  }
+
+  #leafOf(pattern: Pattern): Leaf<T> {
     let node = this.#root
-    let leaf: Leaf<T> | undefined
     for (const segment of pattern.segments) {
       if (segment.kind === 'rest') {
         node.rest ??= new Leaf<T>()
-        leaf = node.rest
-      } else {
-        node = childFor(node, segment)
+        return node.rest
       }
+      node = childFor(node, segment)
     }
-    if (leaf === undefined) {
-      node.end ??= new Leaf<T>()
-      leaf = node.end
-    }
-    const present = pattern.method === undefined ? leaf.anyMethod : leaf.methods.get(pattern.method)
-    if (present !== undefined) return present
-    const found = { value, route: pattern.text }
-    if (pattern.method === undefined) leaf.anyMethod = found
-    else leaf.methods.set(pattern.method, found)
-    return undefined
+    node.end ??= new Leaf<T>()
+    return node.end
   }
 
   /** The most specific pattern: literal beats parameter beats `*` beats `**`, compared from the left. */
@@ -78,7 +87,32 @@ export class PathTrie<T> {
     search(this.#root, segmentsOf(path), 0, method, found)
     return found
   }
+
+  /** As `find`, by the request's folded path where it has one: letter case then counts in the patterns no more than in it. */
+  findFor({ method, path, foldedPath }: Asked): Found<T> | undefined {
+    return foldedPath === undefined ? this.find(method, path) : this.folded().find(method, foldedPath)
+  }
+
+  /** As `findAll`, likewise. */
+  findAllFor({ method, path, foldedPath }: Asked): Found<T>[] {
+    return foldedPath === undefined ? this.findAll(method, path) : this.folded().findAll(method, foldedPath)
+  }
+
+  /** The tree of the same patterns in small letters. Of those that then are one, the first added is found. */
+  folded(): PathTrie<T> {
+    if (this.#folded !== undefined) return this.#folded
+    const folded = new PathTrie<T>()
+    for (const { pattern, value } of this.#added) {
+      let tie = folded.add(foldPattern(pattern), value)
+      while (tie?.twin !== undefined) tie = tie.twin
+      if (tie !== undefined) tie.twin = { value, route: pattern.text }
+    }
+    this.#folded = folded
+    return folded
+  }
 }
+
+type Asked = Pick<Facts, 'method' | 'path' | 'foldedPath'>
 
 /** The segments of a normal path; a trailing slash is ignored. */
 export function segmentsOf(path: string): string[] {
@@ -126,8 +160,11 @@ function search<T>(
 function settle<T>(leaf: Leaf<T> | undefined, method: string, all?: Found<T>[]): Found<T> | undefined {
   if (leaf === undefined) return undefined
   if (all === undefined) return leaf.find(method)
-  const byMethod = leaf.methods.get(method)
-  if (byMethod !== undefined) all.push(byMethod)
-  if (leaf.anyMethod !== undefined) all.push(leaf.anyMethod)
+  pushAll(all, leaf.methods.get(method))
+  pushAll(all, leaf.anyMethod)
   return undefined
+}
+
+function pushAll<T>(all: Found<T>[], first: Found<T> | undefined): void {
+  for (let found = first; found !== undefined; found = found.twin) all.push(found)
 }

@@ -22,15 +22,15 @@ export interface Passed {
 export function passedBuckets(
   buckets: Iterable<readonly [string, readonly string[]]>,
   table: Table | undefined,
-  { method, path }: Facts,
+  facts: Facts,
   chosen: string | undefined,
 ): Passed[] {
   const passed: Passed[] = []
   for (const [bucket, texts] of buckets) {
     for (const text of texts) {
       const pattern = parsePattern(text)
-      if (text === chosen || !matches({ ...pattern, method: undefined }, method, path)) continue
-      const why = !matches(pattern, method, path)
+      if (text === chosen || !matches({ ...pattern, method: undefined }, facts)) continue
+      const why = !matches(pattern, facts)
         ? 'method'
         : table?.rules.has(bucket)
           ? 'less-specific'
@@ -51,13 +51,13 @@ export interface PassedRule {
 /** Endpoint rules that look at the request's path although they did not match, each with its reason. */
 export function passedRules(
   rules: Iterable<{ readonly id: string; readonly match: readonly string[] }>,
-  { method, path }: Facts,
+  facts: Facts,
 ): PassedRule[] {
   const passed: PassedRule[] = []
   for (const { id, match } of rules) {
     const patterns = match.map(parsePattern)
-    const exempt = patterns.find(pattern => matches(pattern, method, path))
-    const other = patterns.find(pattern => matches({ ...pattern, method: undefined }, method, path))
+    const exempt = patterns.find(pattern => matches(pattern, facts))
+    const other = patterns.find(pattern => matches({ ...pattern, method: undefined }, facts))
     if (exempt !== undefined) passed.push({ rule: id, pattern: exempt.text, why: 'read' })
     else if (other !== undefined) passed.push({ rule: id, pattern: other.text, why: 'method' })
   }
@@ -65,8 +65,8 @@ export function passedRules(
 }
 
 /** Whether the pattern matches by itself. */
-function matches(pattern: Pattern, method: string, path: string): boolean {
+function matches(pattern: Pattern, facts: Facts): boolean {
   const alone = new PathTrie<true>()
   alone.add(pattern, true)
-  return alone.find(method, path) !== undefined
+  return alone.findFor(facts) !== undefined
 }

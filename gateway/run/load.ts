@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Config, loadConfig } from '../../config/load.js'
 import { readPluginList } from '../../config/plugin-list.js'
 import { formatProblem, type Problem } from '../../config/problem.js'
-import type { Sources } from '../../config/sources.js'
+import { markOf, type Sources } from '../../config/sources.js'
 import type { Log } from '../types.js'
 import { type Compiled, compile } from './snapshot.js'
 import { type LoadedPlugins, loadPlugins } from './third-party/load.js'
@@ -45,10 +45,15 @@ export async function load(
 ): Promise<Loaded | Unloadable> {
   const plugins = running ?? (await loadPlugins(path, env))
   if ('problems' in plugins) return { problems: plugins.problems, sources: new Map() }
+  // Watched like what is read, though a process that runs can only tell that they have changed.
+  const files = [...plugins.files.keys()].map(file => [file, markOf(file)] as const)
   const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies })
-  if ('problems' in loaded) return { ...loaded, problems: [...loaded.problems, ...hint(path, env, running)] }
+  const sources = new Map([...loaded.sources, ...files])
+  if ('problems' in loaded) {
+    return { problems: [...loaded.problems, ...hint(path, env, running)], sources }
+  }
   const compiled = compile(loaded.config, plugins, log)
-  return { ...loaded, ...compiled, plugins }
+  return { ...loaded, ...compiled, plugins, sources }
 }
 
 /** A list that changed may be why: what the process runs with does not know its plugins. */

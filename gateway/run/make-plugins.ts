@@ -8,7 +8,9 @@ import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded } from './load.js'
+import { normalPrefix } from './path-readings.js'
 import { messageOf } from './third-party/text.js'
+import { tryDemands } from './try-demands.js'
 
 /** An identifier under its plugin's name. */
 export interface NamedIdentifier {
@@ -33,7 +35,7 @@ export function makePlugins(
   log: Log,
 ): Made | { readonly problems: Problem[] } {
   const { gateway, projects } = config
-  const tools = { log, projects }
+  const tools = { log, projects: projects.map(one => ({ ...one, paths: one.paths.map(normalPrefix) })) }
   const faultLog = boundedLog(log)
   const problems: Problem[] = []
   const attempt = <T>(name: string, path: Path, create: () => T): T[] => {
@@ -75,11 +77,13 @@ export function createLimiters(loaded: Loaded, tools: Tools): Map<string, Limite
   return limiters
 }
 
-/** The problems that `createLimiters` would meet; nothing is left behind. */
+/** The problems that `createLimiters`, and then the first request under each rule, would meet; nothing is left behind. */
 export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
   const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects })
-  if (problems.length === 0) closeAll(limiters.values())
-  return problems
+  if (problems.length > 0) return problems
+  const faults = tryDemands(loaded.config, limiters)
+  closeAll(limiters.values())
+  return faults
 }
 
 function makeLimiters(

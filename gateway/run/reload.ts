@@ -6,6 +6,7 @@ import type { Gateway } from '../../config/schema.js'
 import { markOf, type Sources } from '../../config/sources.js'
 import type { Log } from '../types.js'
 import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
+import { isOutdated } from './third-party/load.js'
 
 /** Who asked for it. */
 export type Trigger = 'SIGHUP' | 'watch' | 'admin'
@@ -92,6 +93,15 @@ export class Reloader {
     return this.#needsRestart
   }
 
+  /** Resolves when no reload is under way, at once when there is none. Never rejects. */
+  async idle(): Promise<void> {
+    let seen: unknown
+    do {
+      seen = this.#running
+      await seen
+    } while (seen !== this.#running)
+  }
+
   /** Never rejects. One runs at a time; all that are asked for meanwhile are answered by one more, which reads anew. */
   reload(trigger: Trigger): Promise<Reloaded> {
     if (this.#next !== undefined) return this.#next
@@ -126,10 +136,7 @@ export class Reloader {
       return this.#refused([problemOf(error as Error, loaded)])
     }
     this.#inForce = loaded
-    const started = this.#options.first.config.gateway
-    const wanted = loaded.config.gateway
-    const changed = Object.entries(FIXED).filter(([, of]) => !isDeepStrictEqual(of(started), of(wanted)))
-    this.#needsRestart = changed.map(([name]) => name)
+    this.#needsRestart = changedForGood(this.#options.first, loaded)
     return { result: 'loaded', revision: loaded.compiled.revision, needsRestart: this.#needsRestart }
   }
 
@@ -165,6 +172,15 @@ export class Reloader {
       log.warn({ trigger, revision, before, needsRestart }, message)
     }
   }
+}
+
+/** What only a restart takes up: settings of the start, and the code of plugins. */
+function changedForGood({ config: { gateway: started }, plugins }: Loaded, { config }: Loaded): string[] {
+  const changed = Object.entries(FIXED).filter(
+    ([name, of]) =>
+      !isDeepStrictEqual(of(started), of(config.gateway)) || (name === 'plugins' && isOutdated(plugins)),
+  )
+  return changed.map(([name]) => name)
 }
 
 function problemOf(error: Error, { config }: Loaded): Problem {

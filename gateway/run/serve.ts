@@ -30,6 +30,7 @@ export async function serve(configPath: string): Promise<void> {
   const { reloader } = gateway
   const watch = watchSources({
     sources: () => reloader.sources,
+    idle: () => reloader.idle(),
     changed: () => reloader.reload('watch'),
     log,
   })
@@ -59,17 +60,18 @@ export async function serve(configPath: string): Promise<void> {
 
 /** In this process, or, when there are to be several workers, in processes of their own. */
 async function start(configPath: string, first: Loaded, services: Services, log: Log): Promise<Gateway> {
-  // Made here where it is missing, before several workers would make one each.
-  const secret = hashSecret(process.env)
+  // Made here, for all workers.
+  const secret = hashSecret(process.env, hasServices(first.config))
   const options = {
     first,
+    secret,
     load: () => load(configPath, process.env, log, { running: first.plugins }),
     embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
     embeddedMetrics: () => services.metrics(),
     log,
   }
   const workers = workersOf(first.config)
-  if (workers === 1) return startGateway({ ...options, secret })
+  if (workers === 1) return startGateway(options)
   const { superviseGateway } = await import('./workers/supervise.js')
   return superviseGateway({
     ...options,
@@ -81,6 +83,10 @@ async function start(configPath: string, first: Loaded, services: Services, log:
       process.exit(1)
     },
   })
+}
+
+function hasServices({ gateway: { upstreams } }: Config): boolean {
+  return Object.values(upstreams).some(upstream => 'embedded' in upstream)
 }
 
 /** How many processes take requests; `auto` is one for each core. */

@@ -10,8 +10,10 @@ import type { Observer } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import { compilePolicy, type Fault } from '../policy/compile.js'
 import type { Policy } from '../policy/policy.js'
+import { readForUpstream } from '../policy/upstream-paths.js'
 import type { Log } from '../types.js'
 import { makePlugins, type NamedIdentifier } from './make-plugins.js'
+import { caseTies, pathReadings } from './path-readings.js'
 
 export interface Compiled {
   /** Of the policy. */
@@ -59,13 +61,16 @@ export function compile(
       })),
     sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
   })
-  const problems = [...faults, ...proxyFaults(config)].map(({ file, path, message }) =>
+  // Only where the patterns are sound: what ties as it stands is said already.
+  const ties = faults.length === 0 ? caseTies(config) : []
+  const problems = [...faults, ...ties, ...proxyFaults(config)].map(({ file, path, message }) =>
     problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
   const { identifiers, observer } = made
+  const readings = pathReadings(config.gateway)
   return {
     compiled: {
       revision,
@@ -79,6 +84,7 @@ export function compile(
           config.gateway.unknownProject,
           unknownHosts,
         ),
+        readFor: (facts, upstream) => readForUpstream(facts, readings.get(upstream)),
       }),
       close: () => made.close(),
     },

@@ -18,7 +18,7 @@ export interface Gateway {
   readonly url: string
   readonly adminUrl: string
   /** Keeps reloads in their order, and knows how they ended. */
-  readonly reloader: Pick<Reloader, 'reload' | 'sources'>
+  readonly reloader: Pick<Reloader, 'reload' | 'sources' | 'idle'>
   /** Fails readyz, stops listening, lets requests finish up to the configured deadline, then closes everything. */
   drain(): Promise<void>
 }

@@ -15,6 +15,8 @@ const MOST_SETTLING = 20
 export interface WatchOptions {
   /** What was read last, and what it was like. */
   sources(): Sources
+  /** Resolves when nobody else is reading them. */
+  idle(): Promise<unknown>
   /** Reads anew, after which `sources` says so. */
   changed(): Promise<unknown>
   readonly log: Log
@@ -30,7 +32,7 @@ export interface Watch {
  * something changed is told by the files themselves, so writes in place, renames over a file and the swapped links of
  * a Kubernetes volume are all seen alike, and nothing is read twice for one change.
  */
-export function watchSources({ sources, changed, log, pollMs = POLL_MS }: WatchOptions): Watch {
+export function watchSources({ sources, idle, changed, log, pollMs = POLL_MS }: WatchOptions): Watch {
   let watchers: FSWatcher[] = []
   let isClosed = false
   let isLooking = false
@@ -41,8 +43,10 @@ export function watchSources({ sources, changed, log, pollMs = POLL_MS }: WatchO
     try {
       while (!isClosed && hasChanged(sources())) {
         await settled(sources())
+        // Somebody may have asked for a reload meanwhile: one is enough for one change.
+        await idle()
         if (isClosed) return
-        await changed()
+        if (hasChanged(sources())) await changed()
         arm()
       }
     } catch (error) {

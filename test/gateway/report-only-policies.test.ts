@@ -113,7 +113,7 @@ const traffic = fc.array(
   { minLength: 1, maxLength: 30 },
 )
 
-const PLUGINS = { ...builtIn, names: [] }
+const PLUGINS = { ...builtIn, names: [], files: new Map() }
 
 function withoutReports({ enforced, slots, floods }: Policy): Partial<Policy> {
   const strip = <R extends { mode: string }>(file: { version: number; kind: string; rules: R[] }) => ({

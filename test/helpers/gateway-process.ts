@@ -52,9 +52,11 @@ export async function gatewayProcess(
   t: Test,
   folder: string,
   env: Readonly<Record<string, string>> = {},
+  cwd?: string,
 ): Promise<GatewayProcess> {
   const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
   const child = spawn(process.execPath, args, {
+    cwd,
     env: { PATH: process.env.PATH ?? '', DATA_DIR: folder, ...env },
   })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>

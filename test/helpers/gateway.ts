@@ -26,6 +26,8 @@ export interface TestGatewayOptions {
   readonly settings?: string
   /** Of the upstream. */
   readonly timeouts?: string
+  /** Further keys of the upstream. */
+  readonly upstreamSettings?: string
   readonly projects?: string
   /** Policy files by name. */
   readonly policies?: Readonly<Record<string, string>>
@@ -81,14 +83,14 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
 /** The gateway.yaml of `testGateway`, for a test that edits it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
-  const { maxEventLoopDelay = '1h' } = options
+  const { maxEventLoopDelay = '1h', upstreamSettings } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
   return `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
-upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts} } }
+upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
 routes: [{ path: /**, upstream: app }]
 drain: 100ms
 ${settings}

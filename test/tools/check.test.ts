@@ -55,6 +55,10 @@ t.test('what is probably not meant is told at its place; only strictly it fails'
     'policies/volumetric.yaml:20:12 rules[2].since: warning:',
     /Report-only since 2026-01-31, for \d+ days/,
   )
+  isTold(
+    'policies/volumetric.yaml:22:13 rules[3].match[0]: warning:',
+    'counts nothing of "GET /self-service/feed" but the GET that opens a WebSocket',
+  )
   isTold('projects.yaml:7:24 projects[0].overrides.scim: warning:', 'at most 600 requests')
 
   t.notMatch(out, /limits\[1\]\.quotas\.one/, 'a fixed window has its 61st second')
@@ -115,6 +119,33 @@ limits:
     t.notMatch(out, '"rare"')
   },
 )
+
+t.test('a pattern is reached when any route takes one of its requests', async t => {
+  const policy = `version: 1
+kind: project-limits
+buckets:
+  all: ["*"]
+  one: ["/{area}/one"]
+  named: ["POST /{area}/{id}"]
+  deep: ["/api/v1/users/{id}/name"]
+  beside: ["/apis/**"]
+  deeper: ["/{area}/users/{id}"]
+limits:
+  - for: [{ environments: [development, staging, production] }]
+    quotas: { ${['all', 'one', 'named', 'deep', 'beside', 'deeper']
+      .map(name => `${name}: { burst: 1, sustained: 10 }`)
+      .join(', ')} }
+`
+  const dir = folderWith(t.testdir(), policy)
+  const routes = 'routes: [{ path: /api/v1/**, upstream: a }, { path: /only/one, upstream: a }]'
+  writeFileSync(join(dir, 'gateway.yaml'), GATEWAY.replace(/routes: .*/, routes))
+  const { out, err } = await sluice(['check', '--config', dir])
+  t.equal(err, '')
+  t.same(
+    [...out.matchAll(/No route leads to ("[^"]+")/g)].map(([, pattern]) => pattern),
+    ['"/apis/**"', '"/{area}/users/{id}"'],
+  )
+})
 
 t.test('the table says what counts in the end, row by row and for one project', async t => {
   const { code, out } = await sluice(['check', ...SHIPPED, '--table'], { columns: 160 })

@@ -1,6 +1,6 @@
 /** Patterns that no request can reach: others take all of theirs, or no route leads there. */
 import type { Path } from '../../config/problem.js'
-import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
+import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { PathTrie } from '../../gateway/policy/trie.js'
 import { type Extent, extentOf, type Witness, witnessesOf } from '../../gateway/policy/witness.js'
@@ -21,7 +21,7 @@ export function checkReach(subject: Subject): Remark[] {
   const all = [...columns.values(), ...projects.values()]
   return [
     ...written.flatMap(one => shadowedRoute(one, routes, extent)),
-    ...[...buckets, ...rules].flatMap(one => unrouted(one, routes, extent)),
+    ...[...buckets, ...rules].flatMap(one => unrouted(one, written)),
     ...buckets.flatMap(one => shadowedPattern(one, all, extent)),
   ]
 }
@@ -50,11 +50,21 @@ function routePatterns({ loaded: { config } }: Subject): Written[] {
   }))
 }
 
-function unrouted({ file, path, pattern }: Written, routes: PathTrie<string>, extent: Extent): Remark[] {
-  const isRouted = witnessesOf(pattern, extent).some(one => routes.find(one.method, one.path) !== undefined)
-  if (isRouted) return []
+/** One request that a route takes is enough: a catch-all may well be wider than all routes. */
+function unrouted({ file, path, pattern }: Written, routes: readonly Written[]): Remark[] {
+  if (routes.some(route => meet(route.pattern.segments, pattern.segments))) return []
   const message = `No route leads to "${pattern.text}": its requests are answered 404 before anything is counted.`
   return [{ severity: 'warning', file, path, message }]
+}
+
+/** True when some path matches both. */
+function meet(a: readonly Segment[], b: readonly Segment[]): boolean {
+  for (let i = 0; ; i++) {
+    const [one, other] = [a[i], b[i]]
+    if (one?.kind === 'rest' || other?.kind === 'rest') return true
+    if (one === undefined || other === undefined) return one === other
+    if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text) return false
+  }
 }
 
 function shadowedRoute({ file, path, pattern }: Written, routes: PathTrie<string>, extent: Extent): Remark[] {

@@ -14,14 +14,20 @@ interface Written {
   readonly patterns: readonly Pattern[]
 }
 
-export function checkRules({ rules: files }: Subject): Remark[] {
+export function checkRules({ rules: files, loaded }: Subject): Remark[] {
   const all = files.flatMap(({ file, kind, document }) =>
     document.rules.map((rule, index): Written => {
       return { file, kind, index, rule, patterns: rule.match.map(parsePattern) }
     }),
   )
   const extent = extentOf(all.flatMap(({ patterns }) => patterns))
-  return all.flatMap(one => [...shadowed(one, all, extent), ...onlyUpgrades(one)])
+  const limitsReads = new Set(
+    loaded.plugins.limit.filter(plugin => plugin.limitsReads).map(({ name }) => name),
+  )
+  return all.flatMap(one => [
+    ...shadowed(one, all, extent),
+    ...(limitsReads.has(one.kind) ? [] : exemptReads(one)),
+  ])
 }
 
 function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark[] {
@@ -82,10 +88,11 @@ function covers(outer: readonly Pattern[], inner: readonly Pattern[], extent: Ex
     .every(({ method, path }) => trie.find(method, path) !== undefined)
 }
 
-function onlyUpgrades({ file, index, rule, patterns }: Written): Remark[] {
+/** Whoever counts lifetimes means WebSockets. */
+function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
   return patterns.flatMap((pattern, i): Remark[] => {
     if (pattern.method !== 'GET' || rule.count === 'lifetime') return []
-    const message = `Rule "${rule.id}" looks only at those "${pattern.text}" that open a WebSocket: other GET requests are exempt.`
-    return [{ severity: 'note', file, path: ['rules', index, 'match', i], message }]
+    const message = `Rule "${rule.id}" counts nothing of "${pattern.text}" but the GET that opens a WebSocket: other reads are exempt from endpoint-based limits. To limit them, give the pattern to a bucket; to limit writes, name their method.`
+    return [{ severity: 'warning', file, path: ['rules', index, 'match', i], message }]
   })
 }

@@ -61,13 +61,17 @@ export class Simulation {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
-    const { policy, identify } = this.#walk
-    const { project, matched, refused } = enter(facts, {
-      policy,
-      identify: logged === undefined ? identify : () => this.#projectOf(logged),
+    const {
+      project,
+      facts: read,
+      matched,
+      refused,
+    } = enter(facts, {
+      ...this.#walk,
+      identify: logged === undefined ? this.#walk.identify : () => this.#projectOf(logged),
     })
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    return this.#decide({ facts, project: project ?? identify(facts), matched })
+    return this.#decide({ facts: read, project: project ?? this.#walk.identify(facts), matched })
   }
 
   /** Gives back what plugins hold. */

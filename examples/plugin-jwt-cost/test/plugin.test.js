@@ -86,18 +86,12 @@ test('the longest path that fits says the cost, and a header only from a trusted
   assert.equal(costOf(config, facts('/reports', true, '-1')), 20)
 })
 
-test('the counter is asked for the whole cost at once, and its answer becomes the ruling', () => {
-  const asked = []
-  const counter = {
-    spend(...question) {
-      asked.push(question)
-      return { granted: true, store: 'memory', used: 20, left: 80, resetMs: 60_000, giveBack() {} }
-    },
-  }
+test('the whole cost is demanded at once, and never more than the budget', () => {
   const config = { budget: { units: 100, per: 60_000 }, cost: 20, weights: [] }
-  const rule = { id: 'api-cost', config, onStoreError: 'local' }
-  const ruling = requestCost.create({ counter }).spend({ rule, key: 'k', facts: { path: '/' } })
-  assert.deepEqual(asked, [['k', { quota: 100, windowMs: 60_000, blockMs: 0 }, 'local', 20]])
-  assert.equal(ruling.granted, true)
-  assert.equal(ruling.readings[0].left, 80)
+  const { demand } = requestCost.create({})
+  const rule = { id: 'api-cost', config }
+  const meter = { kind: 'meter', quota: 100, ms: 60_000, blockMs: 0 }
+  assert.deepEqual(demand({ rule, key: 'k', facts: { path: '/' } }), { ...meter, cost: 20 })
+  const dear = { ...rule, config: { ...config, cost: 200 } }
+  assert.deepEqual(demand({ rule: dear, key: 'k', facts: { path: '/' } }), { ...meter, cost: 100 })
 })

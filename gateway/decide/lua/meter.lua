@@ -27,14 +27,18 @@ local function read_meter(key, meter, now)
     return { begin = now, ends = now + meter.length, used = 0, reserved = 0, waits = 0 }
   end
   -- An edited limit applies at once. A clock that was set back leaves no window longer than one.
-  local longest = meter.length
-  if used > meter.quota then
-    longest = max(longest, meter.block)
+  local latest = now + max(meter.length, meter.block)
+  if used <= meter.quota then
+    latest = min(now, begin) + meter.length
+    if latest <= now then
+      return { begin = now, ends = now + meter.length, used = 0, reserved = 0, waits = 0 }
+    end
   end
   if waits <= now then
     reserved = 0
   end
-  return { begin = begin, ends = min(ends, now + longest), used = used, reserved = reserved, waits = waits }
+  local moved = ends > latest
+  return { begin = begin, ends = min(ends, latest), moved = moved, used = used, reserved = reserved, waits = waits }
 end
 
 local function write_meter(key, state, now, ttl)

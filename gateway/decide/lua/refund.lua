@@ -73,9 +73,15 @@ local function refund_meter(key, meter)
   if state.used == 0 or state.begin > at then
     return
   end
-  state.used = max(0, state.used - meter.cost)
+  -- Without it the quota was not passed: the refused request that was counted goes, too, and so does its block.
+  state.used = max(0, min(state.used, meter.quota) - meter.cost)
   if meter.reserves then
     state.reserved = max(0, state.reserved - meter.cost)
+  end
+  state.ends = min(state.ends, state.begin + meter.length)
+  if state.ends <= now then
+    redis.call('DEL', key)
+    return
   end
   write_meter(key, state, now, given_clock and TEST_TTL_MS)
 end

@@ -45,10 +45,11 @@ export class Meters {
   /** The window of `key` as of `now`; an edited limit applies at once, to windows and blocks that have begun too. */
   read(key: string, demand: MeterDemand, now: number): Meter {
     const kept = this.#of(key).get(key)
-    if (kept === undefined || kept.end <= now) return { used: 0, begin: now, end: now + demand.ms }
-    const longest = isOver(kept, demand) ? Math.max(demand.ms, demand.blockMs) : demand.ms
-    const end = Math.min(kept.end, now + longest)
-    return end === kept.end ? kept : { ...kept, end }
+    const fresh = { used: 0, begin: now, end: now + demand.ms }
+    if (kept === undefined || kept.end <= now) return fresh
+    const latest = isOver(kept, demand) ? now + Math.max(demand.ms, demand.blockMs) : kept.begin + demand.ms
+    if (latest <= now) return fresh
+    return latest < kept.end ? { ...kept, end: latest } : kept
   }
 
   /** Charges one request; returns the window after it. */
@@ -61,7 +62,9 @@ export class Meters {
   /** The meter refuses: the first refusal counts, and begins the block. Returns the window after it. */
   refuse(key: string, meter: Meter, demand: MeterDemand, now: number): Meter {
     const refused = refusedBy(meter, demand, now)
-    if (refused !== meter) this.#of(key).set(key, refused, true)
+    const kept = this.#of(key)
+    // An edited limit may have moved the end.
+    if (kept.get(key) !== refused) kept.set(key, refused, true)
     return refused
   }
 
@@ -69,8 +72,9 @@ export class Meters {
   giveBack(key: string, demand: MeterDemand, at: number, now: number): void {
     const kept = this.#of(key).get(key)
     if (kept === undefined || kept.begin > at || kept.end <= now) return
-    const meter = { ...kept, used: Math.max(0, kept.used - costOf(demand)) }
-    this.#of(key).set(key, meter, isOver(meter, demand))
+    // Without it the quota was not passed: the refused request that was counted goes, too, and so does its block.
+    const used = Math.max(0, Math.min(kept.used, demand.quota) - costOf(demand))
+    this.#of(key).set(key, { ...kept, used }, false)
   }
 
   delete(key: string): void {

@@ -13,7 +13,7 @@ import type {
   Plugin,
   Tools,
 } from '../../plugin.js'
-import { demandFrom, ignore, isThenable, projectFrom, withFunctions } from './shape.js'
+import { demandFrom, ignore, isThenable, projectFrom, WrongAnswer, withFunctions } from './shape.js'
 
 /** How long a plugin may take to give back what it holds. */
 const CLOSE_MS = 1000
@@ -70,7 +70,7 @@ function checkedObserver(made: unknown, name: string, tools: Tools): Observer {
 function atOnce<T>(answer: T, call: string): T {
   if (!isThenable(answer)) return answer
   ignore(answer)
-  throw new TypeError(`${call} must answer at once, but it returned a promise`)
+  throw new WrongAnswer(`${call} must answer at once, but it returned a promise`)
 }
 
 /** Ends within a second whatever the plugin does, and never rejects. */

@@ -1,4 +1,6 @@
 /** Brings in the plugins that gateway.yaml names. What is wrong with one is a problem of the configuration, at its place. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { type PluginList, pluginSchemaFault, readPluginList } from '../../../config/plugin-list.js'
 import type { Problem } from '../../../config/problem.js'
@@ -13,6 +15,8 @@ import { messageOf } from './text.js'
 export interface LoadedPlugins extends PluginSet {
   /** As gateway.yaml named the third-party ones. */
   readonly names: readonly string[]
+  /** The files of those, each with a digest of what it held when it was loaded. What they import is not among them. */
+  readonly files: ReadonlyMap<string, string>
 }
 
 /** How long a module may take to load: one that waits for something at its top level may wait for ever. */
@@ -28,7 +32,20 @@ export async function loadPlugins(
   // One after the other: what a module does while it is loaded is then told of in the written order.
   for (const [i, name] of list.names.entries()) await joined.add(name, i)
   if (joined.problems.length > 0) return { problems: joined.problems }
-  return { names: list.names, ...pluginSet([...BUILT_IN, ...joined.plugins]) }
+  return { names: list.names, files: joined.files, ...pluginSet([...BUILT_IN, ...joined.plugins]) }
+}
+
+/** True when a file of theirs no longer holds what was loaded. */
+export function isOutdated({ files }: LoadedPlugins): boolean {
+  return [...files].some(([file, digest]) => digestOf(file) !== digest)
+}
+
+function digestOf(file: string): string | undefined {
+  try {
+    return createHash('sha256').update(readFileSync(file)).digest('base64')
+  } catch {
+    return undefined
+  }
 }
 
 const BUILT_IN: readonly Plugin[] = [...builtIn.identify, ...builtIn.limit, ...builtIn.observe]
@@ -39,6 +56,7 @@ const RESERVED = ['gateway', 'projects', 'identity']
 class Joining {
   readonly problems: Problem[] = []
   readonly plugins: Plugin[] = []
+  readonly files = new Map<string, string>()
   readonly #list: PluginList
   /** Who has a name, by kind and name. */
   readonly #owners = new Map(BUILT_IN.map(({ kind, name }) => [`${kind} ${name}`, 'a built-in one']))
@@ -55,6 +73,7 @@ class Joining {
       report(notFound(named))
       return
     }
+    this.files.set(file, digestOf(file) ?? '')
     const exported = await importPlugin(file).catch(error => {
       report(`"${named}" could not be loaded: ${messageOf(error)}`)
       return undefined

@@ -1,20 +1,14 @@
 /** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
+import * as words from '../../../config/words.js'
 import type { Demand, Plugin, Project, Window } from '../../plugin.js'
 import type { Environment, Plan } from '../../types.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
 const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plugin['kind'][]
-const PLANS: readonly unknown[] = [
-  'developer',
-  'production',
-  'essential',
-  'growth',
-  'scale',
-  'enterprise',
-] satisfies Plan[]
-const ENVIRONMENTS: readonly unknown[] = ['development', 'staging', 'production'] satisfies Environment[]
-const ALGORITHMS: readonly unknown[] = ['sliding-window', 'fixed-window', 'token-bucket']
+const PLANS: readonly unknown[] = words.PLANS
+const ENVIRONMENTS: readonly unknown[] = words.ENVIRONMENTS
+const ALGORITHMS: readonly unknown[] = words.ALGORITHMS
 /** Names of plugins are kinds of policies, names of windows stand in answers. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -36,6 +30,9 @@ export function shapeFault(candidate: unknown): string | undefined {
   if (typeof create !== 'function') return `the "create" of "${name}" must be a function`
   return undefined
 }
+
+/** What a plugin answered cannot be used. */
+export class WrongAnswer extends TypeError {}
 
 /** An object with these functions, or a TypeError that names the first that is missing. */
 export function withFunctions<T>(value: unknown, call: string, ...names: string[]): T {
@@ -80,7 +77,7 @@ export function demandFrom(value: unknown): Demand {
       return value as unknown as Demand
     }
   }
-  throw new TypeError('demand() must return windows, slots or a meter, with whole numbers above 0')
+  throw new WrongAnswer('demand() must return windows, slots or a meter, with whole numbers above 0')
 }
 
 function isWindowsDemand({ kind, windows, lease }: Fields): boolean {

@@ -1,6 +1,6 @@
 /** What several workers tell, as one answer. */
 import type { Slots } from '../../decide/held-slots.js'
-import { mergeSnapshots, type Snapshot } from '../../observe/metrics.js'
+import { type MetricsSnapshot, mergeSnapshots } from '../../observe/metrics.js'
 import type { BackendState } from '../upstreams.js'
 
 /** One line for each address: requests of all workers; left out when one of them leaves it out. */
@@ -32,11 +32,11 @@ export function mergeSlots(all: readonly Slots[], most: number): Slots {
 /** The series of all workers; what one has counted stays when it has ended, for a counter must not fall. */
 export class WorkerSeries {
   /** What each worker told last, by its id. */
-  readonly #last = new Map<number, Snapshot>()
-  #ended: readonly Snapshot[] = []
+  readonly #last = new Map<number, MetricsSnapshot>()
+  #ended: readonly MetricsSnapshot[] = []
 
   /** One worker told this. */
-  told(worker: number, snapshot: Snapshot): void {
+  told(worker: number, snapshot: MetricsSnapshot): void {
     this.#last.set(worker, snapshot)
   }
 
@@ -48,7 +48,7 @@ export class WorkerSeries {
   }
 
   /** The answer to a scrape; `own` are the supervisor's series. */
-  async text(own: Snapshot): Promise<string> {
+  async text(own: MetricsSnapshot): Promise<string> {
     const folding = this.#ended
     if (folding.length > 1) {
       const folded = await mergeSnapshots(folding).snapshot()
@@ -60,6 +60,6 @@ export class WorkerSeries {
 }
 
 /** Without the gauges, which are gone with their process. */
-function lasting(snapshot: Snapshot): Snapshot {
+function lasting(snapshot: MetricsSnapshot): MetricsSnapshot {
   return snapshot.filter(({ type }) => type === 'counter' || type === 'histogram')
 }

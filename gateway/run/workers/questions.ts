@@ -5,7 +5,7 @@ import type { Slots } from '../../decide/held-slots.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'
 import type { Reset } from '../../explain/reset.js'
-import type { Snapshot } from '../../observe/metrics.js'
+import type { MetricsSnapshot } from '../../observe/metrics.js'
 import type { Loaded } from '../load.js'
 import type { BackendState } from '../upstreams.js'
 import { within } from './change.js'
@@ -26,7 +26,7 @@ export class Questions implements Inspected {
   }
 
   /** The answer to a scrape; `own` are the supervisor's series. Of a worker that does not answer, what it told last. */
-  async metrics(own: Snapshot): Promise<string> {
+  async metrics(own: MetricsSnapshot): Promise<string> {
     await this.#all(async ({ id, channel }) => this.#series.told(id, await channel.ask('metrics')))
     return this.#series.text(own)
   }

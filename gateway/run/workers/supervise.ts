@@ -18,7 +18,7 @@ import { Crew } from './crew.js'
 import { Questions } from './questions.js'
 import { marksOf } from './worker.js'
 
-export interface SuperviseOptions extends Omit<GatewayOptions, 'secret'> {
+export interface SuperviseOptions extends GatewayOptions {
   /** More than one. */
   readonly workers: number
   /** As the command got it, for the workers to read. */
@@ -34,7 +34,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       'This process is itself a worker of a cluster, such as pm2 starts in its cluster mode: start one plain process, or set listen.workers to 1.',
     )
   }
-  const { first, load, workers, configPath, embedded, hopeless, log } = options
+  const { first, load, workers, secret, configPath, embedded, hopeless, log } = options
   const { listen, admin: adminSettings, redis, store } = first.config.gateway
   const health = new Health()
   const metrics = new Metrics()
@@ -52,7 +52,10 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   const crew = new Crew({
     size: workers,
     configPath,
-    calls: { embedded, orders: () => ({ workers, started: { listen, redis, store } }) },
+    calls: {
+      embedded,
+      orders: () => ({ workers, secret: secret.toString('base64'), started: { listen, redis, store } }),
+    },
     async settled() {
       let seen: Promise<void>
       do {

@@ -4,12 +4,13 @@ import type { Gateway } from '../../../config/schema.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
-import { hashSecret } from '../secret.js'
 import { Channel, type ToldError, toldError } from './channel.js'
 
 /** What a worker is to be, whatever the files say by now. */
 export interface Orders {
   readonly workers: number
+  /** Keys the hashes that stand for personal data, in base64: workers that count together must agree. */
+  readonly secret: string
   /** Settings that only a start of the whole gateway changes. */
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store'>
 }
@@ -45,7 +46,7 @@ export async function work(configPath: string): Promise<void> {
 }
 
 async function start(configPath: string, supervisor: Channel<SupervisorCalls>): Promise<void> {
-  const { workers, started } = await supervisor.ask('orders')
+  const { workers, secret, started } = await supervisor.ask('orders')
   const log = openLog(process.pid)
   const loaded = await loadOrFail(configPath, process.env, log)
   if (loaded.plugins.names.length > 0) outliveRejections(log)
@@ -53,7 +54,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     first: asStarted(loaded, started),
     workers,
     embedded: name => supervisor.ask('embedded', name),
-    secret: hashSecret(process.env),
+    secret: Buffer.from(secret, 'base64'),
     log,
   })
   supervisor.answers = callsOf(core, () => load(configPath, process.env, log, { running: loaded.plugins }))

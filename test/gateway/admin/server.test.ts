@@ -156,3 +156,16 @@ t.test('a question must be one; what is asked about must exist', async t => {
   t.match(await ask({ method: 'GET', target: '/', body: 'x'.repeat(600_000) }), { status: 413 })
   t.match(await get('/explain'), { status: 405 })
 })
+
+t.test('an address that tries keys is told to wait; the right key is taken all the same', async t => {
+  const key = 'a-key-of-the-admin-port'
+  const { get } = await start(t, { key })
+  const withKey = (one: string) => get('/state', { headers: { authorization: `Bearer ${one}` } })
+  const tried: number[] = []
+  for (let i = 0; i < 22; i += 1) tried.push((await withKey(`wrong-${i}`)).status)
+  t.strictSame(tried, [...Array(20).fill(401), 429, 429])
+  const refused = await withKey('wrong again')
+  t.match(refused.headers.get('retry-after'), /^[1-9]\d?$/)
+  t.match(refused.json, { status: 429, detail: /Too many wrong keys/ })
+  t.equal((await withKey(key)).status, 200)
+})

@@ -15,23 +15,28 @@ function minute(key: string, quota: number): Ask {
   return { key, demand: { kind: 'windows', windows, lease: false }, group: 0, onStoreError: 'local' }
 }
 
+function meter(key: string, quota: number): Ask {
+  const demand = { kind: 'meter', quota, ms: 60_000, blockMs: 600_000 } as const
+  return { key, demand, group: 0, onStoreError: 'closed' }
+}
+
 async function storeOn(t: Test, redis: string, deadline = 1000) {
   const lines: { msg: string; node?: string }[] = []
   const write = (fields: object, msg: string) => void lines.push({ msg, ...fields })
   const log = { debug() {}, info: write, warn: write, error: write }
   const changes: boolean[] = []
-  const hooks = { failed() {}, awayChanged: (away: boolean) => void changes.push(away) }
-  const { store, counter } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
+  const hooks = { failed() {}, late() {}, awayChanged: (away: boolean) => void changes.push(away) }
+  const { store } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
   t.teardown(() => store.close())
   const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, `holder ${Math.random()}`)
-  return { ask, store, counter, lines, changes }
+  return { ask, store, lines, changes }
 }
 
 t.test('a cluster of three nodes', { buffered: true }, async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startCluster()
   t.teardown(() => redis.stop())
-  const { ask, store, counter, lines, changes } = await storeOn(t, redis.url)
+  const { ask, store, lines, changes } = await storeOn(t, redis.url)
   const client = new Cluster([{ host: '127.0.0.1', port: redis.masters[0]?.port }])
   t.teardown(() => client.disconnect())
   /** Keys of the first, second and third master. */
@@ -61,16 +66,16 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
     }
   })
 
-  t.test('so are leased tokens, and keys that are counted by themselves', async t => {
+  t.test('so are leased tokens, and meters', async t => {
     for (const key of keys) {
       const { demand, ...rest } = minute(`${key}:leased`, 1000)
       const leased = { ...rest, demand: { ...demand, lease: true } } as Ask
       const stores = []
       for (let i = 0; i < 50; i += 1) stores.push((await ask(leased))[0]?.store)
       t.ok(stores.includes('lease') && !stores.includes('local'), [...new Set(stores)].join(' and '))
-      const limit = { quota: 1, windowMs: 60_000, blockMs: 0 }
-      t.match(await counter.spend(`${key}:volume`, limit, 'closed'), { granted: true, store: 'redis' })
-      t.match(await counter.spend(`${key}:volume`, limit, 'closed'), { granted: false, store: 'redis' })
+      const volume = meter(`${key}:volume`, 1)
+      t.match(await ask(volume), [{ granted: true, store: 'redis' }])
+      t.match(await ask(volume), [{ granted: false, store: 'redis' }])
     }
   })
 

@@ -1,32 +1,36 @@
-/** One verdict out of many rules: who is asked, who gives back, and what a broken limiter does. */
-import t from 'tap'
+/** One verdict out of many rules: who is asked, what is charged, and what a broken limiter or store does. */
+import t, { type Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import type { Ask, CounterStore } from '../../../gateway/decide/store/store.js'
-import type { Ruling } from '../../../gateway/plugin.js'
-import { type Bench, bench, counted, decide, inProcess, limits, onRedis, slots } from './deciding.js'
+import { SplitStore } from '../../../gateway/decide/store/split-store.js'
+import type { Ask } from '../../../gateway/decide/store/store.js'
+import type { Limiter } from '../../../gateway/plugin.js'
+import type { Verdict } from '../../../gateway/types.js'
+import { type Bench, bench, decide, inProcess, limits, metered, onRedis, slots } from './deciding.js'
 
-t.test('rules of other slots are charged first and given back when the project refuses', async t => {
-  const { spent, ...world } = inProcess()
-  const rules = [limits('bucket', 1, 10), counted('by-address', 5)]
-  t.equal((await decide(world as Bench, rules)).allowed, true)
-  t.same([...spent.values()], [1])
-  t.equal((await decide(world as Bench, rules)).allowed, false)
-  t.same([...spent.values()], [1], 'what the address was charged came back')
+/** What each window and meter has counted, in the order of the rules. */
+const usedOf = ({ outcomes }: Verdict) => outcomes.flatMap(({ readings }) => readings).map(({ used }) => used)
+
+t.test('what the project refuses costs its sources nothing', async t => {
+  const world = inProcess()
+  const rules = [limits('bucket', 1, 10), metered('by-address', 5)]
+  t.equal((await decide(world, rules)).allowed, true)
+  const refused = await decide(world, rules)
+  t.equal(refused.allowed, false)
+  t.same(usedOf(refused), [1, 1, 1], 'the address was not charged')
+  world.at += 1000
+  t.same(usedOf(await decide(world, rules)), [1, 2, 2])
 })
 
 t.test('what another rule refuses costs the project nothing', async t => {
   const world = inProcess()
-  const rules = [limits('bucket', 100, 100), counted('by-address', 1)]
+  const rules = [limits('bucket', 100, 100), metered('by-address', 1)]
   for (let i = 0; i < 5; i += 1) await decide(world, rules)
   const verdict = await decide(world, rules, { client: '192.0.2.2' })
   t.equal(verdict.allowed, true)
-  t.same(
-    verdict.outcomes.flatMap(({ readings }) => readings).map(({ used }) => used),
-    [2, 2],
-  )
+  t.same(usedOf(verdict), [2, 2, 1])
 })
 
-t.test('a window keyed by something else than the project is given back too', async t => {
+t.test('a window keyed by something else than the project is charged nothing either', async t => {
   const world = inProcess()
   const rules = [limits('bucket', 1, 10), limits('by-address', 2, 2, { key: ['client-ip'] })]
   for (let i = 0; i < 5; i += 1) await decide(world, rules)
@@ -34,42 +38,55 @@ t.test('a window keyed by something else than the project is given back too', as
   t.equal((await decide(world, rules)).allowed, true, 'the refused ones did not use up the address')
 })
 
-t.test(
-  'a limiter that throws, rejects or is late is like a store that is away, and named in the log',
-  async t => {
-    const late: Promise<Ruling>[] = []
-    const undone: string[] = []
-    const misbehave: Record<string, () => Ruling | Promise<Ruling>> = {
-      throws: () => {
-        throw new Error('broken')
-      },
-      rejects: () => Promise.reject(new Error('broken')),
-      late() {
-        const ruling = new Promise<Ruling>(resolve => {
-          const answer = {
-            granted: true,
-            store: 'memory',
-            readings: [],
-            giveBack: () => undone.push('late'),
-          } as const
-          setTimeout(resolve, 150, answer)
-        })
-        late.push(ruling)
-        return ruling
-      },
-    }
-    for (const [manner, spend] of Object.entries(misbehave)) {
-      const world = bench(now => new MemoryStore(now), { spend })
-      const open = await decide(world, [counted('own', 1, { onStoreError: 'open' })])
-      t.equal(open.allowed, true, `${manner}: open`)
-      const closed = await decide(world, [counted('own', 1, { onStoreError: 'closed' })])
-      t.equal(closed.allowed, false, `${manner}: closed`)
-      t.equal(closed.outcomes[0]?.result, 'unavailable')
-    }
-    await Promise.all(late)
-    t.same(undone, ['late', 'late'], 'an answer nobody waited for is undone')
-  },
-)
+async function chargesOnlyTheRefusing(t: Test, world: Bench): Promise<void> {
+  const narrow = [
+    metered('wide', 50),
+    slots('slot', 2),
+    metered('narrow', 5, { key: ['project', 'client-ip'] }),
+  ]
+  const verdicts = await Promise.all(Array.from({ length: 40 }, () => decide(world, narrow)))
+  t.equal(verdicts.filter(({ allowed }) => allowed).length, 2, 'the slots refuse')
+  for (const verdict of verdicts) verdict.release()
+  const next = await decide(world, narrow)
+  t.same(usedOf(next), [3, 1, 3])
+  next.release()
+  for (let i = 0; i < 40; i += 1) (await decide(world, narrow)).release()
+  const last = await decide(world, narrow)
+  t.equal(last.allowed, false)
+  const wide = await decide(world, [metered('wide', 50)])
+  t.same(usedOf(wide), [6], 'what the narrow meter refused')
+}
+
+t.test('a refused request charges no meter but the one that refused it', async t => {
+  t.test('in process', t => chargesOnlyTheRefusing(t, inProcess()))
+  t.test('on Redis', async t => {
+    const open = await onRedis(t)
+    if (open !== undefined) await chargesOnlyTheRefusing(t, open())
+  })
+})
+
+t.test('a limiter that throws is like a store that is away', async t => {
+  const broken = () => {
+    throw new Error('broken')
+  }
+  const misbehave: Record<string, Limiter<unknown>> = {
+    demand: { demand: broken },
+    applies: { applies: broken, demand: () => ({ kind: 'slots', max: 1, ttlMs: 15_000 }) },
+  }
+  for (const [where, limiter] of Object.entries(misbehave)) {
+    const world = bench(now => new MemoryStore(now), limiter)
+    const open = await decide(world, [metered('own', 1, { onStoreError: 'open' })])
+    t.equal(open.allowed, true, `${where}: open`)
+    const closed = await decide(world, [metered('own', 1, { onStoreError: 'closed' })])
+    t.equal(closed.allowed, false, `${where}: closed`)
+    t.equal(closed.outcomes[0]?.result, 'unavailable')
+    const watched = await decide(world, [
+      metered('own', 1, { onStoreError: 'closed', mode: 'report-only' }),
+      limits('bucket', 1, 1),
+    ])
+    t.equal(watched.allowed, true, `${where}: report-only`)
+  }
+})
 
 t.test(
   'a request holds a slot until it is released, also one of a report-only rule that came late',
@@ -86,7 +103,7 @@ t.test(
   },
 )
 
-t.test('when one store call fails, what the others granted is given back', async t => {
+t.test('when the call to one slot of a cluster fails, what others granted is given back', async t => {
   for (const failing of ['first', 'last'] as const) {
     for (const manner of ['throws', 'rejects'] as const) {
       let broken = true
@@ -98,39 +115,45 @@ t.test('when one store call fails, what the others granted is given back', async
           if (manner === 'throws') throw new Error('broken')
           return Promise.reject(new Error('broken'))
         }
-        return Object.assign(Object.create(memory), {
+        return new SplitStore({
           take,
-          giveBack: (...given: Parameters<CounterStore['giveBack']>) => memory.giveBack(...given),
-        }) as CounterStore
+          rides: () => memory.rides(),
+          peek: asks => memory.peek(asks),
+          giveBack: (asks, answers) => memory.giveBack(asks, answers),
+          confirm() {},
+          close: () => memory.close(),
+        })
       })
       const rules = [
         slots('first', 1, { key: ['client-ip'] }),
         slots('held', 1, { key: ['client-ip'] }),
-        counted('own', 1),
+        metered('own', 1),
         limits('last', 10, 10),
       ]
       await t.rejects(async () => decide(world, rules), /broken/)
-      t.equal(world.spent.get([...world.spent.keys()][0] as string), 0, 'also by a limiter of its own')
       broken = false
       const verdict = await decide(world, rules)
       t.equal(verdict.allowed, true, `${failing} ${manner}`)
+      t.same(usedOf(verdict), [1, 1, 1, 1, 1], 'as if it had not been asked before')
       verdict.release()
     }
   }
 })
 
-t.test('all rules of a project are asked in one call, the report-only ones with them', async t => {
+t.test('all rules are asked in one call whatever their keys, the report-only ones with them', async t => {
   const open = await onRedis(t)
   if (open === undefined) return
   const world = open()
   await decide(world, [
     limits('once', 5, 50),
     slots('held', 3),
+    metered('by-address', 5),
     limits('watched', 1, 1, { mode: 'report-only' }),
     slots('watched-slot', 1, { mode: 'report-only' }),
+    metered('watched-address', 5, { mode: 'report-only' }),
   ])
   t.same(
     world.calls.map(asks => asks.length),
-    [4],
+    [6],
   )
 })

@@ -4,16 +4,16 @@ import { Decider } from '../../../gateway/decide/decide.js'
 import { inFlight } from '../../../gateway/decide/in-flight.js'
 import { projectLimits } from '../../../gateway/decide/project-limits.js'
 import { Questions } from '../../../gateway/decide/question.js'
-import { SelfCounting } from '../../../gateway/decide/self-counting.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import type { Ask, CounterStore } from '../../../gateway/decide/store/store.js'
-import type { Limiter, Ruling, SelfCountingLimiter } from '../../../gateway/plugin.js'
-import type { Facts, Project, Rule } from '../../../gateway/types.js'
+import type { Limiter } from '../../../gateway/plugin.js'
+import type { Facts, MeterDemand, Project, Rule } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { START } from './admissions.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const HOUR = 3_600_000
 const source = { file: 'policy.yaml', line: 1 }
 
 export function rule(id: string, kind: string, config: object, changes: Partial<Rule> = {}): Rule {
@@ -33,53 +33,43 @@ export const limits = (id: string, burst: number, sustained: number, changes: Pa
   rule(id, 'project-limits', { burst, sustained, algorithm: 'sliding-window', lease: false }, changes)
 export const slots = (id: string, max: number, changes: Partial<Rule> = {}) =>
   rule(id, 'in-flight', { max, slotTtl: 15_000, maxHold: 3_600_000, count: 'handshake' }, changes)
-export const counted = (id: string, quota: number, changes: Partial<Rule> = {}) =>
-  rule(id, 'own', { quota }, { key: ['client-ip'], ...changes })
+/** So many requests of each address in an hour. */
+export const metered = (id: string, quota: number, changes: Partial<Rule> = {}) =>
+  rule(id, 'metered', { quota, ms: HOUR, blockMs: 0 }, { key: ['client-ip'], ...changes })
 
-/** A limiter that counts by itself: so many requests per key, ever. */
-function ownLimiter(spent: Map<string, number>): SelfCountingLimiter<unknown> {
-  return {
-    spend({ rule, key }): Ruling {
-      const { quota } = rule.config as { quota: number }
-      const used = spent.get(key) ?? 0
-      if (used >= quota) return { granted: false, store: 'memory', readings: [] }
-      spent.set(key, used + 1)
-      const giveBack = () => void spent.set(key, (spent.get(key) ?? 0) - 1)
-      return { granted: true, store: 'memory', readings: [], giveBack }
-    },
-  }
+/** Its rules say what a meter needs. */
+const meter: Limiter<unknown> = {
+  demand({ rule }) {
+    return { kind: 'meter', ...(rule.config as Pick<MeterDemand, 'quota' | 'ms' | 'blockMs'>) }
+  },
 }
 
 export interface Bench {
   readonly decider: Decider
-  /** Counts of the limiter that counts by itself, by key. */
-  readonly spent: Map<string, number>
   /** Every call to the store. */
   readonly calls: (readonly Ask[])[]
   at: number
 }
 
 /** A decider in virtual time. */
-export function bench(open: (now: () => number) => CounterStore, own?: SelfCountingLimiter<unknown>): Bench {
+export function bench(open: (now: () => number) => CounterStore, own: Limiter<unknown> = meter): Bench {
   const clock = { at: START }
   const now = () => clock.at
-  const spent = new Map<string, number>()
   const calls: (readonly Ask[])[] = []
   const tools = { log: quiet, projects: [] } as unknown as Parameters<typeof inFlight.create>[0]
   const limiters = new Map<string, Limiter<unknown>>([
     ['project-limits', projectLimits.create(tools) as Limiter<unknown>],
     ['in-flight', inFlight.create(tools) as Limiter<unknown>],
-    ['own', own ?? ownLimiter(spent)],
+    ['metered', own],
   ])
   const decider = new Decider({
     questions: new Questions(limiters, Buffer.from('secret'), quiet),
     store: recorded(open(now), calls),
-    selfCounting: new SelfCounting(50, quiet),
     now,
     onSlots() {},
     onLost: error => t.fail(String(error)),
   })
-  return Object.assign(clock, { decider, spent, calls })
+  return Object.assign(clock, { decider, calls })
 }
 
 function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore {
@@ -88,6 +78,7 @@ function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore 
       calls.push(asks)
       return store.take(asks, holder)
     },
+    rides: (observed, enforced) => store.rides(observed, enforced),
     peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
     close: () => store.close(),

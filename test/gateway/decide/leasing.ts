@@ -61,6 +61,7 @@ export function inProcess(now: () => number): Behind {
   return {
     take: (asks, _holder) => store.take(asks),
     standIn: (asks, _holder) => store.take(asks),
+    rides: () => store.rides(),
     peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
     close: () => store.close(),

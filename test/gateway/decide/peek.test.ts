@@ -2,14 +2,11 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { MemoryWindows, RedisWindows } from '../../../gateway/decide/store/flexible.js'
-import { WindowCounter } from '../../../gateway/decide/store/key-counter.js'
 import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
 import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
-import type { KeyLimit, Spent } from '../../../gateway/plugin.js'
 import type { Algorithm } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
 
@@ -40,6 +37,7 @@ async function inProcess(t: Test): Promise<Bench> {
         },
       }))
     },
+    rides: () => own.rides(),
     peek: asks => own.peek(asks),
     giveBack: (asks, answers) => own.giveBack(asks, answers),
     close: () => own.close(),
@@ -73,6 +71,7 @@ function told({ granted, unavailable, store, counts }: Answer): object {
   return { granted, unavailable, store, counts }
 }
 
+const ASKED = ['bucket', 'slot', 'meter', 'observed', 'observedSlot', 'observedMeter']
 let rounds = 0
 function asksOf(algorithm: Algorithm): Record<string, Ask> {
   rounds += 1
@@ -87,7 +86,9 @@ function asksOf(algorithm: Algorithm): Record<string, Ask> {
       lease: false,
     }),
     slot: ask('slot', 0, { kind: 'slots', max: 2, ttlMs: 3000 }),
+    meter: ask('meter', 0, { kind: 'meter', quota: 5, ms: 2000, blockMs: 3000, cost: 2 }),
     observed: ask('observed', 1, { kind: 'windows', windows: [window(2, 10_000)], lease: false }),
+    observedMeter: ask('observed-meter', 3, { kind: 'meter', quota: 2, ms: 4000, blockMs: 0 }),
     observedSlot: ask('observed-slot', 2, { kind: 'slots', max: 1, ttlMs: 3000 }),
   }
 }
@@ -101,7 +102,7 @@ for (const [name, open] of [
     if (bench === undefined) return
     const step = fc.record({
       ms: fc.integer({ min: 0, max: 1500 }),
-      asked: fc.subarray(['bucket', 'slot', 'observed', 'observedSlot'], { minLength: 1 }),
+      asked: fc.subarray(ASKED, { minLength: 1 }),
       release: fc.boolean(),
     })
     const algorithms = fc.constantFrom<Algorithm>('sliding-window', 'fixed-window', 'token-bucket')
@@ -159,40 +160,23 @@ t.test('tokens in hand are told of, and neither they nor Redis are touched', asy
   t.match(taken, { granted: true, store: 'lease', counts: [{ used: 6 }] })
 })
 
-t.test('windows of sources: a look counts nothing, blocks nobody, and knows who is blocked', async t => {
-  const url = await redisUrl(t)
-  const redis = url === undefined ? undefined : new Redis(url)
-  t.teardown(() => redis?.disconnect())
-  const now = () => performance.now()
-  const within = <T>(_key: string, call: () => Promise<T>): Promise<T | undefined> => call()
-  const counters = [
-    new WindowCounter({ local: new MemoryWindows('memory'), instances: 1, now }),
-    ...(redis === undefined
-      ? []
-      : [
-          new WindowCounter({
-            local: new MemoryWindows('local'),
-            remote: { windows: new RedisWindows(redis), guard: { within } },
-            instances: 1,
-            now,
-          }),
-        ]),
-  ]
-  const limit: KeyLimit = { quota: 2, windowMs: 60_000, blockMs: 300_000 }
-  const known = (spent: Spent) => {
-    if (spent === 'unavailable') throw new Error('nobody counted')
-    const { granted, used, left } = spent
-    return { granted, used, left, waits: spent.resetMs > 60_000 ? 'blocked' : 'window' }
-  }
-  for (const counter of counters) {
-    const ask = async (how: 'peek' | 'spend') => known(await counter[how]('test:source', limit, 'local'))
-    for (let i = 0; i < 5; i += 1) {
-      t.same(await ask('peek'), { granted: true, used: 1, left: 1, waits: 'window' }, 'nobody was there')
-    }
-    await ask('spend')
-    await ask('spend')
-    const refused = { granted: false, used: 3, left: 0, waits: 'blocked' }
-    for (let i = 0; i < 5; i += 1) t.same(await ask('peek'), refused, 'the next would be blocked')
-    t.same(await ask('spend'), refused)
-  }
-})
+for (const [name, open] of [
+  ['in process', inProcess],
+  ['on Redis', onRedis],
+] as const) {
+  t.test(`${name}, a look at a meter blocks nobody, and knows who is blocked`, async t => {
+    const bench = await open(t)
+    if (bench === undefined) return
+    const demand = { kind: 'meter', quota: 2, ms: 60_000, blockMs: 300_000 } as const
+    const ask: Ask = { key: `test:{source-${name}}`, demand, group: 0, onStoreError: 'local' }
+    const look = async () => (await bench.store.peek([ask])).map(told)
+    const take = async () => (await bench.store.take([ask], '')).map(told)
+    const free = { granted: true, counts: [{ used: 1, left: 1, resetMs: 60_000 }] }
+    for (let i = 0; i < 5; i += 1) t.match(await look(), [free], 'nobody was there')
+    await take()
+    await take()
+    const refused = { granted: false, counts: [{ used: 3, left: 0, violated: true, resetMs: 300_000 }] }
+    for (let i = 0; i < 5; i += 1) t.match(await look(), [refused], 'the next would be blocked')
+    t.match(await take(), [refused])
+  })
+}

@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { Guard } from '../../../gateway/decide/store/guard.js'
+import { LastTold } from '../../../gateway/decide/store/last-told.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
@@ -38,7 +39,14 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
     },
     onChange: () => {},
   })
-  const store = new ResilientStore({ remote, guard, local: new MemoryStore(() => 0, 'local'), instances: 1 })
+  const store = new ResilientStore({
+    remote,
+    guard,
+    local: new MemoryStore(() => 0, 'local'),
+    instances: 1,
+    lastTold: new LastTold(() => 0),
+    onLate() {},
+  })
   const client = new Redis(url)
   t.teardown(async () => {
     client.disconnect()

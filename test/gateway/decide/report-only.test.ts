@@ -4,25 +4,35 @@ import t, { type Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { rateLimitFields } from '../../../gateway/forward/fields.js'
 import { rejectionOf } from '../../../gateway/forward/reject.js'
-import type { Ruling } from '../../../gateway/plugin.js'
 import type { KeyPart, Mode, Rule, Verdict } from '../../../gateway/types.js'
-import { type Bench, bench, counted, decide, inProcess, limits, onRedis, rule } from './deciding.js'
+import { type Bench, bench, decide, inProcess, limits, metered, onRedis, rule } from './deciding.js'
 
-t.test('nobody waits for a report-only rule of another slot', async t => {
-  let answer: (ruling: Ruling) => void = () => {}
-  const waits = new Promise<Ruling>(resolve => {
+t.test('nobody waits for a report-only rule that cannot join the call', async t => {
+  let answer: () => void = () => {}
+  const waits = new Promise<void>(resolve => {
     answer = resolve
   })
-  const world = bench(now => new MemoryStore(now), { spend: () => waits })
-  const verdict = decide(world, [limits('bucket', 5, 5), counted('slow', 1, { mode: 'report-only' })])
-  t.notOk(verdict instanceof Promise, 'the verdict is there')
-  const { settled, reportOnly } = verdict as Verdict
-  t.same(reportOnly, [])
-  answer({ granted: false, store: 'memory', readings: [] })
-  await settled
+  const world = bench(now => {
+    const memory = new MemoryStore(now)
+    return {
+      take: asks => (asks[0]?.group === 0 ? memory.take(asks) : waits.then(() => memory.take(asks))),
+      rides: () => false,
+      peek: asks => memory.peek(asks),
+      giveBack: (asks, answers) => memory.giveBack(asks, answers),
+      close: () => memory.close(),
+    }
+  })
+  const rules = [limits('bucket', 5, 5), metered('slow', 1, { mode: 'report-only' })]
+  const verdicts = [decide(world, rules), decide(world, rules)] as Verdict[]
+  for (const verdict of verdicts) {
+    t.notOk(verdict instanceof Promise, 'the verdict is there')
+    t.same(verdict.reportOnly, [])
+  }
+  answer()
+  await Promise.all(verdicts.map(({ settled }) => settled))
   t.same(
-    reportOnly.map(({ result }) => result),
-    ['limited'],
+    verdicts.map(({ reportOnly }) => reportOnly.map(({ result }) => result)),
+    [['allowed'], ['limited']],
     'its outcome comes after',
   )
 })
@@ -55,7 +65,13 @@ const aRule = fc.oneof(
     kind: 'in-flight',
     config: { max, slotTtl: 15_000, maxHold: 3_600_000, count: 'handshake' },
   })),
-  fc.integer({ min: 1, max: 8 }).map(quota => ({ kind: 'own', config: { quota } })),
+  fc
+    .record({
+      quota: fc.integer({ min: 1, max: 8 }),
+      ms: fc.constant(60_000),
+      blockMs: fc.constantFrom(0, 120_000),
+    })
+    .map(config => ({ kind: 'metered', config })),
 )
 const somePolicy = fc
   .array(fc.tuple(aRule, aMode, aKey), { minLength: 1, maxLength: 6 })

@@ -6,7 +6,7 @@ import { Decider } from '../../../gateway/decide/decide.js'
 import { slotReports } from '../../../gateway/decide/hold.js'
 import { inFlight } from '../../../gateway/decide/in-flight.js'
 import { Questions } from '../../../gateway/decide/question.js'
-import { SelfCounting } from '../../../gateway/decide/self-counting.js'
+import { hashTag } from '../../../gateway/decide/store/hash-slot.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
 import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
@@ -74,6 +74,8 @@ export class Model {
         }
       })
     },
+    // As on a Cluster, where other keys live elsewhere.
+    rides: (observed, [enforced]) => hashTag(observed.key) === hashTag(enforced?.key ?? ''),
     peek: asks => this.#memory.peek(asks),
     giveBack: (asks, answers) => this.#memory.giveBack(asks, answers),
     close: async () => {},
@@ -99,21 +101,11 @@ export class Model {
   readonly #log = { debug() {}, info() {}, error() {}, warn: (fields: object) => this.warnings.push(fields) }
   readonly #decider = new Decider({
     questions: new Questions(
-      new Map([
-        [
-          'in-flight',
-          inFlight.create({
-            log: this.#log,
-            projects: [],
-            counter: { spend: () => 'unavailable', recall: () => undefined, peek: () => 'unavailable' },
-          }),
-        ],
-      ]),
+      new Map([['in-flight', inFlight.create({ log: this.#log, projects: [] })]]),
       Buffer.from('k'),
       this.#log,
     ),
     store: this.#store,
-    selfCounting: new SelfCounting(25, this.#log),
     now: () => 0,
     onSlots: slotReports(
       (rule, change) => this.held.set(rule, (this.held.get(rule) ?? 0) + change),
@@ -136,6 +128,7 @@ export class Model {
         match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
       } as unknown as Rooms['walk']['policy'],
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
+      readFor: facts => facts,
     },
     upstreams: new Map([['app', this.#upstream]]),
     answers: { rateLimitFields: 'both', cors: 'none' },
@@ -206,7 +199,6 @@ export class Model {
 
   async endAll(): Promise<void> {
     for (const steered of this.requests) {
-      // Rules of different hash slots are asked one after the other.
       while (steered.decided !== undefined) await this.step(steered, 'decide')
       await this.step(steered, 'leave')
       await this.step(steered, 'end')

@@ -249,12 +249,52 @@ t.test('whatever text a pattern spells out, a request path can hold it', async (
   const text = fc.array(piece, { minLength: 1, maxLength: 8 }).map(all => all.join(''))
   fc.assert(
     fc.property(text, written => {
-      const [literal] = literalsOf(`/${written}`)
-      fc.pre(literal !== undefined)
-      return normalizePath(`/${written}`) === `/${written}`
+      const literals = literalsOf(`/${written}`)
+      fc.pre(literals.length > 0)
+      return normalizePath(`/${written}`) === `/${literals.join('/')}`
     }),
     { numRuns: 300 },
   )
+})
+
+t.test('whatever path a request can hold, a pattern can spell out, with %2A for an asterisk', async () => {
+  const character = fc.oneof(
+    fc.constantFrom(...'aZ09-._~!$&()*+,;=:@/{}%"'),
+    fc.constantFrom('%3B', 'é', ' '),
+  )
+  const path = fc.array(character, { maxLength: 8 }).map(all => `/${all.map(encode).join('')}`)
+  fc.assert(
+    fc.property(path, raw => {
+      const normal = normalizePath(raw)
+      const pattern = parsePattern(normal.replaceAll('*', '%2A').replace(/(?<=.)\/$/, ''))
+      const trie = new PathTrie<true>()
+      trie.add(pattern, true)
+      return (
+        pattern.segments.every(({ kind }) => kind === 'literal') && trie.find('GET', normal) !== undefined
+      )
+    }),
+    { numRuns: 500 },
+  )
+})
+
+const encode = (character: string): string =>
+  /^(?:[!-~]|%3B)$/.test(character) && character !== '%' ? character : encodeURIComponent(character)
+
+t.test('a pattern’s escapes of what paths hold unescaped are read as those characters', async t => {
+  t.strictSame(literalsOf('/%21%24%26%27%28%29%2B%2C%3A%3D%40'), ["!$&'()+,:=@"])
+  const trie = new PathTrie<string>()
+  for (const text of ['/a@b', '/%2A', '/*', '/a;b', '/a%3Bb']) {
+    t.equal(trie.add(parsePattern(text), text), undefined, text)
+  }
+  t.match(trie.add(parsePattern('/a%40b'), ''), { route: '/a@b' }, 'they are one pattern')
+  for (const [path, route] of [
+    ['/*', '/%2A'],
+    ['/x', '/*'],
+    ['/a;b', '/a;b'],
+    ['/a%3Bb', '/a%3Bb'],
+  ] as const) {
+    t.equal(trie.find('GET', path)?.value, route, path)
+  }
 })
 
 /** The pattern's segments when all of them are plain text. */

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { gatewayYaml } from '../../helpers/gateway.js'
@@ -7,6 +7,7 @@ import { send, startApp } from '../../helpers/http.js'
 import { rawClient } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { limits, start } from './reloading.js'
+import { identifyPlugin } from './third-party/written-plugins.js'
 
 t.test(
   'what is broken is refused with every place, seen everywhere, and the last good one stays',
@@ -156,6 +157,24 @@ log: { decisions: all }
     t.equal((await ask('/other/x', { headers: { host: 'nobody.localhost' } })).status, 200, url)
   },
 )
+
+t.test('the code of a plugin needs a restart when it has changed, and is watched', async t => {
+  const folder = t.testdir({ 'p.mjs': `export default ${identifyPlugin('mine', '() => undefined')}` })
+  const file = join(folder, 'p.mjs')
+  const gateway = await start(t, { settings: `plugins: ["${file}"]\nidentify: [mine, host]` })
+  const reload = async () => (await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).json()
+  t.match(await reload(), { result: 'loaded', needsRestart: [] })
+  const before = gateway.reloader.sources.get(file)
+  t.ok(before, 'it is among what is watched')
+  appendFileSync(file, '// mended\n')
+  t.match(await reload(), { result: 'loaded', needsRestart: ['plugins'] })
+  t.not(gateway.reloader.sources.get(file), before)
+  t.match(await gateway.state(), { needsRestart: ['plugins'] })
+  rmSync(file)
+  t.match(await reload(), { result: 'loaded', needsRestart: ['plugins'] })
+  writeFileSync(file, `export default ${identifyPlugin('mine', '() => undefined')}`)
+  t.match(await reload(), { result: 'loaded', needsRestart: [] }, 'what was loaded is there again')
+})
 
 t.test('a service that does not start refuses the reload at its place', async t => {
   const { ask, edit } = await start(t)

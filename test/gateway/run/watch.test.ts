@@ -15,7 +15,13 @@ function watching(t: Test, { reloader }: TestGateway, pollMs = 3_600_000): Watch
     return reloader.reload('watch')
   }
   const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => t.fail('watch', fields) }
-  const watch = watchSources({ sources: () => reloader.sources, changed, log, pollMs })
+  const watch = watchSources({
+    sources: () => reloader.sources,
+    idle: () => reloader.idle(),
+    changed,
+    log,
+    pollMs,
+  })
   t.teardown(() => watch.close())
   return { ...watch, reloads: () => count }
 }
@@ -74,6 +80,19 @@ t.test('a Kubernetes volume is seen when its links are swapped, again and again'
     await waitUntil('the swap', () => watch.reloads() === i + 1)
     t.match((await gateway.ask('/scim/x')).headers, { 'x-ratelimit-limit': new RegExp(`${scim};w=60`) })
   }
+})
+
+t.test('a change that somebody reloads is not read once more', async t => {
+  const gateway = await start(t)
+  const watch = watching(t, gateway, 20)
+  for (const scim of [201, 202, 203]) {
+    gateway.write('policies/limits.yaml', limits({ scim }))
+    if (scim === 202) await sleep(60)
+    const [answer] = await Promise.all([gateway.edit('policies/limits.yaml', limits({ scim })), sleep(400)])
+    t.equal(answer.json<{ revision: string }>().revision, (await gateway.state()).revision)
+  }
+  t.equal(watch.reloads(), 0)
+  t.equal(gateway.lines.filter(({ msg }) => msg === 'Configuration reloaded').length, 3)
 })
 
 t.test('a change that no event told of is found by looking', async t => {

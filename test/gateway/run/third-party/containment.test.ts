@@ -30,26 +30,29 @@ t.test('an identifier that throws or lies has not identified anybody: the next o
 })
 
 t.test(
-  'a limiter that throws, hangs or lies is as a store that is away: onStoreError says what follows',
+  'a limiter that throws, hangs or asks for what cannot be counted is as a store that is away: onStoreError says what follows',
   async t => {
-    const granted = (reading: string) => `() => ({ granted: true, store: 'none', readings: [${reading}] })`
-    const reading = "policy: 'x', quota: 1, used: 1, left: 0, violated: false"
+    const meter = (numbers: string) => `{ demand: () => ({ kind: 'meter', ${numbers} }) }`
     const made = {
-      demand: '{ demand() { throw new Error("broken") } }',
-      nan: "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'w', quota: NaN, ms: 1000, algorithm: 'fixed-window' }] }) }",
-      negative: "{ demand: () => ({ kind: 'slots', max: -1, ttlMs: 15000 }) }",
+      throws: '{ demand() { throw new Error("broken") } }',
       nothing: '{ demand() {} }',
+      shapeless: '{ demand: () => true }',
+      rejects: '{ demand: async () => { throw new Error("nobody waits") } }',
+      hangs: '{ demand: () => new Promise(() => {}) }',
+      trap: '{ demand: () => ({ get kind() { throw new Error("trap") } }) }',
       applies: "{ applies() { throw new Error('broken') }, demand() {} }",
       later: '{ applies: async () => { throw new Error("nobody waits") }, demand() {} }',
-      spend: '{ spend() { throw new Error("broken") } }',
-      rejects: '{ spend: async () => { throw new Error("broken") } }',
-      hangs: '{ spend: () => new Promise(() => {}) }',
-      shapeless: '{ spend: () => true }',
-      nanReading: `{ spend: ${granted(`{ ${reading}, resetMs: NaN }`)} }`,
-      injects: `{ spend: ${granted(`{ ${reading.replace("'x'", "'x\\\\r\\\\n'")}, resetMs: 1 }`)} }`,
-      recalls: '{ recall() { throw new Error("broken") }, spend() { throw new Error("broken") } }',
+      nan: "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'w', quota: NaN, ms: 1000, algorithm: 'fixed-window' }] }) }",
+      injects:
+        "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'x\\r\\n', quota: 1, ms: 1000, algorithm: 'fixed-window' }] }) }",
+      negative: "{ demand: () => ({ kind: 'slots', max: -1, ttlMs: 15000 }) }",
+      'no-number': meter('quota: NaN, ms: 60000, blockMs: 0'),
+      'part-ms': meter('quota: 5, ms: 1.5, blockMs: 0'),
+      'takes-back': meter('quota: 5, ms: 60000, blockMs: 0, cost: -5'),
+      'costs-all': meter('quota: 5, ms: 60000, blockMs: 0, cost: 6'),
+      'no-block': meter('quota: 5, ms: 60000'),
     }
-    const kinds = Object.keys(made).map(name => name.toLowerCase())
+    const kinds = Object.keys(made)
     const policies = kinds.map(kind =>
       rules(
         kind,
@@ -58,7 +61,7 @@ t.test(
         `id: ${kind}-watch, match: [/watch/${kind}], key: [project], onStoreError: closed, mode: report-only`,
       ),
     )
-    const plugins = Object.entries(made).map(([name, body]) => limitPlugin(name.toLowerCase(), body))
+    const plugins = Object.entries(made).map(([name, body]) => limitPlugin(name, body))
     const { post, named } = await misbehaving(t, plugins, '', ...policies)
     for (const kind of kinds) {
       t.equal(await post(`/open/${kind}`), 200, `${kind}: let through, uncounted`)
@@ -69,103 +72,45 @@ t.test(
   },
 )
 
-/** A statement that must fail with a TypeError; that it did not is thrown. */
-const forbidden = (write: string) => `try { ${write}; throw new Error('possible: ' + ${JSON.stringify(write)})
-  } catch (error) { if (!(error instanceof TypeError)) throw error }`
-
-t.test('what a plugin is handed it cannot change for others', async t => {
-  const { post, named, forwarded } = await misbehaving(
+t.test('what a limiter demands is counted with the rest of the request: all of it, or none', async t => {
+  const cost = "{ demand: () => ({ kind: 'meter', quota: 5, ms: 60000, blockMs: 0, cost: 2 }) }"
+  const { post } = await misbehaving(
     t,
-    [
-      `{ name: 'forger', kind: 'identify', schema: ${SCHEMA}, create(settings, tools) {
-        ${forbidden("tools.projects[0].plan = 'enterprise'")}
-        ${forbidden('tools.projects.push({})')}
-        tools.log.warn = () => {}
-        return { identify(facts) { ${forbidden("facts.path = '/elsewhere'")} } } } }`,
-      `{ name: 'meddler', kind: 'limit', schema: ${SCHEMA}, create(tools) {
-        tools.counter.spend = () => 'unavailable'
-        return { spend({ rule }) {
-          ${forbidden("rule.mode = 'report-only'")}
-          ${forbidden("rule.key.push('method')")}
-          ${forbidden('rule.config.x = 1')}
-          const readings = [{ policy: 'x', quota: 1, used: 2, left: 0, resetMs: 1000, violated: true }]
-          Promise.resolve().then(() => { readings[0].policy = 'a\\r\\nb: c' })
-          return { granted: false, store: 'none', readings } } } } }`,
-      `{ name: 'eraser', kind: 'observe', schema: ${SCHEMA}, create: () => ({ finished(event) {
-        ${forbidden('event.status = 200')}
-        ${forbidden('event.verdict.outcomes.length = 0')} } }) }`,
-    ],
-    'identify: [forger, host]\nobserve: [eraser]',
-    rules('meddler', 'id: meddled, match: [/meddled], key: [project]'),
+    [limitPlugin('units', cost)],
+    '',
+    rules('units', 'id: budget, match: [/**], key: [project]'),
     rules(
       'volumetric',
       'id: flood, match: [/flood], key: [project], mode: enforce, quota: { requests: 1, per: 1m }',
     ),
   )
-  t.equal(await post('/as-asked'), 200)
-  t.same(forwarded, ['POST /as-asked'])
-  for (let i = 0; i < 2; i++) t.equal(await post('/meddled'), 429, 'its rule stays as it is written')
   t.equal(await post('/flood'), 200)
-  t.equal(await post('/flood'), 429, 'the counter of others counts on')
-  for (const name of ['forger', 'meddler', 'eraser']) t.same(named(name), [], `${name} changed nothing`)
+  for (let i = 0; i < 3; i++) t.equal(await post('/flood'), 429)
+  t.equal(await post('/else'), 200, 'what the flood rule refused cost nothing of the budget')
+  t.equal(await post('/else'), 429, 'one unit is left of five, and two are asked for')
 })
 
-t.test('a limiter that asks the counter for what cannot be counted is as one that throws', async t => {
-  const asking = (limit: string, cost: string) =>
-    `create: ({ counter }) => ({ async spend({ rule, key }) {
-      const { granted, store } = await counter.spend(key, ${limit}, rule.onStoreError, ${cost})
-      return { granted, store, readings: [] } } })`
-  const questions = {
-    'no-number': ['{ quota: NaN, windowMs: 60000, blockMs: 0 }', '1'],
-    'part-second': ['{ quota: 5, windowMs: 1500, blockMs: 0 }', '1'],
-    'takes-back': ['{ quota: 5, windowMs: 60000, blockMs: 0 }', '-5'],
-    'no-limit': ['undefined', '1'],
-  }
-  const kinds = Object.keys(questions)
-  const { post, named } = await misbehaving(
+t.test('what goes wrong after the answer harms nobody: observing, closing', async t => {
+  const { post, named, drain } = await misbehaving(
     t,
-    Object.entries(questions).map(
-      ([kind, [limit = '', cost = '']]) =>
-        `{ name: '${kind}', kind: 'limit', schema: ${SCHEMA}, ${asking(limit, cost)} }`,
-    ),
-    '',
-    ...kinds.map(kind => rules(kind, `id: ${kind}, match: [/${kind}], key: [project], onStoreError: closed`)),
+    [
+      limitPlugin(
+        'ending',
+        "{ demand: () => ({ kind: 'slots', max: 1, ttlMs: 15000 }), close: () => new Promise(() => {}) }",
+      ),
+      `{ name: 'watcher', kind: 'observe', schema: ${SCHEMA}, create: () => ({ finished() { throw new Error('w') }, close() { throw new Error('c') } }) }`,
+      `{ name: 'slow-watcher', kind: 'observe', schema: ${SCHEMA}, create: () => ({ async finished() { throw new Error('w') } }) }`,
+    ],
+    'observe: [watcher, slow-watcher]',
+    rules('ending', 'id: ending, match: [/**], key: [project]'),
   )
-  for (const kind of kinds) {
-    t.equal(await post(`/${kind}`), 503, kind)
-    t.match(named(kind), [{ err: { message: /the counter takes a key, a limit of whole numbers/ } }])
+  for (let i = 0; i < 3; i++) t.equal(await post('/'), 200, 'its slot comes back')
+  for (const name of ['watcher', 'slow-watcher']) {
+    await waitUntil(`${name} is named in the log`, () => named(name).length > 0)
   }
+  await drain()
+  t.match(named('ending').at(-1), { msg: 'a plugin did not close' })
 })
-
-t.test(
-  'what goes wrong after the answer harms nobody: giving back, releasing, observing, closing',
-  async t => {
-    const ruling =
-      "{ granted: true, store: 'none', readings: [], giveBack() { throw new Error('x') }, release: async () => { throw new Error('y') } }"
-    const { post, named, drain } = await misbehaving(
-      t,
-      [
-        limitPlugin('ending', `{ spend: () => (${ruling}), close: () => new Promise(() => {}) }`),
-        limitPlugin(
-          'refuses',
-          "{ spend: () => ({ granted: false, store: 'none', readings: [{ policy: 'refuses', quota: 1, used: 2, left: 0, resetMs: 1000, violated: true }] }) }",
-        ),
-        `{ name: 'watcher', kind: 'observe', schema: ${SCHEMA}, create: () => ({ finished() { throw new Error('w') }, close() { throw new Error('c') } }) }`,
-        `{ name: 'slow-watcher', kind: 'observe', schema: ${SCHEMA}, create: () => ({ async finished() { throw new Error('w') } }) }`,
-      ],
-      'observe: [watcher, slow-watcher]',
-      rules('ending', 'id: ending, match: [/**], key: [project]'),
-      rules('refuses', 'id: refuses, match: [/refused], key: [project]'),
-    )
-    t.equal(await post('/'), 200)
-    t.equal(await post('/refused'), 429)
-    for (const name of ['ending', 'watcher', 'slow-watcher']) {
-      await waitUntil(`${name} is named in the log`, () => named(name).length > 0)
-    }
-    await drain()
-    t.match(named('ending').at(-1), { msg: 'a plugin did not close' })
-  },
-)
 
 t.test('a promise that a plugin leaves alone does not end the process', async t => {
   const identify =

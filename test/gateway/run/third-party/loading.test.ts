@@ -130,6 +130,40 @@ t.test('a plugin’s settings are checked as the built-in ones are, by check and
   t.match((await sluice(['schema', '--config', folder])).out, /^cost$/m)
 })
 
+t.test('check asks what each rule counts, and tells of what is no demand at its rule', async t => {
+  const answers = {
+    windows: "({ kind: 'windows', windows: [], lease: false })",
+    nothing: 'undefined',
+    late: "Promise.resolve({ kind: 'slots', max: 1, ttlMs: 1000 })",
+    meter: "({ kind: 'meter', quota: 5, ms: 1000, blockMs: 0 })",
+    picky: "({ kind: 'slots', max: check.facts.header('x-max').length, ttlMs: 1000 })",
+    none: "({ kind: 'meter', quota: check.rule.id === 'good' ? 1 : 0, ms: check.facts.path === '/none/sample' ? 1000 : 0, blockMs: 0 })",
+  }
+  const plugins = Object.entries(answers).map(([name, answer]) =>
+    limitPlugin(name, `{ demand: check => ${answer}, applies: rule => rule.id !== 'elsewhere' }`),
+  )
+  const rule = (name: string) => `id: ${name}, match: ['POST /${name}/{id}'], key: [project], mode: enforce`
+  const files = Object.keys(answers).map(name => [
+    `policies/${name}.yaml`,
+    rules(name, rule(name), ...(name === 'none' ? [rule('elsewhere')] : [])),
+  ])
+  const folder = folderWith(
+    t,
+    { 'p.mjs': `export const plugins = [${plugins.join(', ')}]`, ...Object.fromEntries(files) },
+    'plugins: [./p.mjs]\n',
+  )
+  const { code, err } = await sluice(['check', '--config', folder])
+  t.equal(code, 1)
+  const told = err.split('\n').map(line => line.slice(join(folder, 'policies/').length))
+  t.match(told, [
+    /^late\.yaml:4:5 rules\[0\]: The plugin "late" does not say what rule "late" counts: demand\(\) must answer at once/,
+    /^none\.yaml:4:5 rules\[0\]: .*"none" counts: demand\(\) must return windows, slots or a meter/,
+    /^nothing\.yaml:4:5 /,
+    /^windows\.yaml:4:5 /,
+  ])
+  t.match(err, '4 problems')
+})
+
 t.test('a plugin that throws while it is made is a problem at its place', async t => {
   const create = (kind: string, name: string, body: string) =>
     `{ name: '${name}', kind: '${kind}', schema: ${SCHEMA}, create() { ${body} } }`

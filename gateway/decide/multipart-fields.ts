@@ -1,0 +1,79 @@
+/**
+ * Text fields at the beginning of a multipart/form-data body (RFC 7578), which may be cut off anywhere. It reads whatever some
+ * upstream may read (bare line feeds, folded and extended parameters, file parts): one reading too many is seen to disagree,
+ * one too few would go uncounted.
+ */
+
+/** More parts than any form that asks for an address has. */
+const MOST_PARTS = 1000
+/** `;name=value`, `;name="value"` and `;name*=utf-8''value` (RFC 8187). */
+const parameter = (name: string) =>
+  new RegExp(`;[ \\t]*${name}(\\*?)[ \\t]*=[ \\t]*(?:"([^"]*)"|([^\\s";]+))`, 'gi')
+const BOUNDARY = parameter('boundary')
+const NAME = parameter('name')
+
+/** A value that upstreams may read in several ways. */
+export const UNCLEAR = Symbol('unclear')
+
+/**
+ * The values of a field among the parts that are whole: one that the prefix cuts off has none, and what is not multipart has
+ * no parts. Never throws.
+ */
+export function multipartField(
+  contentType: string,
+  prefix: Buffer,
+  field: string,
+): (string | typeof UNCLEAR)[] {
+  const boundaries = parametersOf(contentType, BOUNDARY)
+  const [boundary] = boundaries
+  if (boundary === undefined) return []
+  // Of two boundaries an upstream may take the other.
+  if (boundaries.length > 1 || boundary.includes('\\')) return [UNCLEAR]
+  // One character for each byte; decoded once the parts are told apart.
+  const text = `\n${prefix.toString('latin1')}`
+  return partsOf(text, `\n--${boundary}`).flatMap(part => valuesIn(part, field))
+}
+
+/** What stands between two boundaries, without the line end before the second. */
+function partsOf(text: string, delimiter: string): string[] {
+  const parts: string[] = []
+  let from = text.indexOf(delimiter)
+  while (from >= 0 && parts.length < MOST_PARTS) {
+    const start = from + delimiter.length
+    const next = text.indexOf(delimiter, start)
+    if (text.startsWith('--', start) || next < 0) break
+    parts.push(text.slice(start, text[next - 1] === '\r' ? next - 1 : next))
+    from = next
+  }
+  return parts
+}
+
+function valuesIn(part: string, field: string): (string | typeof UNCLEAR)[] {
+  const blank = /\r?\n\r?\n/.exec(part)
+  if (blank === null) return []
+  const lines = part
+    .slice(0, blank.index)
+    .replace(/\r?\n[ \t]+/g, ' ')
+    .split(/\r?\n/)
+  const named = lines.filter(line => /^content-disposition[ \t]*:/i.test(line))
+  if (!named.some(line => parametersOf(line, NAME).includes(field))) return []
+  // Some upstreams decode it, others do not (RFC 7578 section 4.7).
+  if (lines.some(line => /^content-transfer-encoding[ \t]*:/i.test(line))) return [UNCLEAR]
+  return [utf8(part.slice(blank.index + blank[0].length))]
+}
+
+function parametersOf(line: string, pattern: RegExp): string[] {
+  return [...line.matchAll(pattern)].map(([, extended, quoted, bare]) => {
+    const value = (quoted ?? bare) as string
+    return extended === '*' ? unescapeExtended(value) : value
+  })
+}
+
+function unescapeExtended(value: string): string {
+  const text = value.replace(/^[^']*'[^']*'/, '')
+  return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}
+
+function utf8(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8')
+}

@@ -1,0 +1,51 @@
+/** How the upstreams of a configuration read paths, and what that makes of its buckets. */
+import { type Config, isProjectLimits } from '../../config/load.js'
+import type { Gateway } from '../../config/schema.js'
+import { GatewayError } from '../errors.js'
+import { normalizePath } from '../listen/path.js'
+import type { Fault } from '../policy/compile.js'
+import { foldPattern, parsePattern } from '../policy/pattern.js'
+import { PathTrie } from '../policy/trie.js'
+import type { PathReading } from '../policy/upstream-paths.js'
+
+/** Of the upstreams, by name, that do not read paths as they are matched unless told. */
+export function pathReadings({ upstreams }: Gateway): Map<string, PathReading> {
+  const readings = new Map<string, PathReading>()
+  for (const [name, upstream] of Object.entries(upstreams)) {
+    if ('embedded' in upstream) continue
+    const { pathParameters, caseInsensitivePaths } = upstream
+    if (pathParameters === 'literal' && !caseInsensitivePaths) continue
+    readings.set(name, { pathParameters, caseInsensitivePaths })
+  }
+  return readings
+}
+
+/** Patterns of two buckets that are one for an upstream that takes letters of either case for the same. */
+export function caseTies({ gateway, policies }: Config): Fault[] {
+  const folding = [...pathReadings(gateway)].find(([, { caseInsensitivePaths }]) => caseInsensitivePaths)?.[0]
+  if (folding === undefined) return []
+  const faults: Fault[] = []
+  // Tables of their own.
+  const owners = { enforce: new PathTrie<string>(), 'report-only': new PathTrie<string>() }
+  for (const { file, document } of policies.filter(isProjectLimits)) {
+    for (const [bucket, texts] of Object.entries(document.buckets)) {
+      for (const [i, text] of texts.entries()) {
+        const tie = owners[document.mode].add(foldPattern(parsePattern(text)), bucket)
+        if (tie === undefined || tie.value === bucket) continue
+        const message = `The pattern "${text}" differs from "${tie.route}" of bucket "${tie.value}" in letter case alone, which upstream "${folding}" does not tell apart: a request must fall into exactly one bucket. Remove one of the two.`
+        faults.push({ file, path: ['buckets', bucket, i], message })
+      }
+    }
+  }
+  return faults
+}
+
+/** A project's path prefix in the spelling that request paths have; one that no request can hold stays as it is. */
+export function normalPrefix(prefix: string): string {
+  try {
+    return normalizePath(prefix)
+  } catch (error) {
+    if (error instanceof GatewayError) return prefix
+    throw error
+  }
+}

@@ -1,0 +1,98 @@
+/** An answer of Redis that comes after the deadline: what it charged comes back, and nobody gets a second quota. */
+import t, { type Test } from 'tap'
+import { openStore } from '../../../gateway/decide/store/open.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import type { Demand } from '../../../gateway/types.js'
+import { faultProxy } from '../../helpers/faults.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
+
+const QUOTA = 20
+const INSTANCES = 2
+const DEADLINE_MS = 150
+
+/** A gateway's store whose way to Redis can be made slow. */
+async function gatewayOn(t: Test, url: string) {
+  const { port } = new URL(url)
+  const proxy = await faultProxy(Number(port))
+  const lines: string[] = []
+  const late: true[] = []
+  const write = (_fields: object, message: string) => void lines.push(message)
+  const log = { debug() {}, info: write, warn: write, error: write }
+  const hooks = { failed() {}, late: () => void late.push(true), awayChanged() {} }
+  const settings = {
+    redis: `redis://127.0.0.1:${proxy.port}`,
+    deadline: DEADLINE_MS,
+    instances: INSTANCES,
+    onError: 'local',
+  } as const
+  const { store } = await openStore(settings, log, hooks)
+  t.teardown(async () => {
+    await store.close()
+    await proxy.stop()
+  })
+  const ask = async (one: Ask, times = 1): Promise<Answer[]> => {
+    const all = Array.from({ length: times }, async () => (await store.take([one], 'holder'))[0] as Answer)
+    return Promise.all(all)
+  }
+  return { ask, store, proxy, lines, late: () => late.length }
+}
+
+const granted = (answers: readonly Answer[]) => answers.filter(answer => answer.granted).length
+
+const demands: Record<string, Demand> = {
+  windows: {
+    kind: 'windows',
+    windows: [{ name: 'sustained', quota: QUOTA, ms: 60_000, algorithm: 'sliding-window' }],
+    lease: false,
+  },
+  meter: { kind: 'meter', quota: QUOTA, ms: 60_000, blockMs: 0 },
+}
+
+for (const [kind, demand] of Object.entries(demands)) {
+  t.test(`${kind}: a late call admits at most this instance's share of what was left`, async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const gateways = [await gatewayOn(t, url), await gatewayOn(t, url)]
+    const ask: Ask = { key: `sluice:{late}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
+    for (let i = 0; i < 16; i += 1) {
+      const [answer] = await (gateways[i % 2] as (typeof gateways)[0]).ask(ask)
+      t.match(answer, { granted: true, store: 'redis' })
+    }
+    const admitted = await Promise.all(
+      gateways.map(async ({ ask: request, proxy }) => {
+        await proxy.set({ kind: 'latency', ms: DEADLINE_MS })
+        return granted(await request(ask, 8))
+      }),
+    )
+    // One was told of 4 left, the other of 5: the half of each.
+    t.strictSame(admitted, [2, 2], 'no fresh quota')
+    for (const { proxy } of gateways) await proxy.set({ kind: 'pass' })
+    const [one] = gateways as [(typeof gateways)[0]]
+    await waitUntil('both late answers', () => gateways.every(({ late }) => late() === 1))
+    t.match(one.lines, [/answered after the deadline/])
+    await waitUntil('what was charged late to be back', async () => {
+      const [peeked] = await one.store.peek([ask])
+      return peeked?.store === 'redis' && peeked.counts[0]?.used === 17
+    })
+    t.equal(granted(await one.ask(ask, 8)), 4, 'what was left is left')
+  })
+}
+
+t.test('leased: tokens that come too late stay this instance’s, and are not admitted twice', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const gateway = await gatewayOn(t, url)
+  const windows = [{ name: 'sustained', quota: 100, ms: 60_000, algorithm: 'sliding-window' }] as const
+  const demand: Demand = { kind: 'windows', windows, lease: true }
+  const ask: Ask = { key: 'sluice:{lent}:e:x', demand, group: 0, onStoreError: 'local' }
+  let admitted = 0
+  for (let round = 0; round < 30; round += 1) {
+    const isLate = round % 10 === 5
+    if (isLate) await gateway.proxy.set({ kind: 'latency', ms: DEADLINE_MS })
+    admitted += granted(await gateway.ask(ask, 10))
+    if (isLate) await gateway.proxy.set({ kind: 'pass' })
+  }
+  t.ok(admitted <= 100 + 50, `${admitted} of 100, and at most the half of what was left beside`)
+  t.ok(admitted >= 90, `${admitted} of 100`)
+})

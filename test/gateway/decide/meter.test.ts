@@ -1,0 +1,311 @@
+/** Meters: what they admit, for how long they refuse, and what a flood or a lost Redis costs. */
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { MOST_KEYS } from '../../../gateway/decide/store/meters.js'
+import { openStore } from '../../../gateway/decide/store/open.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import type { Answer, Ask, Count } from '../../../gateway/decide/store/store.js'
+import type { MeterDemand, OnStoreError } from '../../../gateway/types.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { START } from './admissions.js'
+import { type Bench, freshKey, kinds } from './counting.js'
+import { decide, bench as deciderOn, rule } from './deciding.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+/** Long enough for a Redis that answers, on a machine that is busy with other tests. */
+const DEADLINE_MS = 200
+
+type Limit = Pick<MeterDemand, 'quota' | 'ms' | 'blockMs'>
+const per = (seconds: number, quota: number, blockSeconds = 0): Limit => {
+  return { quota, ms: seconds * 1000, blockMs: blockSeconds * 1000 }
+}
+function meter(key: string, limit: Limit, cost?: number, onStoreError: OnStoreError = 'local'): Ask {
+  return { key, demand: { kind: 'meter', ...limit, cost }, group: 0, onStoreError }
+}
+async function take({ store }: Pick<Bench, 'store'>, ask: Ask): Promise<Answer> {
+  const [answer] = await store.take([ask], '')
+  return answer as Answer
+}
+const countOf = ({ counts }: Answer) => counts[0] as Count
+
+/** What the rules of a meter say, in the plainest words. */
+class Model {
+  #used = 0
+  #begin = 0
+  #end = 0
+
+  take({ quota, ms, blockMs }: Limit, cost: number, now: number) {
+    if (now >= this.#end) {
+      this.#used = 0
+      this.#begin = now
+      this.#end = now + ms
+    }
+    this.#withoutBlock(quota, ms, now)
+    const granted = this.#used + cost <= quota
+    const isFirstRefused = !granted && this.#used <= quota
+    if (granted || isFirstRefused) this.#used += cost
+    if (isFirstRefused) this.#end = Math.max(this.#end, now + blockMs)
+    return { granted, used: this.#used, resetMs: this.#end - now }
+  }
+
+  giveBack({ quota, ms }: Limit, cost: number, at: number, now: number): void {
+    if (this.#begin > at || now >= this.#end) return
+    this.#withoutBlock(quota, ms, now)
+    this.#used = Math.max(0, this.#used - cost)
+  }
+
+  /** Where something was given back, nobody is blocked for longer than a window. */
+  #withoutBlock(quota: number, ms: number, now: number): void {
+    if (this.#used <= quota) this.#end = Math.min(this.#end, now + ms)
+  }
+}
+
+for (const { name, open, runs } of kinds) {
+  t.test(
+    `${name}: a window ends whole, a block outlasts it, what was given back counts in its window only`,
+    async t => {
+      const bench = await open(t)
+      if (bench === undefined) return
+      const step = fc.record({
+        waitMs: fc.oneof(
+          fc.constant(0),
+          fc.integer({ min: 1, max: 900 }),
+          fc.integer({ min: 900, max: 4100 }),
+        ),
+        giveBack: fc.boolean(),
+        cost: fc.integer({ min: 1, max: 3 }),
+      })
+      const limit = fc.record({
+        quota: fc.integer({ min: 1, max: 9 }),
+        ms: fc.integer({ min: 1, max: 3 }).map(seconds => seconds * 1000),
+        blockMs: fc.integer({ min: 0, max: 4 }).map(seconds => seconds * 1000),
+      })
+      await fc.assert(
+        fc.asyncProperty(limit, fc.array(step, { maxLength: 60 }), async (limit, steps) => {
+          const key = freshKey()
+          const model = new Model()
+          const granted: { ask: Ask; answer: Answer; cost: number; at: number }[] = []
+          for (const { waitMs, giveBack, ...wanted } of steps) {
+            bench.at += waitMs
+            const last = giveBack ? granted.pop() : undefined
+            if (last !== undefined) {
+              bench.store.giveBack([last.ask], [last.answer])
+              model.giveBack(limit, last.cost, last.at, bench.at)
+            }
+            const cost = Math.min(wanted.cost, limit.quota)
+            const ask = meter(key, limit, cost)
+            const expected = model.take(limit, cost, bench.at)
+            const answer = await take(bench, ask)
+            if (answer.granted) granted.push({ ask, answer, cost, at: bench.at })
+            const { used, resetMs, violated } = countOf(answer)
+            t.same(
+              { granted: answer.granted, violated, used, resetMs },
+              { ...expected, violated: !expected.granted },
+            )
+          }
+        }),
+        { numRuns: 5 * runs },
+      )
+    },
+  )
+
+  t.test(`${name}: requests of one moment are admitted as if they came one after the other`, async t => {
+    const bench = await open(t)
+    if (bench === undefined) return
+    const ask = meter(freshKey(), per(60, 10, 600), 3)
+    const answers = await bench.many(ask, 6)
+    t.same(
+      answers.map(answer => [answer.granted, countOf(answer).used]),
+      [
+        [true, 3],
+        [true, 6],
+        [true, 9],
+        [false, 12],
+        [false, 12],
+        [false, 12],
+      ],
+    )
+    t.equal(countOf(answers.at(-1) as Answer).resetMs, 600_000)
+  })
+
+  t.test(
+    `${name}: a request may cost several: refused when they pass the quota, given back whole`,
+    async t => {
+      const bench = await open(t)
+      if (bench === undefined) return
+      const key = freshKey()
+      const spend = (cost: number) => take(bench, meter(key, per(60, 10), cost))
+      t.match(await spend(4), { granted: true, counts: [{ used: 4, left: 6 }] })
+      const second = await spend(5)
+      t.match(second, { granted: true, counts: [{ used: 9, left: 1 }] })
+      bench.store.giveBack([meter(key, per(60, 10), 5)], [second])
+      t.match(await bench.store.peek([meter(key, per(60, 10), 6)]), [
+        { granted: true, counts: [{ used: 10 }] },
+      ])
+      t.match(await spend(7), { granted: false, counts: [{ left: 0 }] }, 'one more than is left')
+    },
+  )
+
+  t.test(`${name}: a raised quota admits a source that was refused many times, at once`, async t => {
+    const bench = await open(t)
+    if (bench === undefined) return
+    const key = freshKey()
+    const ask = (quota: number) => take(bench, meter(key, per(60, quota, 600)))
+    for (let i = 0; i < 60; i += 1) await ask(5)
+    t.match(await ask(5), { granted: false, counts: [{ used: 6, left: 0 }] })
+    t.match(await ask(20), { granted: true, counts: [{ used: 7, left: 13 }] })
+    t.match(await ask(5), { granted: false }, 'and one that is lowered refuses')
+  })
+
+  t.test(`${name}: what is given back comes back in its own window only`, async t => {
+    const bench = await open(t)
+    if (bench === undefined) return
+    const ask = meter(freshKey(), per(2, 5))
+    const giveBack = (answer: Answer) => bench.store.giveBack([ask], [answer])
+    giveBack(await take(bench, ask))
+    const second = await take(bench, ask)
+    t.match(second, { counts: [{ used: 1 }] }, 'it is back')
+    bench.at += 2100
+    t.match(await take(bench, ask), { counts: [{ used: 1 }] })
+    giveBack(second)
+    t.match(await take(bench, ask), { counts: [{ used: 2 }] }, 'the next window has no bonus')
+  })
+}
+
+t.test('a flood of keys leaves bounded memory: the oldest windows are forgotten', async t => {
+  const store = new MemoryStore(() => START)
+  const used = (key: string) => countOf(store.take([meter(key, per(60, 1000))])[0] as Answer).used
+  for (let i = 0; i < MOST_KEYS + 1000; i++) used(`key ${i}`)
+  t.equal(used('key 0'), 1, 'forgotten')
+  t.equal(used(`key ${MOST_KEYS + 999}`), 2, 'remembered')
+  t.equal(used('key 2000'), 2)
+})
+
+t.test(
+  'a flood of keys frees nobody who is blocked, and report-only keys displace nothing enforced',
+  async t => {
+    const store = new MemoryStore(() => START)
+    const spend = (key: string) => store.take([meter(key, per(60, 1, 3600))])[0]
+    const [blocked, open] = ['sluice:*:{v:v:1:a}:e', 'sluice:*:{v:v:1:b}:e']
+    spend(open)
+    for (let i = 0; i < 3; i++) spend(blocked)
+    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:*:{v:watch:6:${i}}:r`)
+    t.match(spend(open), { granted: false, counts: [{ used: 2 }] }, 'report-only keys are counted apart')
+    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:*:{v:v:6:${i}}:e`)
+    t.match(spend(blocked), { granted: false, counts: [{ used: 2 }] })
+  },
+)
+
+async function gatewayOn(t: Test, redis: string, deadline = 2000, instances = 1) {
+  const changes: boolean[] = []
+  let late = 0
+  const hooks = {
+    failed() {},
+    late: () => void late++,
+    awayChanged: (away: boolean) => void changes.push(away),
+  }
+  const opened = await openStore({ redis, deadline, instances, onError: 'local' }, quiet, hooks)
+  t.teardown(() => opened.store.close())
+  return { ...opened, changes, late: () => late }
+}
+
+t.test('two gateways admit exactly the quota of 60 requests at once', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const [one, other] = [await gatewayOn(t, url), await gatewayOn(t, url)]
+  const ask = meter('sluice:*:{shared}:e', per(60, 20))
+  const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => take(i % 2 ? one : other, ask)))
+  t.equal(answers.filter(({ granted }) => granted).length, 20)
+})
+
+t.test(
+  'a flood of 100000 refused requests costs Redis nearly nothing; a raised quota counts at once',
+  async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const redis = new Redis(url)
+    const store = new RedisStore({ url, log: quiet })
+    t.teardown(async () => {
+      redis.disconnect()
+      await store.close()
+    })
+    await store.answers(5000)
+    const world = deciderOn(() => store)
+    const ask = async (limit: Limit) => {
+      const verdict = await decide(world, [rule('flood', 'metered', limit, { key: ['client-ip'] })])
+      return { allowed: verdict.allowed, ...verdict.outcomes[0] }
+    }
+    const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1])
+    const before = await commands()
+    let admitted = 0
+    for (let i = 0; i < 100_000; i++) if ((await ask(per(60, 10, 600))).allowed) admitted++
+    t.equal(admitted, 10)
+    const spent = (await commands()) - before
+    t.ok(spent < 100, `${spent} commands`)
+    t.match(await ask(per(60, 12, 600)), { allowed: true, store: 'redis', readings: [{ used: 12 }] })
+    t.match(await ask(per(60, 12, 600)), { allowed: false, readings: [{ resetMs: 600_000 }] })
+    const { allowed, readings } = await ask(per(60, 12))
+    t.equal(allowed, false)
+    t.ok(Number(readings?.[0]?.resetMs) <= 60_000, 'and so does a block that is taken away')
+  },
+)
+
+t.test('giving back what nobody spent leaves no key in Redis', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const redis = new Redis(url)
+  const store = new RedisStore({ url, log: quiet })
+  t.teardown(async () => {
+    redis.disconnect()
+    await store.close()
+  })
+  await store.answers(5000)
+  const answer = await take({ store }, meter('{somebody}', per(60, 5)))
+  store.giveBack([meter('{nobody}', per(60, 5))], [answer])
+  t.match(await take({ store }, meter('{somebody}', per(60, 5))), { counts: [{ used: 2 }] })
+  t.equal(await redis.exists('{nobody}'), 0)
+})
+
+t.test(
+  'a silent Redis: each rule goes on as it says, soon without waiting, and comes back without a burst',
+  async t => {
+    if (redisCommand(t) === undefined) return
+    const server = await startRedis()
+    t.teardown(() => server.stop())
+    const here = await gatewayOn(t, server.url, DEADLINE_MS, 2)
+    const key = 'sluice:*:{silent}:e'
+    const ask = meter(key, per(60, 10))
+    t.match(await take(here, ask), { store: 'redis', counts: [{ used: 1, left: 9 }] })
+    server.pause()
+    const waits: number[] = []
+    const answers: Answer[] = []
+    for (let i = 0; i < 8; i++) {
+      const startedAt = performance.now()
+      answers.push(await take(here, ask))
+      waits.push(performance.now() - startedAt)
+    }
+    t.equal(
+      answers.filter(({ granted }) => granted).length,
+      4,
+      'this gateway’s half of what Redis said was left',
+    )
+    t.match(answers[0], { store: 'local', counts: [{ quota: 5, used: 2, left: 3 }] })
+    t.ok(Math.max(...waits) < 10 * DEADLINE_MS, `longest wait ${Math.max(...waits).toFixed(1)} ms`)
+    t.ok(Math.min(...waits.slice(4)) < DEADLINE_MS / 2, 'an open breaker does not wait')
+    t.match(await take(here, meter(key, per(60, 10), 1, 'open')), {
+      granted: true,
+      store: 'none',
+      counts: [{ used: undefined }],
+    })
+    t.match(await take(here, meter(key, per(60, 10), 1, 'closed')), { granted: false, unavailable: true })
+    t.strictSame(here.changes, [true])
+    server.resume()
+    await waitUntil('Redis is back', () => here.changes.length === 2)
+    const back = await take(here, ask)
+    t.match(back, { store: 'redis', counts: [{ used: 2 }] }, 'what came too late was given back')
+    t.ok(here.late() > 0, 'and told of')
+  },
+)

@@ -1,0 +1,84 @@
+/** All limits of a request are asked at once: what one of them refuses costs the others nothing, on each counter store. */
+import t from 'tap'
+import { onEachStore } from '../helpers/stores.js'
+import { sleep } from '../helpers/wait.js'
+import { rulesOf, start } from './decide/volumes.js'
+
+const limitsOf = (burst: number, sustained: number) => `version: 1
+kind: project-limits
+buckets: { writes: [/x] }
+limits:
+  - for: [{ environments: [development, staging, production] }]
+    quotas: { writes: { burst: ${burst}, sustained: ${sustained} } }
+`
+const flood = (quota: string, more = '') =>
+  rulesOf(`id: flood, match: [POST /x], key: [project], quota: ${quota}${more}, mode: enforce`)
+
+const passed = (answers: readonly { status: number }[]) =>
+  answers.filter(({ status }) => status === 200).length
+
+onEachStore(
+  t,
+  'what a bucket refuses charges no volumetric rule, however many come at once',
+  async (t, store) => {
+    const here = await start(t, (await store.settings(t)) as string, {
+      'limits.yaml': limitsOf(2, 600),
+      'volumetric.yaml': flood('{ requests: 5, per: 60s }', ', blockFor: 60s'),
+    })
+    const many = () => Promise.all(Array.from({ length: 8 }, () => here.post('/x')))
+    const first = await many()
+    t.equal(passed(first), 2)
+    t.ok(
+      first.every(({ status, body }) => status === 200 || !body.includes('abnormal')),
+      'the bucket refused',
+    )
+    await sleep(1050)
+    t.equal(passed(await many()), 2, 'nobody is locked out')
+    await sleep(1050)
+    t.equal(passed(await many()), 1, 'the fifth is the last that the volumetric rule admits')
+  },
+)
+
+onEachStore(t, 'requests refused at once leave the volumetric rule what it has left', async (t, store) => {
+  const here = await start(t, (await store.settings(t)) as string, {
+    'limits.yaml': limitsOf(10, 56),
+    'volumetric.yaml': flood('{ requests: 12, per: 60s }'),
+  })
+  t.equal(passed(await Promise.all(Array.from({ length: 36 }, () => here.post('/x')))), 10)
+  await sleep(1350)
+  t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'two are left of twelve')
+})
+
+onEachStore(
+  t,
+  'a slot, a bucket and a volumetric rule are taken together or not at all',
+  async (t, store) => {
+    const here = await start(t, (await store.settings(t)) as string, {
+      'limits.yaml': limitsOf(1000, 3),
+      'volumetric.yaml': flood('{ requests: 2, per: 60s }'),
+      'in-flight.yaml':
+        'version: 1\nkind: in-flight\nrules:\n  - { id: one-at-a-time, match: [POST /x], key: [project], mode: enforce }',
+    })
+    t.strictSame(await here.statuses(4, '/x'), [200, 200, 429, 429])
+    const refused = await here.post('/x')
+    t.match(refused.json(), { code: 'abnormal-usage', 'violated-policies': ['flood'] })
+    t.equal(
+      (await here.post('/x', {}, { method: 'GET' })).status,
+      200,
+      'the bucket has its third request still',
+    )
+  },
+)
+
+onEachStore(t, 'a remembered refusal names only the windows that are still full', async (t, store) => {
+  const here = await start(t, (await store.settings(t)) as string, { 'limits.yaml': limitsOf(3, 6) })
+  await here.statuses(3, '/x')
+  await sleep(1050)
+  await here.statuses(3, '/x')
+  const both = await here.post('/x')
+  t.match(both.json(), { 'violated-policies': ['writes.burst', 'writes.sustained'] })
+  await sleep(1250)
+  const later = await here.post('/x')
+  t.match(later.json(), { 'violated-policies': ['writes.sustained'] })
+  t.match(later.headers['ratelimit'], /"writes\.burst";r=3/, 'the burst has all its room again')
+})

@@ -1,0 +1,102 @@
+/** What an upstream says of how it reads paths: seen through a whole gateway. */
+import t, { type Test } from 'tap'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+
+const POLICY = (buckets: string) => `version: 1
+kind: project-limits
+buckets: ${buckets}
+limits:
+  - for: [{ environments: [development, staging, production] }]
+    quotas: { admin: { burst: 100, sustained: 1000 }, others: { burst: 100, sustained: 1000 } }
+`
+const ADMIN = POLICY('{ admin: ["GET /Admin/{id}/caf%C3%A9", "/a;b"], others: ["*"] }')
+const WRITES = `version: 1
+kind: volumetric
+rules:
+  - id: writes
+    match: [POST /Items/**, "POST /items/{id}"]
+    key: [project, full-path]
+    quota: { requests: 2, per: 60s }
+`
+
+async function gatewayBefore(t: Test, upstreamSettings: string) {
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    res.end(req.url)
+  })
+  const policies = { 'limits.yaml': ADMIN, 'volumetric.yaml': WRITES }
+  const gateway = await testGateway(t, { upstream, upstreamSettings, policies })
+  const ask = async (path: string, method = 'GET') => {
+    const answer = await send(gateway.url, { path, method, headers: { host: 'acme.localhost' } } as never)
+    const bucket = /"([a-z]+)\.burst"/.exec(String(answer.headers['ratelimit-policy']))?.[1]
+    return { ...answer, bucket }
+  }
+  const explain = async (target: string) => {
+    const { body } = await send(`${gateway.adminUrl}/explain`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ method: 'GET', target, host: 'acme.localhost' }),
+    })
+    return JSON.parse(body)
+  }
+  return { ask, explain, gateway }
+}
+
+t.test('parameters are text like any other, ";" apart from "%3B"', async t => {
+  const { ask } = await gatewayBefore(t, '')
+  for (const [path, bucket] of [
+    ['/a;b', 'admin'],
+    ['/%61;b', 'admin'],
+    ['/a%3Bb', 'others'],
+  ] as const) {
+    t.equal((await ask(path)).bucket, bucket, path)
+  }
+  t.equal((await ask('/a%3bb')).body, '/a%3Bb', 'and is forwarded so')
+})
+
+t.test('an upstream that refuses parameters gets none', async t => {
+  const { ask, explain } = await gatewayBefore(t, 'pathParameters: refuse')
+  for (const path of ['/a;b', '/x/;/y', '/a%3Bb', '/a%3bb']) {
+    const answer = await ask(path)
+    t.equal(answer.status, 400, path)
+    t.match(answer.json(), { code: 'bad-target', detail: /^The path holds a ";"/ })
+    t.match((await explain(path)).answer, { status: 400, code: 'bad-target', detail: answer.json().detail })
+  }
+  for (const path of ['/a%253Bb', '/a?b;c']) t.equal((await ask(path)).body, path)
+})
+
+t.test('before an upstream that folds letter case, patterns and keys do', async t => {
+  const { ask, explain } = await gatewayBefore(t, 'caseInsensitivePaths: true')
+  for (const path of ['/Admin/7/caf%C3%A9', '/admin/7/CAF%C3%A9', '/ADMIN/x/Caf%c3%a9']) {
+    const answer = await ask(path)
+    t.equal(answer.bucket, 'admin', path)
+    t.equal(answer.body, path.replace('%c3%a9', '%C3%A9'), 'the path is forwarded in its own case')
+    t.match((await explain(path)).bucket, { name: 'admin', pattern: 'GET /Admin/{id}/caf%C3%A9' })
+  }
+  const statuses: number[] = []
+  for (const path of ['/Items/a', '/ITEMS/A', '/items/A']) statuses.push((await ask(path, 'POST')).status)
+  t.strictSame(statuses, [200, 200, 429], 'one counter')
+  t.equal((await ask('/items/b', 'POST')).status, 200)
+})
+
+t.test('where nothing is said letter case counts', async t => {
+  const { ask } = await gatewayBefore(t, '')
+  t.equal((await ask('/Admin/7/caf%C3%A9')).bucket, 'admin')
+  t.equal((await ask('/admin/7/caf%C3%A9')).bucket, 'others')
+  for (const path of ['/Items/a', '/items/A', '/Items/A']) t.equal((await ask(path, 'POST')).status, 200)
+})
+
+t.test('the revision tells of both settings', async t => {
+  const revisions = new Set<string>()
+  for (const settings of [
+    '',
+    'pathParameters: literal',
+    'pathParameters: refuse',
+    'caseInsensitivePaths: true',
+  ]) {
+    const { explain } = await gatewayBefore(t, settings)
+    revisions.add((await explain('/')).revision)
+  }
+  t.equal(revisions.size, 3)
+})

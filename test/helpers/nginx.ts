@@ -1,0 +1,48 @@
+/** A real nginx that tells which of its locations it serves a request from. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { findCommand, startServer } from './child-server.js'
+import { send } from './http.js'
+import { reportMissing } from './missing.js'
+
+/** Path of its own, at which it says that it is up. */
+const UP = '/.up'
+
+/**
+ * Starts nginx with these locations, such as `= /x`; the body of an answer is the number of the location, or `none`.
+ * Its URL, or undefined after reporting the test as skipped (a failure in CI).
+ */
+export async function nginxWith(t: Test, locations: readonly string[]): Promise<string | undefined> {
+  const command = findCommand(['nginx'], ['/usr/sbin'])
+  if (command === undefined) {
+    reportMissing(t, 'nginx', 'install it with `npm run services` or your package manager')
+    return undefined
+  }
+  const server = await startServer({
+    command,
+    args(port, folder) {
+      const file = join(folder, 'nginx.conf')
+      writeFileSync(file, config(port, locations))
+      return ['-p', folder, '-e', 'stderr', '-c', file]
+    },
+    answers: async port => (await send(`http://127.0.0.1:${port}${UP}`)).status === 200,
+  })
+  t.teardown(() => server.stop())
+  return `http://127.0.0.1:${server.port}`
+}
+
+function config(port: number, locations: readonly string[]): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  return [
+    'daemon off; master_process off; pid nginx.pid; error_log stderr;',
+    'events { worker_connections 64; }',
+    'http { access_log off;',
+    ...temporary.map(name => `${name}_temp_path ${name};`),
+    `server { listen 127.0.0.1:${port};`,
+    `location = ${UP} { return 200; }`,
+    'location / { return 404 none; }',
+    ...locations.map((location, i) => `location ${location} { return 200 ${i}; }`),
+    '} }',
+  ].join('\n')
+}
