@@ -14,9 +14,9 @@ export interface Walk {
 export interface Entered {
   /** As they are matched and counted for the upstream. */
   readonly facts: Facts
-  readonly project?: Project
+  readonly project?: Project | undefined
   /** Name of the upstream. */
-  readonly upstream?: string
+  readonly upstream?: string | undefined
   readonly matched: readonly Matched[]
   /** Why it came no further. */
   readonly refused?: GatewayError
@@ -40,13 +40,7 @@ export function enter(facts: Facts, { policy, identify }: Walk): Entered {
     return { facts: read, project, upstream, matched: policy.match(read, project) }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    return {
-      facts,
-      ...(project && { project }),
-      ...(upstream && { upstream }),
-      matched: NONE,
-      refused: error,
-    }
+    return { facts, project, upstream, matched: NONE, refused: error }
   }
 }
 

@@ -44,7 +44,8 @@ export class Passage implements Exchange {
   }
 
   /** How far it came; it may be refused there. */
-  entered({ project, upstream, matched }: Entered): void {
+  entered({ facts, project, upstream, matched }: Entered): void {
+    this.#facts = facts
     this.#project = project
     this.#upstream = upstream === undefined ? undefined : this.#rooms.upstreams.get(upstream)
     this.matched = matched
