@@ -67,8 +67,8 @@ export class Meters {
 
   /** Takes back what was charged at `at`, unless that window has ended. */
   giveBack(key: string, demand: MeterDemand, at: number, now: number): void {
-    const kept = this.#of(key).get(key)
-    if (kept === undefined || kept.begin > at || kept.end <= now) return
+    const kept = this.read(key, demand, now)
+    if (kept.used === 0 || kept.begin > at) return
     const meter = { ...kept, used: Math.max(0, kept.used - costOf(demand)) }
     this.#of(key).set(key, meter, isOver(meter, demand))
   }
