@@ -72,15 +72,15 @@ for (const { name, open, runs } of kinds) {
       const step = fc.record({
         waitMs: fc.oneof(
           fc.constant(0),
-          fc.integer({ min: 1, max: 900 }),
-          fc.integer({ min: 900, max: 4100 }),
+          fc.integer({ min: 1, max: 300 }),
+          fc.integer({ min: 300, max: 4100 }),
         ),
         giveBack: fc.boolean(),
         take: fc.boolean(),
         cost: fc.integer({ min: 1, max: 3 }),
       })
       const limit = fc.record({
-        quota: fc.integer({ min: 1, max: 9 }),
+        quota: fc.integer({ min: 1, max: 5 }),
         ms: fc.integer({ min: 1, max: 3 }).map(seconds => seconds * 1000),
         blockMs: fc.integer({ min: 0, max: 4 }).map(seconds => seconds * 1000),
       })
