@@ -34,7 +34,10 @@ local function read_meter(key, meter, now)
   if waits <= now then
     reserved = 0
   end
-  return { begin = begin, ends = min(ends, now + longest), used = used, reserved = reserved, waits = waits }
+  local state = { begin = begin, ends = min(ends, now + longest), used = used, reserved = reserved, waits = waits }
+  -- To be written, or the window would end later with each look.
+  state.shortened = state.ends < ends
+  return state
 end
 
 local function write_meter(key, state, now, ttl)

@@ -112,7 +112,7 @@ for _, ask in ipairs(asks) do
   elseif ask.meter then
     local state, used = ask.state, ask.state.used
     local refuses = charge_meter(state, ask.meter, now, count, times)
-    if state.used ~= used then
+    if state.used ~= used or state.shortened then
       write_meter(ask.key, state, now, test_ttl)
     end
     say(state.used, refuses, ceil(state.ends - now))

@@ -42,13 +42,20 @@ export class Meters {
   /** What report-only rules see may not end what enforced ones count. */
   #observed = new Kept()
 
-  /** The window of `key` as of `now`; an edited limit applies at once, to windows and blocks that have begun too. */
-  read(key: string, demand: MeterDemand, now: number): Meter {
+  /**
+   * The window of `key` as of `now`; an edited limit applies at once, to windows and blocks that have begun too.
+   *
+   * @param keeps writes an end that came nearer, or it would move on with each look
+   */
+  read(key: string, demand: MeterDemand, now: number, keeps = false): Meter {
     const kept = this.#of(key).get(key)
     if (kept === undefined || kept.end <= now) return { used: 0, begin: now, end: now + demand.ms }
     const longest = isOver(kept, demand) ? Math.max(demand.ms, demand.blockMs) : demand.ms
     const end = Math.min(kept.end, now + longest)
-    return end === kept.end ? kept : { ...kept, end }
+    if (end === kept.end) return kept
+    const shortened = { ...kept, end }
+    if (keeps) this.#of(key).set(key, shortened, isOver(shortened, demand))
+    return shortened
   }
 
   /** Charges one request; returns the window after it. */
