@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import t from 'tap'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
@@ -10,6 +11,8 @@ import { redisCommand, redisUrl, scriptCalls, startRedis } from '../../helpers/r
 import { redisSettings } from '../../helpers/stores.js'
 import { decide, limits, onRedis, slots } from './deciding.js'
 import { LIMITS, rulesOf, start } from './volumes.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 
 t.test('a key that Redis refused is refused here until it could pass', async t => {
   const open = await onRedis(t)
@@ -103,6 +106,21 @@ t.test(
     t.ok(refused.every(status => status === 429))
     const spent = (await commands()) - before
     t.ok(spent < 20, `${spent} commands`)
-    t.equal(await redis.get('sluice:*:{volumetric:wide:9:127.0.0.1}:e'), '1', 'the other rule gets it back')
+    const store = new RedisStore({ url, log: quiet })
+    t.teardown(() => store.close())
+    await store.answers(5000)
+    const [wide] = await store.peek([
+      {
+        key: 'sluice:*:{volumetric:wide:9:127.0.0.1}:e',
+        demand: { kind: 'meter', quota: 1000, ms: 60_000, blockMs: 0 },
+        group: 0,
+        onStoreError: 'local',
+      },
+    ])
+    t.match(
+      wide?.counts,
+      [{ used: 2 }],
+      'the other rule counted only what passed: the next would be its second',
+    )
   },
 )

@@ -134,6 +134,39 @@ t.test(
   },
 )
 
+t.test('a stand-in begins with what Redis told last: this instance’s share of what was left', async t => {
+  const here = await bench(t, 2)
+  if (here === undefined) return
+  const meter: Ask = {
+    ...minute('{m}', 10),
+    demand: { kind: 'meter', quota: 10, ms: 60_000, blockMs: 600_000 },
+  }
+  const asks = [minute('{l}', 10), meter]
+  for (const ask of asks) t.match(await here.ask(ask), [{ store: 'redis', counts: [{ used: 1 }] }])
+  for (let i = 0; i < 12; i++) await here.ask(minute('{spent}', 10))
+  await here.redis.kill()
+  for (const ask of asks) {
+    const granted = []
+    for (let i = 0; i < 6; i++) granted.push((await here.ask(ask))[0]?.granted)
+    t.strictSame(granted, [true, true, true, true, false, false], 'half of nine')
+  }
+  t.match(await here.ask(minute('{spent}', 10)), [{ granted: false, store: 'local' }], 'nothing was left')
+  t.match(await here.ask(minute('{spent}', 20)), [{ granted: true }], 'told of another quota')
+})
+
+t.test('what Redis charged for a call that came too late is given back, and told of', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const ask = minute('{late}', 10)
+  t.match(await here.ask(ask), [{ store: 'redis', counts: [{ used: 1 }] }])
+  here.redis.pause()
+  t.match(await here.ask(ask), [{ granted: true, store: 'local' }])
+  here.redis.resume()
+  await waitUntil('the late answer', () => here.late() > 0)
+  await waitUntil('Redis counts again', async () => (await here.ask(minute('{b}', 10)))[0]?.store === 'redis')
+  t.match(await here.ask(ask), [{ store: 'redis', counts: [{ used: 2 }] }])
+})
+
 t.test('a report-only rule that is closed changes nothing for the enforced ones', async t => {
   const here = await bench(t)
   if (here === undefined) return
