@@ -8,7 +8,7 @@ export interface AnswerSettings {
   readonly cors: 'echo' | 'none'
 }
 
-export interface Answer {
+export interface GivenAnswer {
   /** Flat: those that the gateway adds, whoever answers. */
   readonly fields: string[]
   /** What the gateway answers by itself; undefined where the upstream has the word. */
@@ -16,7 +16,7 @@ export interface Answer {
 }
 
 /** The answer that a verdict leads to. */
-export function answer(verdict: Verdict, facts: Facts, settings: AnswerSettings): Answer {
+export function answer(verdict: Verdict, facts: Facts, settings: AnswerSettings): GivenAnswer {
   const fields = rateLimitFields(verdict, settings.rateLimitFields)
   if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
   if (verdict.allowed) return { fields }

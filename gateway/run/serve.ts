@@ -7,7 +7,7 @@ import type { Log } from '../types.js'
 import { Failure, type Loaded, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
-import { type Gateway, startGateway } from './start.js'
+import { type RunningGateway, startGateway } from './start.js'
 import { watchSources } from './watch.js'
 
 const EMBEDDED = {
@@ -59,7 +59,12 @@ export async function serve(configPath: string): Promise<void> {
 }
 
 /** In this process, or, when there are to be several workers, in processes of their own. */
-async function start(configPath: string, first: Loaded, services: Services, log: Log): Promise<Gateway> {
+async function start(
+  configPath: string,
+  first: Loaded,
+  services: Services,
+  log: Log,
+): Promise<RunningGateway> {
   // Made here, for all workers.
   const secret = hashSecret(process.env, hasServices(first.config))
   const options = {

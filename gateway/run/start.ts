@@ -14,7 +14,7 @@ export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
   embeddedMetrics?(): Promise<string>
 }
 
-export interface Gateway {
+export interface RunningGateway {
   readonly url: string
   readonly adminUrl: string
   /** Keeps reloads in their order, and knows how they ended. */
@@ -24,7 +24,7 @@ export interface Gateway {
 }
 
 /** Starts listening; the counter store may be away, the addresses may not be taken. */
-export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { first, load, log } = options
   const core = await openCore({ ...options, workers: 1 })
   const { metrics } = core

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { load, loadOrFail } from '../../gateway/run/load.js'
-import { type Gateway, startGateway } from '../../gateway/run/start.js'
+import { type RunningGateway, startGateway } from '../../gateway/run/start.js'
 import type { Log } from '../../gateway/types.js'
 
 export interface TestGatewayOptions {
@@ -33,7 +33,7 @@ export interface TestGatewayOptions {
   readonly policies?: Readonly<Record<string, string>>
 }
 
-export interface TestGateway extends Gateway {
+export interface TestGateway extends RunningGateway {
   /** Holds gateway.yaml, projects.yaml and policies/. */
   readonly folder: string
   /** Every line of the log: its fields, and the message as `msg`. */

@@ -9,7 +9,7 @@ import { describeColumns, groupColumns } from '../columns.js'
 import { type Change, changedFields, changesOf, type FieldChange, type Fields } from './changes.js'
 import { type Moved, movedRequests } from './moved.js'
 
-export interface Difference {
+export interface PolicyDifference {
   /** Buckets by plan and environment; those that changed alike stand together. */
   readonly limits: readonly {
     readonly for: string
@@ -37,7 +37,7 @@ export interface ProjectChange extends Change {
   readonly as: string | null
 }
 
-export function compare(before: Loaded, after: Loaded): Difference {
+export function compare(before: Loaded, after: Loaded): PolicyDifference {
   const limits = compareLimits(before, after)
   return {
     limits,
@@ -48,11 +48,11 @@ export function compare(before: Loaded, after: Loaded): Difference {
   }
 }
 
-export function isSame(difference: Difference): boolean {
+export function isSame(difference: PolicyDifference): boolean {
   return Object.values(difference).every(list => list.length === 0)
 }
 
-function compareLimits(before: Loaded, after: Loaded): Difference['limits'] {
+function compareLimits(before: Loaded, after: Loaded): PolicyDifference['limits'] {
   const groups = groupColumns(column => JSON.stringify(columnChanges(before, after, column)))
   return [...groups]
     .map(([text, columns]) => ({

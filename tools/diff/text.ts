@@ -4,12 +4,15 @@ import type { Io } from '../io.js'
 import { settingText } from '../settings.js'
 import { printable, wrap } from '../text.js'
 import type { Change, FieldChange, Fields } from './changes.js'
-import type { Difference, ProjectChange, RuleChange } from './compare.js'
+import type { PolicyDifference, ProjectChange, RuleChange } from './compare.js'
 
 const MARKS = { added: '+', removed: '-', changed: '~' } as const
 const STYLES = { added: 'green', removed: 'red', changed: 'yellow' } as const
 
-export function writeDifference({ limits, moved, rules, projects, settings }: Difference, io: Io): void {
+export function writeDifference(
+  { limits, moved, rules, projects, settings }: PolicyDifference,
+  io: Io,
+): void {
   const heading = (text: string) => io.out(`${io.style('bold', wrap(text, io.columns))}\n`)
   for (const { for: whom, buckets } of limits) {
     heading(`Limits for ${whom}`)

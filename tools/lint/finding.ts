@@ -37,7 +37,7 @@ export interface Subject {
   readonly reportOnlyDays: number
 }
 
-export type Check = (subject: Subject) => Remark[]
+export type Lint = (subject: Subject) => Remark[]
 
 export function subjectOf(loaded: Loaded, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Subject {
   const { policies } = loaded.config

@@ -1,14 +1,14 @@
 /** All checks of a valid configuration, one line each. */
 import type { Loaded } from '../../gateway/run/load.js'
 import { checkBuckets } from './buckets.js'
-import { type Check, type Finding, findingOf, type Subject, subjectOf } from './finding.js'
+import { type Finding, findingOf, type Lint, type Subject, subjectOf } from './finding.js'
 import { checkKeys } from './keys.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
 import { checkReach } from './reach.js'
 import { checkRules } from './rules.js'
 
-const CHECKS: readonly Check[] = [
+const CHECKS: readonly Lint[] = [
   checkReach,
   checkBuckets,
   checkQuotas,

@@ -5,7 +5,7 @@ import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
 import { count, grouped, percent } from '../text.js'
 import type { Sampling } from './records.js'
-import type { Format, Told, Traffic } from './traffic.js'
+import type { Format, LoggedFacts, Traffic } from './traffic.js'
 
 const HASHED = /^~[\w-]{16}$/
 const MOST_WORDS = 10_000
@@ -108,7 +108,7 @@ export class Seen {
     const told = (part: KeyPart): boolean => {
       if (part.startsWith('header:')) return this.#headers.has(part)
       if (part === 'email-or-flow') return this.#emailOrFlow > 0
-      const needed: Told | undefined =
+      const needed: LoggedFacts | undefined =
         part === 'client-ip'
           ? 'client'
           : part === 'ja3' || part === 'ja4' || part === 'auth'

@@ -2,7 +2,7 @@
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
 import { type LoggedRequest, trafficOfRequest } from './logged-request.js'
-import type { Format, Told } from './traffic.js'
+import type { Format, LoggedFacts } from './traffic.js'
 
 /** What of a request stands in which field. */
 export type FieldNames = ReadonlyMap<string, readonly string[]>
@@ -77,7 +77,7 @@ interface JsonLog {
 
 function jsonLog({ name, title, names, host }: JsonLog): Format {
   const tells = new Set(
-    [...names.keys()].filter(field => !NEEDED.includes(field) && field !== 'status') as Told[],
+    [...names.keys()].filter(field => !NEEDED.includes(field) && field !== 'status') as LoggedFacts[],
   )
   if (host !== undefined) tells.add('host')
   const headers = [...names.keys()].filter(field => field.startsWith('header:'))

@@ -5,7 +5,7 @@ import type { LoggedDecision } from '../log/decision-record.js'
 import type { Entry, Unread } from '../log/read.js'
 
 /** What a log may tell, beside method, path and time; keys need it. */
-export type Told =
+export type LoggedFacts =
   | 'project'
   | 'host'
   | 'client'
@@ -40,7 +40,7 @@ export interface Format {
   readonly name: string
   readonly title: string
   /** What each of its lines tells; headers and body only as far as `seen` says. */
-  readonly tells: ReadonlySet<Told>
+  readonly tells: ReadonlySet<LoggedFacts>
   read(line: string): Traffic | Unread | undefined
 }
 

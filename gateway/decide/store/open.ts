@@ -41,6 +41,9 @@ export interface OpenStore {
 /** How long a start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
+/** Between two lines about late answers; the metric counts them all. */
+const QUIET_MS = 10_000
+
 /** Opens what the settings ask for; Redis may be away. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
@@ -54,8 +57,11 @@ export async function openStore(
   }
   const remote = new RedisStore({ url: redis, log })
   if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
+  let quietUntil = Number.NEGATIVE_INFINITY
   const onLate = () => {
     hooks.late()
+    if (now() < quietUntil) return
+    quietUntil = now() + QUIET_MS
     log.warn({ deadline }, 'Redis answered after the deadline: what it had charged was given back')
   }
   const guard = new Guard({

@@ -9,7 +9,7 @@ export interface SlotCommands {
 }
 
 /** One slot, as the request that took it knows it. */
-export interface HeldSlot {
+export interface SlotHandle {
   /** Gives it back; safe to call twice. */
   release(): void
   /** `listener` hears, at most once, that it ran out unrenewed and may belong to another by now. */
@@ -60,7 +60,7 @@ export class RedisSlots {
   }
 
   /** Looks after a slot that was just taken. */
-  hold(slot: Slot): HeldSlot {
+  hold(slot: Slot): SlotHandle {
     const renewAt = performance.now() + intervalOf(slot.ttlMs)
     const hold: Hold = { ...slot, renewAt, sentAt: undefined, lost: () => {} }
     this.#holds.add(hold)

@@ -14,7 +14,7 @@ import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
 
 const PATIENCE_MS = 5_000
 
-export class Questions implements Inspected {
+export class WorkerQuestions implements Inspected {
   readonly #crew: Pick<Crew, 'members'>
   readonly #loaded: () => Loaded
   readonly #series = new WorkerSeries()

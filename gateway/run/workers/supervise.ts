@@ -11,11 +11,11 @@ import { Metrics } from '../../observe/metrics.js'
 import { startEmbedded, urlOf } from '../core.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
-import type { GatewayOptions, Gateway as RunningGateway } from '../start.js'
+import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
 import { changeAll } from './change.js'
 import { Crew } from './crew.js'
-import { Questions } from './questions.js'
+import { WorkerQuestions } from './questions.js'
 import { marksOf } from './worker.js'
 
 export interface SuperviseOptions extends GatewayOptions {
@@ -69,7 +69,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     hopeless,
     log,
   })
-  const questions = new Questions(crew, () => inForce.loaded)
+  const questions = new WorkerQuestions(crew, () => inForce.loaded)
   const reloader = new Reloader({
     first,
     load,
