@@ -28,6 +28,8 @@ export interface TestGatewayOptions {
   readonly timeouts?: string
   /** Further keys of the upstream. */
   readonly upstreamSettings?: string
+  /** Path pattern that leads to the upstream. */
+  readonly route?: string
   readonly projects?: string
   /** Policy files by name. */
   readonly policies?: Readonly<Record<string, string>>
@@ -83,7 +85,7 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
 /** The gateway.yaml of `testGateway`, for a test that edits it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
-  const { maxEventLoopDelay = '1h', upstreamSettings } = options
+  const { maxEventLoopDelay = '1h', route = '/**', upstreamSettings } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
@@ -91,7 +93,7 @@ export function gatewayYaml(options: TestGatewayOptions): string {
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
-routes: [{ path: /**, upstream: app }]
+routes: [{ path: ${route}, upstream: app }]
 drain: 100ms
 ${settings}
 `

@@ -1,56 +1,100 @@
 /** The gateway and `explain` are asked the same question: status and all fields of ours are the same. */
-import t from 'tap'
-import { testGateway } from '../../helpers/gateway.js'
+import t, { type Test } from 'tap'
+import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
+import { waitUntil } from '../../helpers/wait.js'
 
-const POLICIES = {
-  'limits.yaml': `version: 1
+const LIMITS = `version: 1
 kind: project-limits
 buckets: { all: ["*"], few: [/few] }
 limits: [{ for: [{}], quotas: { all: { burst: 100, sustained: 1000 }, few: { burst: 1, sustained: 1 } } }]
-`,
+`
+const POLICIES = {
+  'limits.yaml': LIMITS,
   'floods.yaml': `version: 1
 kind: volumetric
 rules:
   - { id: flood, match: [POST /flood], key: [project], quota: { requests: 1, per: 60s } }
   - { id: device, match: [POST /device], key: ["header:x-device"], missing: deny, quota: { requests: 1, per: 60s } }
 `,
+  'slots.yaml': `version: 1
+kind: in-flight
+rules:
+  - { id: one-at-a-time, match: [POST /held], key: [project] }
+`,
 }
 const OURS = /^(ratelimit|x-ratelimit-|retry-after|cache-control|allow|access-control-|vary|content-type)/
 
-t.test('explain says what the gateway answers, for every refusal', async t => {
-  const upstream = await startApp(t, (_req, res) => res.end())
-  const gateway = await testGateway(t, { upstream, policies: POLICIES })
-  const asked: [code: string, method: string, path: string, spend: number][] = [
-    ['quota-exceeded', 'GET', '/few', 1],
-    ['abnormal-usage', 'POST', '/flood', 1],
-    ['quota-exceeded', 'POST', '/device', 0],
-    ['bad-target', 'GET', '/a%2Fb', 0],
-  ]
-  for (const [code, method, path, spend] of asked) {
-    const headers = { host: 'acme.localhost', origin: 'https://page.test' }
-    for (let i = 0; i < spend; i += 1) await send(gateway.url + path, { method, headers })
-    const explained = await fetch(`${gateway.adminUrl}/explain`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        method,
-        target: path,
-        host: headers.host,
-        headers: [['origin', headers.origin]],
-      }),
-    })
-    const { answer } = (await explained.json()) as {
-      answer: { status: number; code: string; fields: [string, string][] }
-    }
-    const given = await send(gateway.url + path, { method, headers })
-    t.equal(given.json<{ code: string }>().code, code)
-    t.match(answer, { status: given.status, code })
-    const fields = Object.entries(given.headers).filter(([name]) => OURS.test(name))
-    t.same(
-      Object.fromEntries(answer.fields.map(([name, value]) => [name.toLowerCase(), value])),
-      Object.fromEntries(fields),
-      `${code}: the fields`,
-    )
+interface Question {
+  readonly code: string
+  readonly method: string
+  readonly path: string
+  readonly host?: string
+}
+
+/** Asks both; what a request changes between the two stays within a second, which is the unit of all times told. */
+async function compare(t: Test, gateway: TestGateway, { code, method, path, host }: Question): Promise<void> {
+  const headers = { host: host ?? 'acme.localhost', origin: 'https://page.test' }
+  const explained = await fetch(`${gateway.adminUrl}/explain`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      method,
+      target: path,
+      host: headers.host,
+      headers: [['origin', headers.origin]],
+    }),
+  })
+  const { answer } = (await explained.json()) as {
+    answer: { status: number; code: string; fields: [string, string][] }
   }
+  const given = await send(gateway.url + path, { method, headers })
+  t.equal(given.json<{ code: string }>().code, code)
+  t.match(answer, { status: given.status, code })
+  const fields = Object.entries(given.headers).filter(([name]) => OURS.test(name))
+  t.same(
+    Object.fromEntries(answer.fields.map(([name, value]) => [name.toLowerCase(), value])),
+    Object.fromEntries(fields),
+    `${code}: the fields`,
+  )
+}
+
+t.test('explain says what the gateway answers, for every refusal', async t => {
+  const upstream = await startApp(t, (req, res) => {
+    if (req.url !== '/held') res.end()
+  })
+  const gateway = await testGateway(t, { upstream, policies: POLICIES })
+  const spend = (method: string, path: string, signal?: AbortSignal) =>
+    send(gateway.url + path, { method, headers: { host: 'acme.localhost' }, ...(signal && { signal }) })
+  await spend('GET', '/few')
+  await compare(t, gateway, { code: 'quota-exceeded', method: 'GET', path: '/few' })
+  await spend('POST', '/flood')
+  await compare(t, gateway, { code: 'abnormal-usage', method: 'POST', path: '/flood' })
+  await compare(t, gateway, { code: 'quota-exceeded', method: 'POST', path: '/device' })
+  await compare(t, gateway, { code: 'bad-target', method: 'GET', path: '/a%2Fb' })
+  await compare(t, gateway, { code: 'method-not-allowed', method: 'TRACE', path: '/' })
+  const leaving = new AbortController()
+  const held = spend('POST', '/held', leaving.signal).catch(() => undefined)
+  await waitUntil('the slot is held', async () => {
+    const slots = await fetch(`${gateway.adminUrl}/slots`)
+    return ((await slots.json()) as { total: number }).total === 1
+  })
+  await compare(t, gateway, { code: 'quota-exceeded', method: 'POST', path: '/held' })
+  leaving.abort()
+  await held
+})
+
+t.test('also where nobody is known, nothing is routed, or nobody can count', async t => {
+  const upstream = await startApp(t, (_req, res) => res.end())
+  const settings = 'unknownProject: reject'
+  const gateway = await testGateway(t, { upstream, settings, route: '/api/**', policies: POLICIES })
+  await compare(t, gateway, { code: 'unknown-project', method: 'GET', path: '/api/x', host: 'nobody.test' })
+  await compare(t, gateway, { code: 'no-route', method: 'GET', path: '/elsewhere' })
+
+  const alone = await testGateway(t, {
+    upstream,
+    settings: 'redis: redis://127.0.0.1:1\nstore: { onError: closed }',
+    policies: { 'limits.yaml': LIMITS },
+  })
+  await compare(t, alone, { code: 'limiter-unavailable', method: 'GET', path: '/x' })
 })

@@ -89,14 +89,16 @@ t.test('where nothing is said letter case counts', async t => {
 
 t.test('the revision tells of both settings', async t => {
   const revisions = new Set<string>()
-  for (const settings of [
+  const upstream = await startApp(t, (_req, res) => res.end())
+  for (const upstreamSettings of [
     '',
     'pathParameters: literal',
     'pathParameters: refuse',
     'caseInsensitivePaths: true',
   ]) {
-    const { explain } = await gatewayBefore(t, settings)
-    revisions.add((await explain('/')).revision)
+    const { adminUrl } = await testGateway(t, { upstream, upstreamSettings })
+    const state = await fetch(`${adminUrl}/state`)
+    revisions.add(((await state.json()) as { revision: string }).revision)
   }
   t.equal(revisions.size, 3)
 })
