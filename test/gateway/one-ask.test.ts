@@ -1,6 +1,8 @@
 /** All limits of a request are asked at once: what one of them refuses costs the others nothing, on each counter store. */
+import { Redis } from 'ioredis'
 import t from 'tap'
-import { onEachStore } from '../helpers/stores.js'
+import { redisUrl } from '../helpers/redis.js'
+import { onEachStore, redisSettings } from '../helpers/stores.js'
 import { sleep } from '../helpers/wait.js'
 import { rulesOf, start } from './decide/volumes.js'
 
@@ -81,4 +83,25 @@ onEachStore(t, 'a remembered refusal names only the windows that are still full'
   const later = await here.post('/x')
   t.match(later.json(), { 'violated-policies': ['writes.sustained'] })
   t.match(later.headers.ratelimit, /"writes\.burst";r=3/, 'the burst has all its room again')
+})
+
+t.test('a bucket, a volumetric rule and a slot cost one script call', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const here = await start(t, redisSettings(url), {
+    'limits.yaml': limitsOf(1000, 1000),
+    'volumetric.yaml': rulesOf(
+      'id: flood, match: [POST /x], key: [client-ip], quota: { requests: 1000, per: 60s }, mode: enforce',
+    ),
+    'in-flight.yaml':
+      'version: 1\nkind: in-flight\nrules:\n  - { id: one-at-a-time, match: [POST /x], key: [project], mode: enforce }',
+  })
+  const redis = new Redis(url)
+  t.teardown(() => redis.disconnect())
+  const calls = async () =>
+    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
+  await here.post('/x')
+  const before = await calls()
+  t.strictSame(await here.statuses(20, '/x'), Array(20).fill(200))
+  t.equal((await calls()) - before, 20)
 })
