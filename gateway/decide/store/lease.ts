@@ -13,7 +13,7 @@ const TIMES = 50
 /** Refill while this many round trips' worth of tokens is left. */
 const ROUND_TRIPS_AHEAD = 1.5
 
-export class Purse {
+export class Lease {
   readonly key: string
   demand: Windows
   /** Tokens that may be spent, until `until`. */
@@ -26,7 +26,7 @@ export class Purse {
   #numbers: number[] = []
   #number = 0
   #reported = 0
-  /** What Redis said last: used without the tokens this purse held then, and the resets at that time. */
+  /** What Redis said last: used without the tokens this lease held then, and the resets at that time. */
   #counts: readonly Count[] = []
   #outstanding = 0
   #heardAt = 0

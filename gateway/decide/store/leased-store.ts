@@ -1,9 +1,9 @@
 /**
  * Spends leased tokens in this process and asks Redis for more, one call per key at a time.
- * Requests that find the purse empty wait for the call under way, or go along with the next.
+ * Requests that find the lease empty wait for the call under way, or go along with the next.
  */
 
-import { Purse } from './lease.js'
+import { Lease } from './lease.js'
 import type { LeaseAnswer, Lender, Windows } from './lender.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from './store.js'
 
@@ -20,7 +20,7 @@ interface Waiter {
 }
 
 interface Account {
-  readonly purse: Purse
+  readonly lease: Lease
   waiting: Waiter[]
   underWay: boolean
   /** Calls made so far. */
@@ -65,7 +65,7 @@ export class LeasedStore implements CounterStore {
   peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]> {
     const now = this.#now()
     const lent = asks.map(ask => {
-      return isLeased(ask) ? this.#accounts.get(ask.key)?.purse.peek(ask.demand, now) : undefined
+      return isLeased(ask) ? this.#accounts.get(ask.key)?.lease.peek(ask.demand, now) : undefined
     })
     const rest = asks.filter((_, i) => lent[i] === undefined)
     const given = rest.length === 0 ? [] : this.#inner.peek(rest)
@@ -89,12 +89,12 @@ export class LeasedStore implements CounterStore {
   sweep(): void {
     const now = this.#now()
     for (const [key, account] of this.#accounts) {
-      const { purse } = account
-      if (!purse.isDue(now)) return
+      const { lease } = account
+      if (!lease.isDue(now)) return
       if (account.underWay) continue
-      if (purse.wasUsed) this.#call(account, purse.demand)
+      if (lease.wasUsed) this.#call(account, lease.demand)
       else {
-        if (!purse.isEmpty) void this.#lender.lease(purse.settle(now))
+        if (!lease.isEmpty) void this.#lender.lease(lease.settle(now))
         this.#accounts.delete(key)
       }
     }
@@ -102,23 +102,23 @@ export class LeasedStore implements CounterStore {
 
   /** Forgets the tokens that were lent to `key`. */
   forget(key: string): void {
-    this.#accounts.get(key)?.purse.forget()
+    this.#accounts.get(key)?.lease.forget()
   }
 
   async close(): Promise<void> {
     clearInterval(this.#sweeps)
     const now = this.#now()
-    const held = [...this.#accounts.values()].filter(({ purse }) => !purse.isEmpty)
-    await Promise.all(held.map(({ purse }) => this.#lender.lease(purse.settle(now))))
+    const held = [...this.#accounts.values()].filter(({ lease }) => !lease.isEmpty)
+    await Promise.all(held.map(({ lease }) => this.#lender.lease(lease.settle(now))))
     await this.#inner.close()
   }
 
   #obtain(ask: Ask, holder: string): Answer | Promise<Answer> {
     const account = this.#account(ask)
-    const { purse } = account
-    const spent = account.waiting.length === 0 ? purse.spend(ask.demand, this.#now()) : undefined
+    const { lease } = account
+    const spent = account.waiting.length === 0 ? lease.spend(ask.demand, this.#now()) : undefined
     if (spent !== undefined) {
-      if (purse.runsLow && !account.underWay) this.#call(account, purse.demand)
+      if (lease.runsLow && !account.underWay) this.#call(account, lease.demand)
       return spent
     }
     const answer = new Promise<Answer | undefined>(resolve => account.waiting.push({ ask, resolve }))
@@ -129,26 +129,26 @@ export class LeasedStore implements CounterStore {
   #account({ key, demand }: Ask): Account {
     let account = this.#accounts.get(key)
     if (account === undefined) {
-      account = { purse: new Purse(key, demand as Windows), waiting: [], underWay: false, calls: 0 }
+      account = { lease: new Lease(key, demand as Windows), waiting: [], underWay: false, calls: 0 }
       this.#accounts.set(key, account)
     }
     return account
   }
 
   #call(account: Account, demand: Windows): void {
-    const { purse } = account
+    const { lease } = account
     // Whoever asks under another quota goes with the next call: this one's answer says nothing about it.
     const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
     account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
     account.underWay = true
     account.calls += 1
     const number = account.calls
-    this.#accounts.delete(purse.key)
-    this.#accounts.set(purse.key, account)
-    const call = purse.refill(batch.length, demand, this.#now())
+    this.#accounts.delete(lease.key)
+    this.#accounts.set(lease.key, account)
+    const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
       // A later call has told Redis that these tokens are lost: they were counted as spent.
-      if (account.calls === number) purse.regain(call, answer, this.#now())
+      if (account.calls === number) lease.regain(call, answer, this.#now())
     }
     void this.#lender.lease(call, late).then(answer => {
       account.underWay = false
@@ -157,26 +157,26 @@ export class LeasedStore implements CounterStore {
   }
 
   #dealOut(account: Account, batch: readonly Waiter[], answer: LeaseAnswer | undefined): void {
-    const { purse } = account
+    const { lease } = account
     const later = account.waiting
     account.waiting = []
     if (answer === undefined) {
-      purse.forget()
+      lease.forget()
       for (const waiter of [...batch, ...later]) waiter.resolve(undefined)
       return
     }
     const now = this.#now()
     const { admitted } = answer
-    purse.hear(answer, now)
+    lease.hear(answer, now)
     for (const [i, waiter] of batch.entries()) {
-      waiter.resolve(purse.answer(i < admitted, Math.max(0, admitted - 1 - i), answer, now))
+      waiter.resolve(lease.answer(i < admitted, Math.max(0, admitted - 1 - i), answer, now))
     }
     // Whoever came while the call was under way would hear the same refusal from another.
     const refused = admitted < batch.length
     for (const waiter of later) {
       const { demand } = waiter.ask
       const spent =
-        refused && demand === purse.demand ? purse.answer(false, 0, answer, now) : purse.spend(demand, now)
+        refused && demand === lease.demand ? lease.answer(false, 0, answer, now) : lease.spend(demand, now)
       if (spent !== undefined) waiter.resolve(spent)
       else account.waiting.push(waiter)
     }
@@ -199,7 +199,7 @@ export class LeasedStore implements CounterStore {
 
   #giveBackLeased({ key }: Ask, { granted, store, at }: Answer): boolean {
     if (store !== 'lease') return false
-    if (granted && at !== undefined) this.#accounts.get(key)?.purse.giveBack(at)
+    if (granted && at !== undefined) this.#accounts.get(key)?.lease.giveBack(at)
     return true
   }
 }

@@ -12,7 +12,7 @@ import { START } from './admissions.js'
 import { freshKey, windows } from './counting.js'
 
 export interface Bench {
-  /** Gateways on one Redis, each with its own purses. */
+  /** Gateways on one Redis, each with its own leases. */
   readonly instances: readonly LeasedStore[]
   /** Calls to Redis so far. */
   calls: number
