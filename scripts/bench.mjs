@@ -56,7 +56,8 @@ await script(async () => {
 })
 
 async function runScenario(scenario, contestants, { base, upstreamPort }) {
-  const { title, who = () => true, settings, away, measure } = scenario
+  const { title, who = () => true, settings, away, needs = [], measure } = scenario
+  require(...needs)
   const rows = contestants
     .filter(who)
     .map(contestant => ({ contestant, label: contestant.label, samples: [] }))

@@ -1,5 +1,6 @@
 /** Configuration files of the contestants, written to a folder of the benchmark's own. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Limits that nobody reaches: the cost of counting, not of refusing. */
@@ -14,12 +15,14 @@ const TIGHT = { burst: 1, sustained: 1 }
  */
 export function sluiceConfig(
   folder,
-  { port, adminPort, upstream, redis = '', limits, lease = false, buckets = 0 },
+  { port, adminPort, upstream, redis = '', limits, lease = false, buckets = 0, tls = false, workers = 1 },
 ) {
   mkdirSync(join(folder, 'policies'), { recursive: true })
+  const { cert, key } = tls ? certificate(folder) : {}
+  const secured = tls ? `, tls: { cert: ${cert}, key: ${key} }` : ''
   const files = {
     'gateway.yaml': `version: 1
-listen: { port: ${port} }
+listen: { port: ${port}, workers: ${workers}${secured} }
 admin: { port: ${adminPort} }
 redis: "${redis}"
 store: { deadline: 1s }
@@ -71,7 +74,9 @@ export function upstreamConfig(folder, port) {
 }
 
 /** nginx with two limit_req zones; refusals are not logged, which is kinder to nginx. */
-export function nginxConfig(folder, { port, upstreamPort, limits }) {
+export function nginxConfig(folder, { port, upstreamPort, limits, tls = false }) {
+  const { cert, key } = tls ? certificate(folder) : {}
+  const secured = tls ? `ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}` : 'backlog=4096'
   const [burst, sustained] = limits === 'tight' ? ['1r/s', '1r/m'] : ['100000r/s', '6000000r/m']
   const extra = limits === 'tight' ? '' : ' burst=100000 nodelay'
   return written(
@@ -81,7 +86,7 @@ export function nginxConfig(folder, { port, upstreamPort, limits }) {
   limit_req_zone $host zone=second:64m rate=${burst}; limit_req_zone $host zone=minute:64m rate=${sustained};
   limit_req_status 429; limit_req_log_level info;
   upstream app { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 100000000; }
-  server { listen 127.0.0.1:${port} backlog=4096;
+  server { listen 127.0.0.1:${port} ${secured};
     location / { limit_req zone=second${extra}; limit_req zone=minute${extra};
       proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; } } }
 `,
@@ -120,7 +125,8 @@ ${NGINX_HEAD(folder, 'nginx-lua')}http { access_log off; keepalive_requests 1000
 }
 
 /** HAProxy with two stick tables. */
-export function haproxyConfig(folder, { port, upstreamPort, limits }) {
+export function haproxyConfig(folder, { port, upstreamPort, limits, tls = false }) {
+  const secured = tls ? ` ssl crt ${certificate(folder).both} alpn h2,http/1.1` : ''
   const [burst, sustained] = limits === 'tight' ? [1, 1] : [1_000_000, 60_000_000]
   return written(
     folder,
@@ -138,7 +144,7 @@ backend second
 backend minute
   stick-table type string len 64 size 1m expire 120s store http_req_rate(60s)
 frontend in
-  bind 127.0.0.1:${port}
+  bind 127.0.0.1:${port}${secured}
   http-request track-sc0 hdr(host) table second
   http-request track-sc1 hdr(host) table minute
   http-request deny deny_status 429 if { sc_http_req_rate(0,second) gt ${burst} } || { sc_http_req_rate(1,minute) gt ${sustained} }
@@ -147,6 +153,18 @@ backend app
   server a 127.0.0.1:${upstreamPort}
 `,
   )
+}
+
+/** A certificate of its own for `bench.test`, with its key: paths of PEM files, `both` in one. */
+function certificate(folder) {
+  mkdirSync(folder, { recursive: true })
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  if (!existsSync(cert)) {
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+    const names = ['-days', '1', '-subj', '/CN=bench.test', '-keyout', key, '-out', cert]
+    execFileSync('openssl', ['req', '-x509', ...curve, ...names], { stdio: 'ignore' })
+  }
+  return { cert, key, both: written(folder, 'both.pem', readFileSync(cert, 'utf8') + readFileSync(key, 'utf8')) }
 }
 
 function written(folder, name, text) {

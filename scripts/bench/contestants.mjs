@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { inProject, onPath } from '../lib/run.mjs'
 import { haproxyConfig, nginxConfig, nginxLuaConfig, sluiceConfig } from './configs.mjs'
 import { installBeside } from './install.mjs'
-import { freePort, PROXY_CORE, start } from './processes.mjs'
+import { BOTH_CORES, freePort, PROXY_CORE, start } from './processes.mjs'
 
 const NODE = process.execPath
 const MODULES = inProject('.cache', 'bench')
@@ -16,6 +16,9 @@ const PACKAGES = {
   ioredis: '6.0.0',
 }
 const LUA_MODULE = '/usr/lib/nginx/modules/ngx_http_lua_module.so'
+
+/** Several workers need more than the one core. */
+const coresOf = ({ workers }) => (workers === undefined ? PROXY_CORE : BOTH_CORES)
 
 const sluice = settings => ({
   async start({ folder, upstream, redis, ...scenario }) {
@@ -40,7 +43,7 @@ const sluice = settings => ({
       scenario.keys === undefined
         ? [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
         : [inProject('scripts', 'bench', 'peers', 'sluice-keys.mjs')]
-    return { port, ...(await start(PROXY_CORE, NODE, program, { port, env })) }
+    return { port, ...(await start(coresOf(scenario), NODE, program, { port, env })) }
   },
 })
 
@@ -62,19 +65,19 @@ const peer = (file, { redis: onRedis = false } = {}) => ({
 })
 
 const server = (command, configOf, args) => ({
-  async start({ folder, upstreamPort, redis, limits }) {
+  async start({ folder, upstreamPort, redis, limits, tls }) {
     const port = await freePort()
-    const file = configOf(folder, { port, upstreamPort, redisPort: redis.port, limits })
+    const file = configOf(folder, { port, upstreamPort, redisPort: redis.port, limits, tls })
     return { port, ...(await start(PROXY_CORE, command, args(file), { port })) }
   },
 })
 const nginxArgs = file => ['-c', file]
 
-/** In the order of the table. `counts`: false for those without limits; `redis`: true for those that ask Redis. */
+/** In the order of the table. `counts`: false for those without limits; `redis`: true for those that ask Redis; `tls`: for those that can end it. */
 export const CONTESTANTS = [
   { name: 'http-proxy', label: 'bare http-proxy, keep-alive', counts: false, ...peer('http-proxy.mjs') },
-  { name: 'none', label: 'Sluice, no rules', counts: false, ...sluice({ limits: 'none' }) },
-  { name: 'memory', label: 'Sluice, in process', counts: true, ...sluice({}) },
+  { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, ...sluice({ limits: 'none' }) },
+  { name: 'memory', label: 'Sluice, in process', counts: true, tls: true, ...sluice({}) },
   { name: 'strict', label: 'Sluice, Redis strict', counts: true, redis: true, ...sluice({ redis: true }) },
   {
     name: 'leased',
@@ -100,6 +103,7 @@ export const CONTESTANTS = [
     name: 'nginx',
     label: 'nginx limit_req, two zones',
     counts: true,
+    tls: true,
     ...server('nginx', nginxConfig, nginxArgs),
   },
   {
@@ -114,6 +118,7 @@ export const CONTESTANTS = [
     name: 'haproxy',
     label: 'HAProxy, two stick tables',
     counts: true,
+    tls: true,
     isThere: () => onPath('haproxy'),
     ...server('haproxy', haproxyConfig, file => ['-f', file]),
   },

@@ -1,4 +1,4 @@
-/** Load by wrk, always against 127.0.0.1 and for a bounded time. */
+/** Load by wrk, or by h2load for HTTP/2; always against 127.0.0.1 and for a bounded time. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { inProject } from '../lib/run.mjs'
@@ -11,9 +11,19 @@ const SCRIPTS = inProject('scripts', 'bench', 'wrk')
  *
  * @returns requests, seconds, rps, p50 and p99 in ms, and how many answers were not 2xx
  */
-export async function load({ port, connections, seconds, script, host = 'bench.test', args = [] }) {
+export async function load({
+  port,
+  connections,
+  seconds,
+  script,
+  host = 'bench.test',
+  args = [],
+  scheme = 'http',
+  streams,
+}) {
+  if (streams !== undefined) return loadHttp2({ port, connections, seconds, host, streams })
   const lua = script === undefined ? [] : ['-s', join(SCRIPTS, script)]
-  const url = `http://127.0.0.1:${port}/x`
+  const url = `${scheme}://127.0.0.1:${port}/x`
   const text = await output('taskset', [
     ...[
       '-c',
@@ -36,6 +46,25 @@ export async function load({ port, connections, seconds, script, host = 'bench.t
     p50: milliseconds(/^\s+50%\s+(\S+)/m.exec(text)?.[1]),
     p99: milliseconds(/^\s+99%\s+(\S+)/m.exec(text)?.[1]),
     others: Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0),
+  }
+}
+
+/** HTTP/2 over TLS; each connection has `streams` requests under way. */
+async function loadHttp2({ port, connections, seconds, host, streams }) {
+  const text = await output('taskset', [
+    ...['-c', LOAD_CORE, 'h2load', `-c${connections}`, `-m${streams}`, `-D${seconds}`, '-t1'],
+    ...['-H', `:authority: ${host}`, `https://127.0.0.1:${port}/x`],
+  ])
+  const [, done] = /requests: \d+ total, \d+ started, (\d+) done/.exec(text) ?? []
+  const [, good] = /status codes: (\d+) 2xx/.exec(text) ?? []
+  if (done === undefined || good === undefined) throw new Error(`h2load said: ${text}`)
+  // Its times are least, most, mean, deviation; it tells no percentiles.
+  const [, mean] = /time for request:\s+\S+\s+\S+\s+(\S+)/.exec(text) ?? []
+  return {
+    requests: Number(done),
+    rps: Number(done) / seconds,
+    mean: milliseconds(mean),
+    others: Number(done) - Number(good),
   }
 }
 

@@ -9,6 +9,7 @@ import { Failure, onPath } from '../lib/run.mjs'
 /** The proxy has this core to itself; everything else is on the other. */
 export const PROXY_CORE = '0'
 export const LOAD_CORE = '1'
+export const BOTH_CORES = '0,1'
 
 const TICKS_PER_SECOND = Number(spawnSync('getconf', ['CLK_TCK']).stdout?.toString() || 100)
 const children = new Set()
@@ -99,7 +100,7 @@ export function require(...commands) {
   const missing = commands.filter(command => !onPath(command))
   if (missing.length > 0) {
     throw new Failure(
-      `The benchmark needs ${missing.join(', ')}: apt-get install wrk nginx redis-server; for all peers also libnginx-mod-http-lua lua-nginx-redis haproxy`,
+      `The benchmark needs ${missing.join(', ')}: apt-get install wrk nginx redis-server; for all rows also nghttp2-client openssl libnginx-mod-http-lua lua-nginx-redis haproxy`,
     )
   }
 }

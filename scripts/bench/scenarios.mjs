@@ -8,10 +8,10 @@ const WARM_UP_SECONDS = 4
 const KEYS = 100_000
 
 /** A steady load, measured after a warm-up. */
-async function steady({ running, seconds, redis }, { connections, script }) {
-  await load({ port: running.port, connections, seconds: WARM_UP_SECONDS, script })
+async function steady({ running, seconds, redis }, options) {
+  await load({ port: running.port, seconds: WARM_UP_SECONDS, ...options })
   const commands = await redis.commands()
-  const { requests, others, ...result } = await loadOn(running, { connections, seconds, script })
+  const { requests, others, ...result } = await loadOn(running, { seconds, ...options })
   return {
     ...result,
     commands: ((await redis.commands()) - commands) / requests,
@@ -55,6 +55,12 @@ export const SCENARIOS = [
     measure: bench => steady(bench, { connections: 64 }),
   },
   {
+    name: 'few',
+    title: '8 connections, nothing refused',
+    settings: { limits: 'roomy' },
+    measure: bench => steady(bench, { connections: 8 }),
+  },
+  {
     name: 'paced',
     title: 'Paced: 32 connections, about 3800 requests a second',
     settings: { limits: 'roomy' },
@@ -73,6 +79,28 @@ export const SCENARIOS = [
     settings: { limits: 'roomy' },
     away: delay,
     who: ({ redis }) => redis,
+    measure: bench => steady(bench, { connections: 64 }),
+  })),
+  {
+    name: 'https',
+    title: 'HTTPS with HTTP/1.1, 64 connections',
+    settings: { limits: 'roomy', tls: true },
+    who: ({ tls }) => tls,
+    measure: bench => steady(bench, { connections: 64, scheme: 'https' }),
+  },
+  {
+    name: 'http2',
+    title: 'HTTPS with HTTP/2, 8 connections of 8 streams',
+    settings: { limits: 'roomy', tls: true },
+    who: ({ tls }) => tls,
+    needs: ['h2load'],
+    measure: bench => steady(bench, { connections: 8, streams: 8 }),
+  },
+  ...[1, 2].map(workers => ({
+    name: `workers-${workers}`,
+    title: `${workers} worker${workers === 1 ? '' : 's'} on both cores, 64 connections; the load and the upstream share one of them`,
+    settings: { limits: 'roomy', workers },
+    who: ({ name }) => name === 'strict' || name === 'leased',
     measure: bench => steady(bench, { connections: 64 }),
   })),
   {

@@ -10,6 +10,7 @@ export function median(values) {
 const COLUMNS = [
   ['rps', 'requests/s', value => String(Math.round(value))],
   ['us', 'CPU µs/request', value => value.toFixed(1)],
+  ['mean', 'mean ms', value => value.toFixed(2)],
   ['p50', 'p50 ms', value => value.toFixed(2)],
   ['p99', 'p99 ms', value => value.toFixed(1)],
   ['commands', 'Redis commands/request', value => value.toFixed(5)],
