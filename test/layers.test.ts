@@ -14,7 +14,13 @@ interface Row {
   readonly dynamic?: readonly string[]
 }
 
-const WORDS = ['config/words.ts', 'gateway/types.ts', 'gateway/errors.ts', 'gateway/plugin.ts']
+const WORDS = [
+  'config/words.ts',
+  'gateway/types.ts',
+  'gateway/message.ts',
+  'gateway/errors.ts',
+  'gateway/plugin.ts',
+]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
 const PLACES: Record<string, Row> = {
@@ -22,13 +28,20 @@ const PLACES: Record<string, Row> = {
   'config/words.ts': {},
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
+  'gateway/message.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // The command that package.json names.
   'gateway/cli.js': { value: ['tools/cli.ts'] },
 
+  // The wire of HTTP/1.1: knows messages, and nothing of what they are for.
+  'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
+
   // A room knows itself and the words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
+  // The two ends of it: clients here, upstreams there.
+  'gateway/listen': { value: [...WORDS, 'gateway/http1'] },
+  'gateway/forward': { value: [...WORDS, 'gateway/http1'] },
 
   // The way of a request is written against the rooms' types; their functions are handed in. What an answer says is its own.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
@@ -74,7 +87,6 @@ const PLACES: Record<string, Row> = {
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
 const HOMES: Record<string, readonly string[]> = {
-  undici: ['gateway/forward/connections.ts'],
   'http-proxy': ['gateway/forward/upgrade.ts'],
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],

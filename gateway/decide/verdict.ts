@@ -2,14 +2,17 @@
 import type { Outcome, Rule, Verdict } from '../types.js'
 import { Hold, type OnSlots, type SlotTerms } from './hold.js'
 
+/** Most requests hold nothing: one list for all of them. */
+const NONE: readonly never[] = []
+
 export class GatheredVerdict implements Verdict {
   allowed = true
   settled: Promise<void> | undefined
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []
   readonly #onSlots: OnSlots
-  #held: readonly Hold[] = []
-  #leaving: readonly (() => void)[] = []
+  #held: readonly Hold[] = NONE
+  #leaving: readonly (() => void)[] = NONE
   #upgraded = false
   #released = false
 
@@ -60,7 +63,7 @@ export class GatheredVerdict implements Verdict {
   release(): void {
     this.#released = true
     for (const leave of this.#leaving) leave()
-    this.#leaving = []
+    this.#leaving = NONE
     for (const hold of this.#held) hold.end('given-back')
   }
 }

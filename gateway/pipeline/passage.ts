@@ -1,22 +1,21 @@
 /** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex, Readable } from 'node:stream'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
+import type { IncomingBody, IncomingRequest, OutgoingResponse, ResponseWatcher, Takeover } from '../message.js'
 import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
 import { answer, refusal } from './answer.js'
 import type { Entered } from './enter.js'
 import type { Rooms, Upstream } from './pipeline.js'
 
-export class Passage implements Exchange {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+export class Passage implements Exchange, ResponseWatcher {
+  readonly req: IncomingRequest
+  readonly res: OutgoingResponse
   revision = ''
   matched: readonly Matched[] = []
   limiterUs = 0
-  body: Readable | undefined
+  body: IncomingBody | undefined
   answerFields: readonly string[] = []
   /** Until the verdict is in: what a request that left before was charged is still to be told. */
   judged: Promise<void> | undefined
@@ -33,14 +32,19 @@ export class Passage implements Exchange {
   /** What is yet to end: the answer, and the upstream's work once it has begun. */
   #pending = 1
   #working = false
-  /** Status of an answer that a transport wrote past the response object. */
-  #relayed = 0
+  /** True once its connection has left HTTP: it ends with its tunnel. */
+  #tunnels = false
 
-  constructor(rooms: Rooms, req: IncomingMessage, res: ServerResponse) {
+  constructor(rooms: Rooms, req: IncomingRequest, res: OutgoingResponse) {
     this.#rooms = rooms
     this.req = req
     this.res = res
-    res.on('close', () => this.#finish())
+    res.watch(this)
+  }
+
+  /** The answer is over, or its client gone. */
+  onClose(): void {
+    if (!this.#tunnels) this.#finish()
   }
 
   /** How far it came; it may be refused there. */
@@ -94,9 +98,13 @@ export class Passage implements Exchange {
     this.upstream.forward(this)
   }
 
-  upgrade(socket: Duplex, head: Buffer): void {
+  upgrade(takeOver: () => Takeover): void {
     this.#work()
-    this.upstream.upgrade(Object.assign(this, { socket, head }))
+    const switchOver = (): Takeover => {
+      this.#tunnels = true
+      return takeOver()
+    }
+    this.upstream.upgrade(Object.assign(this, { takeOver: switchOver }))
   }
 
   /** A verdict of report-only rules, reached while the request is already forwarded. */
@@ -115,13 +123,14 @@ export class Passage implements Exchange {
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
     if (!this.#working) return
     this.#working = false
+    if (this.#tunnels) this.#finish()
     this.#end()
   }
 
+  /** The upstream has answered a handshake. */
   onAnswer(status: number): void {
     if (status === 101) this.#verdict?.upgraded()
     this.#source = 'upstream'
-    this.#relayed = status
   }
 
   fail(code: ErrorCode): void {
@@ -130,8 +139,8 @@ export class Passage implements Exchange {
 
   refuse(rejection: Rejection): void {
     this.onUpstreamEnd()
-    if (this.res.headersSent || this.res.destroyed) {
-      this.res.destroy()
+    if (this.res.status !== 0 || this.res.closed) {
+      this.res.cut()
       return
     }
     this.#source = 'gateway'
@@ -146,7 +155,7 @@ export class Passage implements Exchange {
       this.refuse({ code: error.code, requestId, detail: error.message })
       return
     }
-    if (!this.res.destroyed) this.#rooms.log.error({ err: error, id: requestId }, 'request failed')
+    if (!this.res.closed) this.#rooms.log.error({ err: error, id: requestId }, 'request failed')
     this.refuse({ code: 'internal', requestId })
   }
 
@@ -181,13 +190,13 @@ export class Passage implements Exchange {
 
   #tell(verdict: Judgement | undefined): void {
     this.#rooms.finished({
-      method: this.req.method ?? '',
+      method: this.req.method,
       facts: this.#facts,
       project: this.#project,
       upstream: this.#upstream?.name ?? '',
       verdict,
       revision: this.revision,
-      status: this.res.headersSent ? this.res.statusCode : this.#relayed,
+      status: this.#tunnels ? 101 : this.res.status,
       source: this.#source,
       startedAt: this.#startedAt,
       durationMs: performance.now() - this.#start,

@@ -2,11 +2,10 @@
  * The path of a request: listen → identify → match → decide → forward → observe.
  * The rooms are handed in as functions; this file only says in which order they are entered.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex, Readable } from 'node:stream'
 import { GatewayError } from '../errors.js'
 import { type Rejection, SERVED_METHODS } from '../forward/reject.js'
 import type { Exchange, UpgradeExchange } from '../forward/transport.js'
+import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { Facts, Finished, Log, Matched, Project, Verdict } from '../types.js'
 import type { AnswerSettings } from './answer.js'
 import { enter, type Walk } from './enter.js'
@@ -27,28 +26,29 @@ export interface Rooms {
   readonly answers: AnswerSettings
   /** True while this process can take nothing more on. */
   overloaded(): boolean
-  readFacts(req: IncomingMessage): Facts
+  readFacts(req: RequestHead): Facts
   /** True when a rule's key may stand in the request's body. */
   needsBody(matched: Matched, facts: Facts): boolean
   /** The first bytes of the body, waited for; `body` then yields all of it. */
-  peekBody(req: IncomingMessage): Promise<{ prefix: Buffer; body: Readable }>
+  peekBody(body: IncomingBody): Promise<{ prefix: Buffer; body: IncomingBody }>
   /** The first bytes of the body, reported while it streams on. */
-  tapBody(req: IncomingMessage, onPrefix: (prefix: Buffer) => void): Readable
+  tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: {
     facts: Facts
     project: Project
     matched: readonly Matched[]
     bodyPrefix?: Buffer | undefined
   }): Verdict | Promise<Verdict>
-  sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void
+  sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
   finished(event: Finished): void
   /** Called once for each request, when its answer and the upstream's work for it have both ended. */
   ended(): void
 }
 
 export interface Pipeline {
-  request(req: IncomingMessage, res: ServerResponse): void
-  upgrade(req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer): void
+  request(req: IncomingRequest, res: OutgoingResponse): void
+  /** `takeOver` hands the connection over, once and for good. */
+  upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
 }
 
 export function createPipeline(rooms: Rooms): Pipeline {
@@ -56,26 +56,26 @@ export function createPipeline(rooms: Rooms): Pipeline {
     request(req, res) {
       begin(req, res, passage => {
         const { facts, matched } = passage
-        const looking = matched.filter(one => rooms.needsBody(one, facts))
+        const { body } = req
+        const looking = body === undefined ? [] : matched.filter(one => rooms.needsBody(one, facts))
         const forward = () => passage.forward()
-        if (looking.length === 0) judge(passage, matched, forward)
-        else if (looking.some(({ rule }) => rule.mode === 'enforce')) lookThenJudge(passage, forward)
-        else judgeThenWatch(passage, looking, forward)
+        if (body === undefined || looking.length === 0) judge(passage, matched, forward)
+        else if (looking.some(({ rule }) => rule.mode === 'enforce')) lookThenJudge(passage, body, forward)
+        else judgeThenWatch(passage, body, looking, forward)
       })
     },
 
-    // Refusals go through `res`; the 101 itself is relayed by the transport.
-    upgrade(req, res, socket, head) {
+    upgrade(req, res, takeOver) {
       begin(req, res, passage => {
         judge(passage, passage.matched, () => {
-          passage.upgrade(socket, head)
+          passage.upgrade(takeOver)
         })
       })
     },
   }
 
   /** Listen, identify and match; whatever goes wrong in there is answered. */
-  function begin(req: IncomingMessage, res: ServerResponse, go: (passage: Passage) => void): void {
+  function begin(req: IncomingRequest, res: OutgoingResponse, go: (passage: Passage) => void): void {
     const passage = new Passage(rooms, req, res)
     passage.attempt(() => {
       if (rooms.overloaded()) throw new GatewayError('gateway-overloaded')
@@ -102,7 +102,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     const settle = (verdict: Verdict): void => {
       passage.limiterUs = Math.round((performance.now() - startedAt) * 1000)
       const rejection = passage.settle(verdict)
-      if (passage.res.destroyed) verdict.release()
+      if (passage.res.closed) verdict.release()
       else if (rejection === undefined) forward()
       else passage.refuse(rejection)
     }
@@ -113,9 +113,9 @@ export function createPipeline(rooms: Rooms): Pipeline {
   }
 
   /** An enforced rule whose key stands in the body: its first bytes are waited for. */
-  function lookThenJudge(passage: Passage, forward: () => void): void {
+  function lookThenJudge(passage: Passage, body: IncomingBody, forward: () => void): void {
     passage.judged = rooms
-      .peekBody(passage.req)
+      .peekBody(body)
       .then(({ prefix, body }) => {
         passage.body = body
         return judge(passage, passage.matched, forward, prefix)
@@ -124,11 +124,16 @@ export function createPipeline(rooms: Rooms): Pipeline {
   }
 
   /** Report-only rules that look into the body do so while it streams on: they may not delay anything. */
-  function judgeThenWatch(passage: Passage, looking: readonly Matched[], forward: () => void): void {
-    const { facts, project, req } = passage
+  function judgeThenWatch(
+    passage: Passage,
+    body: IncomingBody,
+    looking: readonly Matched[],
+    forward: () => void,
+  ): void {
+    const { facts, project } = passage
     const asked = passage.matched.filter(one => !looking.includes(one))
     judge(passage, asked, () => {
-      passage.body = rooms.tapBody(req, bodyPrefix => {
+      passage.body = rooms.tapBody(body, bodyPrefix => {
         passage.watch(async () => rooms.decide({ facts, project, matched: looking, bodyPrefix }))
       })
       forward()
@@ -139,7 +144,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
 /** To OPTIONS that asks the gateway itself. */
 export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
 
-function answerServerOptions(res: ServerResponse): void {
-  res.writeHead(SERVER_OPTIONS.status, SERVER_OPTIONS.fields)
+function answerServerOptions(res: OutgoingResponse): void {
+  res.writeHead(SERVER_OPTIONS.status, '', SERVER_OPTIONS.fields)
   res.end()
 }

@@ -84,7 +84,7 @@ export async function openCore(options: CoreOptions) {
   const listener = createListener(
     {
       request: (req, res) => inForce.pipeline.request(req, res),
-      upgrade: (req, res, socket, head) => inForce.pipeline.upgrade(req, res, socket, head),
+      upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
       refused: code => metrics.refusedUnread(CATALOGUE[code].status),
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },

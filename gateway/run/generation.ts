@@ -57,9 +57,9 @@ export class Generation {
         this.#requests += 1
         request(req, res)
       },
-      upgrade: (req, res, socket, head) => {
+      upgrade: (req, res, takeOver) => {
         this.#requests += 1
-        upgrade(req, res, socket, head)
+        upgrade(req, res, takeOver)
       },
     }
   }
@@ -101,8 +101,8 @@ export class Generation {
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
-      peekBody: req => peekBody(req, PEEK_BYTES, PEEK_MS),
-      tapBody: (req, onPrefix) => tapBody(req, PEEK_BYTES, onPrefix),
+      peekBody: body => peekBody(body, PEEK_BYTES, PEEK_MS),
+      tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),
       sendRejection,
       finished: event => {

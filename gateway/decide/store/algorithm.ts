@@ -15,8 +15,10 @@ export interface WindowAlgorithm {
   /**
    * Milliseconds until more quota comes back, after `settle`; 0 when nothing is spent.
    * With the quota used up, that is until one more request fits, also after the quota was lowered.
+   *
+   * @param used of `spent`, which the caller knows
    */
-  resetMs(spent: Spent, window: Window, now: number): number
+  resetMs(spent: Spent, window: Window, now: number, used: number): number
   /** Takes back one token that was charged at `at`, after `settle`; never so that another token would count for less. */
   giveBack(spent: Spent, window: Window, at: number, now: number): void
 }

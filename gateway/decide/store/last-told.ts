@@ -2,6 +2,7 @@
  * What Redis last told this instance of each key, so that whoever stands in for it begins where it left off: a late call or
  * an outage adds at most this instance's share of what was left, never a fresh quota.
  */
+import type { Demand } from '../../types.js'
 import { type Answer, type Ask, type Count, sameQuota } from './store.js'
 
 /** What was counted when Redis was last heard. Times in milliseconds. */
@@ -12,9 +13,9 @@ export interface Told {
 }
 
 interface Heard {
-  readonly ask: Ask
-  readonly counts: readonly Count[]
-  readonly at: number
+  demand: Demand
+  counts: readonly Count[]
+  at: number
 }
 
 /** Two generations of at most so many keys: the younger replaces the older, so forgetting costs nothing. */
@@ -30,14 +31,16 @@ export class LastTold {
     this.#now = now
   }
 
-  /** Takes in answers of Redis. */
+  /** Takes in the last answers of Redis to each of the asks. */
   hear(asks: readonly Ask[], answers: readonly Answer[]): void {
     const at = this.#now()
     for (let i = 0; i < asks.length; i += 1) {
-      const ask = asks[i] as Ask
-      const answer = answers[i] as Answer
-      if (ask.demand.kind === 'slots' || answer.store === 'none') continue
-      this.#young.set(ask.key, { ask, counts: answer.counts, at })
+      const { key, demand } = asks[i] as Ask
+      const { store, counts } = answers[i] as Answer
+      if (demand.kind === 'slots' || store === 'none') continue
+      const heard = this.#young.get(key)
+      if (heard === undefined) this.#young.set(key, { demand, counts, at })
+      else Object.assign(heard, { demand, counts, at })
     }
     if (this.#young.size < MOST) return
     this.#old = this.#young
@@ -47,7 +50,7 @@ export class LastTold {
   /** What was told of the key under this very quota; undefined when nothing was. */
   recall({ key, demand }: Ask): Told | undefined {
     const heard = this.#young.get(key) ?? this.#old.get(key)
-    if (heard === undefined || !sameQuota(heard.ask.demand, demand)) return undefined
+    if (heard === undefined || !sameQuota(heard.demand, demand)) return undefined
     return { counts: heard.counts, elapsedMs: this.#now() - heard.at }
   }
 

@@ -1,5 +1,5 @@
 /** Counters in this process: for a gateway without Redis, and in Redis's stead while it is away. */
-import type { Demand, StoreName } from '../../types.js'
+import type { Demand, StoreName, Window } from '../../types.js'
 import { type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
 import { countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
@@ -87,17 +87,34 @@ export class MemoryStore implements CounterStore {
       refused ??= new Set()
       refused.add(group)
     }
-    return asks.map((ask, i) => {
-      const granted = refused === undefined || !refused.has(ask.group)
-      const answer = { granted, unavailable: false, store: this.#name }
-      const { demand } = ask
-      if (demand.kind === 'slots') return { ...answer, ...this.#takeSlot(ask.key, demand, granted, charges) }
-      const counts =
-        demand.kind === 'meter'
-          ? [this.#spendMeter(ask.key, demand, states[i] as Meter, granted, now, charges)]
-          : this.#spendWindows(ask.key, demand, states[i] as Spent[], granted, now, charges)
-      return { ...answer, counts, at: now }
-    })
+    const answers: Answer[] = []
+    for (let i = 0; i < asks.length; i += 1) {
+      const { key, demand, group } = asks[i] as Ask
+      const granted = refused === undefined || !refused.has(group)
+      answers.push(
+        demand.kind === 'slots'
+          ? this.#takeSlot(key, demand, granted, charges)
+          : this.#answer(this.#spend(key, demand, states[i], granted, now, charges), granted, now),
+      )
+    }
+    return answers
+  }
+
+  #answer(counts: readonly Count[], granted: boolean, at?: number, release?: () => void): Answer {
+    return { granted, unavailable: false, store: this.#name, counts, at, release }
+  }
+
+  #spend(
+    key: string,
+    demand: Exclude<Demand, { kind: 'slots' }>,
+    state: State,
+    granted: boolean,
+    now: number,
+    charges: boolean,
+  ): Count[] {
+    return demand.kind === 'meter'
+      ? [this.#spendMeter(key, demand, state as Meter, granted, now, charges)]
+      : this.#spendWindows(key, demand, state as Spent[], granted, now, charges)
   }
 
   #stateOf(key: string, demand: Demand, now: number, charges: boolean): State {
@@ -110,7 +127,7 @@ export class MemoryStore implements CounterStore {
     if (demand.kind === 'slots') return this.#held(key) >= demand.max
     if (demand.kind === 'meter') return isFull(state as Meter, demand)
     for (let i = 0; i < demand.windows.length; i += 1) {
-      const window = demand.windows[i] as Windows['windows'][number]
+      const window = demand.windows[i] as Window
       if (used((state as Spent[])[i] as Spent) >= window.quota) return true
     }
     return false
@@ -124,13 +141,17 @@ export class MemoryStore implements CounterStore {
     now: number,
     charges: boolean,
   ): Count[] {
-    const counts = demand.windows.map((window, i): Count => {
+    const counts: Count[] = []
+    for (let i = 0; i < demand.windows.length; i += 1) {
+      const window = demand.windows[i] as Window
       const spent = state[i] as Spent
       const algorithm = algorithmOf(window)
-      const violated = !granted && used(spent) >= window.quota
+      const before = used(spent)
       if (granted) algorithm.spend(spent, window, now)
-      return counted(window.quota, used(spent), violated, algorithm.resetMs(spent, window, now))
-    })
+      const after = granted ? before + 1 : before
+      const violated = !granted && before >= window.quota
+      counts.push(counted(window.quota, after, violated, algorithm.resetMs(spent, window, now, after)))
+    }
     if (granted && charges) this.#states.write(key, state)
     return counts
   }
@@ -155,16 +176,11 @@ export class MemoryStore implements CounterStore {
     return countOf(refused, demand, true, now)
   }
 
-  #takeSlot(
-    key: string,
-    { max }: Demand & { kind: 'slots' },
-    granted: boolean,
-    charges: boolean,
-  ): Pick<Answer, 'counts' | 'release'> {
+  #takeSlot(key: string, { max }: Demand & { kind: 'slots' }, granted: boolean, charges: boolean): Answer {
     const violated = !granted && this.#held(key) >= max
     const release = granted && charges ? this.#hold(key) : undefined
     const held = this.#held(key) + (granted && !charges ? 1 : 0)
-    return { counts: [counted(max, held, violated, SLOT_RETRY_MS)], release }
+    return this.#answer([counted(max, held, violated, SLOT_RETRY_MS)], granted, undefined, release)
   }
 
   #held(key: string): number {

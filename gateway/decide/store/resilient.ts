@@ -33,11 +33,7 @@ export class ResilientStore implements CounterStore {
 
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     if (this.#options.guard.isAway(keyOf(asks))) return this.standIn(asks, holder)
-    return this.#turns.take(asks, holder).then(answers => {
-      if (answers === undefined) return this.standIn(asks, holder)
-      this.#options.lastTold.hear(asks, answers)
-      return answers
-    })
+    return this.#turns.take(asks, holder).then(answers => answers ?? this.standIn(asks, holder))
   }
 
   rides(observed: Ask, enforced: readonly Ask[]): boolean {
@@ -81,7 +77,9 @@ export class ResilientStore implements CounterStore {
     }
     const late = (requests: readonly Answer[][]) => this.#undo(asks, requests)
     return guard.within(keyOf(asks), call, late).then(answers => {
-      if (answers === undefined && sent) remote.abandon(asks, holder)
+      const last = answers?.at(-1)
+      if (last !== undefined) this.#options.lastTold.hear(asks, last)
+      else if (sent) remote.abandon(asks, holder)
       return answers
     })
   }

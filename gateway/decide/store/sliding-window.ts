@@ -7,7 +7,7 @@
  * Times are exact while they are few. When they become many, they are rounded up to one of PARTS parts of the window:
  * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small whatever the quota.
  */
-import { type Spent, tokens, type WindowAlgorithm } from './algorithm.js'
+import type { Spent, WindowAlgorithm } from './algorithm.js'
 
 export const PARTS = 50
 /** More than PARTS, and enough for P2: a quota up to this is never rounded, a larger one gives way for a part. */
@@ -28,8 +28,8 @@ export const slidingWindow: WindowAlgorithm = {
     if (spent.length > 2 * MOST_TIMES) roundUp(spent, Math.ceil(ms / PARTS))
   },
 
-  resetMs(spent, { ms, quota }, now) {
-    let excess = Math.max(tokens(spent) + 1 - quota, 1)
+  resetMs(spent, { ms, quota }, now, used) {
+    let excess = Math.max(used + 1 - quota, 1)
     for (let i = 0; i < spent.length; i += 2) {
       excess -= spent[i + 1] as number
       // To the microsecond: a rest of floating point must not make whole seconds one more.

@@ -28,25 +28,20 @@ export class WindowStates {
   read(key: string, windows: readonly Window[], now: number): Spent[] {
     this.#turn(windows, now)
     const kept = this.#young.get(key) ?? this.#old.get(key)
-    return windows.map((window, i) => {
-      const spent: Spent = typeof kept === 'number' ? [kept, 1] : (kept?.[i] ?? [])
-      algorithmOf(window).settle(spent, window, now)
-      return spent
-    })
+    const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
+    return settled(lists, windows, now)
   }
 
   /** As `read`, for those who will write nothing. */
   copy(key: string, windows: readonly Window[], now: number): Spent[] {
     const kept = this.#young.get(key) ?? this.#old.get(key)
-    return windows.map((window, i) => {
-      const spent: Spent = typeof kept === 'number' ? [kept, 1] : [...(kept?.[i] ?? [])]
-      algorithmOf(window).settle(spent, window, now)
-      return spent
-    })
+    const lists = listsOf(kept, windows).map(spent => [...spent])
+    return settled(lists, windows, now)
   }
 
   write(key: string, state: Spent[]): void {
-    this.#young.set(key, onlyToken(state) ?? state.map(trimmed))
+    for (let i = 0; i < state.length; i += 1) state[i] = trimmed(state[i] as Spent)
+    this.#young.set(key, onlyToken(state) ?? state)
     if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY
   }
 
@@ -71,6 +66,19 @@ export class WindowStates {
     this.#young = new Map()
     this.#turnAt = now + this.#generationMs
   }
+}
+
+function listsOf(kept: Kept | undefined, windows: readonly Window[]): Spent[] {
+  return windows.map((_, i) => (typeof kept === 'number' ? [kept, 1] : (kept?.[i] ?? [])))
+}
+
+/** `lists` as of `now`. */
+function settled(lists: Spent[], windows: readonly Window[], now: number): Spent[] {
+  for (let i = 0; i < windows.length; i += 1) {
+    const window = windows[i] as Window
+    algorithmOf(window).settle(lists[i] as Spent, window, now)
+  }
+  return lists
 }
 
 /** Growing leaves room for more behind a list: many times what it holds while that is little. */
