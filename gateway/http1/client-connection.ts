@@ -191,13 +191,13 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
     } catch (error) {
       this.#fail('invalid', error as Error)
     }
-    if (rest !== undefined) this.#onAnswered(rest.length === 0 && !more)
+    if (rest !== undefined) this.#onAnswered(rest.length === 0, more)
     else if (this.#body !== undefined) this.#onReadEnd()
   }
 
   onFin(): void {
     if (this.#isClosed) return
-    if (this.#body?.end()) this.#onAnswered(false)
+    if (this.#body?.end()) this.#onAnswered(false, false)
     else this.#fail('gone', new Error('the upstream closed the connection'))
   }
 
@@ -271,16 +271,23 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
     asker.onSwitch(head, { socket, head: rest })
   }
 
-  #onAnswered(mayStay: boolean): void {
+  /** `more` as in `onBytes`. */
+  #onAnswered(mayStay: boolean, more: boolean): void {
     const asker = this.#asker
     const answer = this.#answer
     if (asker === undefined || answer === undefined) return
     const stays = mayStay && this.#isSent && isPersistent(answer) && !this.#isForTakeover
     this.#asker = this.#answer = this.#body = undefined
     this.resume()
-    if (stays) this.#home.onFree(this, answer.fields)
-    else this.abort()
+    if (!stays) this.abort()
+    else if (more) setImmediate(() => this.#free(answer))
+    else this.#free(answer)
     asker.onEnd(this.#trailers)
+  }
+
+  #free({ fields }: ParsedResponse): void {
+    this.deadline = NEVER
+    if (!this.#isClosed) this.#home.onFree(this, fields)
   }
 
   #fail(fault: Fault, error: Error): void {
