@@ -1,5 +1,5 @@
 /** An HTTP exchange with a client, whatever version of HTTP carries it: what is read of it, and what is written to it. */
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 
 export type HttpVersion = '1.0' | '1.1' | '2.0'
 
@@ -126,7 +126,7 @@ export interface ResponseWatcher {
 
 /** A connection that leaves HTTP for another protocol. */
 export interface Takeover {
-  readonly socket: Duplex
+  readonly socket: Socket
   /** What the client sent beyond its request's head. */
   readonly head: Buffer
 }
