@@ -19,13 +19,31 @@ export class RequestBody implements IncomingBody {
   readonly #decoder: BodyDecoder
   #reader: BodyReader | undefined
   #trailers: readonly string[] = []
+  #awaits100: boolean
   #paused = false
   #aborted = false
 
-  constructor(framing: Framing, source: BodySource) {
+  /** `awaits100`: the client sends it when it has seen a 100. */
+  constructor(framing: Framing, awaits100: boolean, source: BodySource) {
     this.length = framing.kind === 'length' ? framing.bytes : undefined
     this.#source = source
+    this.#awaits100 = awaits100
     this.#decoder = new BodyDecoder(framing, this)
+  }
+
+  get awaits100(): boolean {
+    return this.#awaits100
+  }
+
+  /** True when a 100 is due; then that is done. */
+  takeExpectation(): boolean {
+    const isDue = this.#awaits100
+    this.#awaits100 = false
+    return isDue
+  }
+
+  get aborted(): boolean {
+    return this.#aborted
   }
 
   /** True when somebody reads it, or has. */
@@ -35,7 +53,7 @@ export class RequestBody implements IncomingBody {
 
   /** True when its next bytes can be pushed. */
   get flows(): boolean {
-    return !this.#aborted && (this.dropped || (this.#reader !== undefined && !this.#paused))
+    return !this.complete && !this.#aborted && (this.dropped || (this.#reader !== undefined && !this.#paused))
   }
 
   read(reader: BodyReader): void {

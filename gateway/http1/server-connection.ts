@@ -2,12 +2,12 @@ import type { Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
 import type { IncomingRequest, Peer, Takeover } from '../message.js'
 import type { Timed } from './deadlines.js'
-import { listHas } from './fields.js'
-import { isPersistent, requestFraming } from './framing.js'
+import { requestFraming } from './framing.js'
 import { HeadBuffer } from './head-buffer.js'
 import { closeLingering } from './lingering-close.js'
 import { type Framing, type ParsedRequest, WireError } from './message.js'
 import { refusalText } from './refusal.js'
+import { asksForWebSocket, expectsContinue } from './request-asks.js'
 import { RequestBody } from './request-body.js'
 import { parseRequestHead } from './request-head.js'
 import type { ServerConnections } from './server-connections.js'
@@ -36,11 +36,6 @@ export class ServerConnection implements Timed {
   #response: ServerResponse | undefined
   /** Of that request or the one before, while bytes of it are still to come. */
   #body: RequestBody | undefined
-  #version = '1.1'
-  #persistent = true
-  /** The client sends the body when it has seen a 100 (RFC 9110 section 10.1.1). */
-  #awaits100 = false
-  #isUpgrade = false
   /** The client has ended its side. */
   #halfOpen = false
   /** Bytes written when a half-open client was last looked at. */
@@ -94,8 +89,7 @@ export class ServerConnection implements Timed {
 
   /** Somebody takes the body now. */
   onBodyWanted(): void {
-    if (this.#awaits100 && this.#response?.status === 0) this.socket.write(CONTINUE, 'latin1')
-    this.#awaits100 = false
+    if (this.#body?.takeExpectation() && this.#response?.status === 0) this.#sendContinue()
     this.#run()
   }
 
@@ -107,7 +101,7 @@ export class ServerConnection implements Timed {
 
   /** The value of Keep-Alive when another request may follow the present one; undefined when none may. */
   keepAlive(): string | undefined {
-    if (!this.#persistent || this.#all.draining || (this.#halfOpen && this.#unread.isEmpty)) return undefined
+    if (this.#all.draining || (this.#halfOpen && this.#unread.isEmpty)) return undefined
     return this.#body === undefined || this.#canDrop(this.#body) ? this.#all.keepAlive : undefined
   }
 
@@ -127,7 +121,7 @@ export class ServerConnection implements Timed {
 
   /** Breaks off so that the answer looks cut: to an old client the end of the connection would be the end of it. */
   cut(): void {
-    if (this.#version === '1.0') this.socket.resetAndDestroy()
+    if (this.#response?.isOld) this.socket.resetAndDestroy()
     else this.socket.destroy()
   }
 
@@ -173,42 +167,34 @@ export class ServerConnection implements Timed {
   }
 
   #begin(head: ParsedRequest, framing: Framing): void {
-    const { method, target, version, fields } = head
     this.#all.busy(this)
-    this.#version = version
-    this.#isUpgrade = framing.kind === 'none' && asksForWebSocket(head)
-    // What a refused client has sent in the other protocol must not be read as a request.
-    this.#persistent = !this.#isUpgrade && isPersistent(head)
-    const body = framing.kind === 'none' ? undefined : new RequestBody(framing, this)
-    this.#body = body
-    if (body === undefined) this.deadline = NEVER
-    else this.#limit(this.#all.settings.requestTimeoutMs)
-    this.#awaits100 = version === '1.1' && fields.has('expect') && !this.#isUpgrade
-    if (this.#awaits100 && body === undefined) this.#meetExpectation(head)
+    const upgrade = framing.kind === 'none' && asksForWebSocket(head)
+    const expects = expectsContinue(head)
+    const body = framing.kind === 'none' ? undefined : new RequestBody(framing, expects, this)
     const response = new ServerResponse(this, head)
     this.#response = response
-    const request: IncomingRequest = {
-      method,
-      target,
-      version,
-      fields,
-      upgrade: this.#isUpgrade,
-      peer: this.#peer,
-      body,
+    this.#body = body
+    // What a refused client has sent in the other protocol must not be read as a request.
+    if (upgrade) response.closeAfter()
+    if (body !== undefined) this.#limit(this.#all.settings.requestTimeoutMs)
+    else {
+      this.deadline = NEVER
+      // There is no body to ask for, but the client may wait all the same.
+      if (expects) this.#sendContinue()
     }
+    const { method, target, version, fields } = head
+    const request: IncomingRequest = { method, target, version, fields, upgrade, peer: this.#peer, body }
     const { handlers } = this.#all
     try {
-      if (this.#isUpgrade) handlers.upgrade(request, response, () => this.#takeOver())
+      if (upgrade) handlers.upgrade(request, response, () => this.#takeOver())
       else handlers.request(request, response)
     } catch (error) {
       this.#fail(error)
     }
   }
 
-  /** There is no body to ask for, but the client may wait all the same. */
-  #meetExpectation({ fields }: ParsedRequest): void {
-    this.#awaits100 = false
-    if (fields.get('expect')?.toLowerCase() === '100-continue') this.socket.write(CONTINUE, 'latin1')
+  #sendContinue(): void {
+    this.socket.write(CONTINUE, 'latin1')
   }
 
   #takeBody(body: RequestBody, chunk: Buffer): void {
@@ -223,7 +209,7 @@ export class ServerConnection implements Timed {
   /** What the client sends is no body any more, and where a next request would begin nobody can tell. */
   #breakBody(body: RequestBody, code: ErrorCode): void {
     const response = this.#response
-    this.#persistent = false
+    response?.closeAfter()
     if (response === undefined) this.#linger()
     else if (body.dropped) body.abort()
     else if (response.status === 0) this.#refuse(code)
@@ -232,16 +218,14 @@ export class ServerConnection implements Timed {
 
   /** True when what is left of a body can be read past the answer. Where nobody has read it, that begins now. */
   #canDrop(body: RequestBody): boolean {
-    if (this.#awaits100) return false
+    if (body.awaits100) return false
     if (!body.begun) {
       // Often all of it has come.
       body.drop()
-      while (this.#body !== undefined && !this.#unread.isEmpty && body.flows) {
-        this.#takeBody(body, this.#unread.shift())
-      }
+      while (!this.#unread.isEmpty && body.flows) this.#takeBody(body, this.#unread.shift())
       this.#unread.steer()
     }
-    return this.#persistent && (body.complete || (body.length !== undefined && body.length <= MOST_DROPPED))
+    return body.complete || (!body.aborted && body.length !== undefined && body.length <= MOST_DROPPED)
   }
 
   /** The answer has left, but for what the system still sends. */
@@ -272,7 +256,6 @@ export class ServerConnection implements Timed {
       if (this.#head.begun) this.#refuse('bad-request')
       else this.close()
     } else if (this.#body !== undefined) this.#breakBody(this.#body, 'bad-request')
-    else if (this.#isUpgrade) this.destroy()
     else if (this.deadline === NEVER) this.#waitForSign()
   }
 
@@ -319,6 +302,8 @@ export class ServerConnection implements Timed {
   #takeOver(): Takeover {
     const { socket } = this
     const head = this.#unread.takeAll()
+    // It has left before there was anything to take over.
+    if (this.#halfOpen) this.destroy()
     this.#deaf = true
     this.deadline = NEVER
     this.limitReader(0)
@@ -367,11 +352,4 @@ export class ServerConnection implements Timed {
     response?.close()
     body?.abort()
   }
-}
-
-/** The one protocol that is switched to; whatever else is offered is not taken (RFC 9110 section 7.8). */
-function asksForWebSocket({ method, version, fields }: ParsedRequest): boolean {
-  const offered = fields.get('upgrade')
-  if (offered === undefined || method !== 'GET' || version !== '1.1') return false
-  return offered.toLowerCase() === 'websocket' && listHas(fields.get('connection') ?? '', 'upgrade')
 }

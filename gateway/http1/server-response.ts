@@ -2,10 +2,11 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { OutgoingResponse, ResponseWatcher } from '../message.js'
 import { dateNow } from './date.js'
-import { listHas } from './fields.js'
+import { isPersistent } from './framing.js'
 import { chunkPrefix, headText, lastChunk } from './head-text.js'
 import type { ParsedRequest } from './message.js'
 import { lowerName } from './names.js'
+import { takesTrailers } from './request-asks.js'
 
 /** The connection that an answer goes out on. */
 export interface AnswerSink {
@@ -27,7 +28,7 @@ type Framing = 'none' | 'length' | 'chunked' | 'close'
 export class ServerResponse implements OutgoingResponse {
   status = 0
   /** No other follows it on its connection. */
-  isLast = false
+  isLast: boolean
   /** All of it is written. */
   ended = false
   readonly #sink: AnswerSink
@@ -46,6 +47,12 @@ export class ServerResponse implements OutgoingResponse {
   constructor(sink: AnswerSink, asked: ParsedRequest) {
     this.#sink = sink
     this.#asked = asked
+    this.isLast = !isPersistent(asked)
+  }
+
+  /** Its client speaks HTTP/1.0, and takes the end of the connection for the end of an answer. */
+  get isOld(): boolean {
+    return this.#asked.version === '1.0'
   }
 
   get closed(): boolean {
@@ -58,7 +65,7 @@ export class ServerResponse implements OutgoingResponse {
 
   sendInterim(status: number, fields: readonly string[]): void {
     const { socket } = this.#sink
-    if (this.status !== 0 || this.#isOver || this.#asked.version === '1.0') return
+    if (this.status !== 0 || this.#isOver || this.isOld) return
     // Many of them, to one that is slow to read, could fill our memory.
     if (socket.writableNeedDrain) return
     socket.write(headText(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, fields), 'latin1')
@@ -167,7 +174,7 @@ export class ServerResponse implements OutgoingResponse {
   #chooseFraming(whole: number | undefined): Framing {
     if (this.#asked.method === 'HEAD' || this.status === 204 || this.status === 304) return 'none'
     if (this.#length !== undefined || whole !== undefined) return 'length'
-    return this.#asked.version === '1.1' ? 'chunked' : 'close'
+    return this.isOld ? 'close' : 'chunked'
   }
 
   /** False, and all is cut, when there is more than was announced. */
@@ -191,9 +198,4 @@ export class ServerResponse implements OutgoingResponse {
     socket.uncork()
     return takesMore
   }
-}
-
-/** RFC 9110 section 10.1.4. */
-function takesTrailers({ fields }: ParsedRequest): boolean {
-  return listHas(fields.get('te') ?? '', 'trailers')
 }
