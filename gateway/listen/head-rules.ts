@@ -14,7 +14,11 @@ export function checkHead({ method, version, fields }: RequestHead): void {
   // RFC 9112 section 3.2.
   const { raw, names } = fields
   const host = names.indexOf('host')
-  if (host === -1 ? version !== '1.0' : names.indexOf('host', host + 1) !== -1 || !isAuthority(raw[2 * host + 1])) {
+  if (
+    host === -1
+      ? version !== '1.0'
+      : names.indexOf('host', host + 1) !== -1 || !isAuthority(raw[2 * host + 1])
+  ) {
     throw new GatewayError('bad-host')
   }
   // The one expectation there is; an HTTP/1.0 client's is not one (RFC 9110 section 10.1.1).
