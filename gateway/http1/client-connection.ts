@@ -157,17 +157,13 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
 
   /** Ends it; its asker is told that it is gone. */
   cut(): void {
-    this.#fail('gone', new Error('the connection was closed here'))
+    this.#fail(this.#isOpen ? 'gone' : 'no-connection', new Error('the connection was closed here'))
   }
 
   onDeadline(): void {
-    const { connectMs } = this.#home.times
-    if (!this.#isOpen) this.onGone(new Error(`no connection within ${connectMs} ms`))
-    else
-      this.#fail(
-        'silent',
-        new Error(this.#answer === undefined ? 'no answer in time' : 'a pause in an answer'),
-      )
+    const { connectMs, headMs } = this.#home.times
+    if (this.#isOpen) this.#fail('silent', new Error(`no answer within ${headMs} ms, or a pause in it`))
+    else this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
   }
 
   onOpen(): void {

@@ -44,8 +44,14 @@ export class ConnectionPool implements Home {
 
   /** The same, but for one that cannot be stale. */
   takeNew(asker: Asker): void {
-    if (this.#isClosed) asker.onFault('no-connection', new Error('the upstream is no longer used'), false)
-    else this.#all.add(new ClientConnection(this, this.#connector, asker))
+    try {
+      if (this.#isClosed) throw new Error('the upstream is no longer used')
+      this.#all.add(new ClientConnection(this, this.#connector, asker))
+    } catch (error) {
+      // Such as authorities that cannot be read.
+      this.onUnreachable(error as Error)
+      asker.onFault('no-connection', error as Error, false)
+    }
   }
 
   /** Cuts what is still under way. */
