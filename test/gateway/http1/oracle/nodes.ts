@@ -3,6 +3,7 @@ import { type ClientRequest, createServer, type IncomingMessage, METHODS, reques
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
+import { fieldsOf } from '../../../../gateway/http1/fields.js'
 import type { Message, Reading } from './reading.js'
 
 /** Larger than anything that is read here. */
@@ -45,6 +46,7 @@ class Nodes implements Reading {
   over = false
 
   take(line: readonly string[], fields: readonly string[], incoming?: IncomingMessage): void {
+    if (this.over) return
     const message: Message = { line, fields, body: '', trailers: [], complete: incoming === undefined }
     this.messages.push(message)
     if (incoming === undefined) return
@@ -65,7 +67,7 @@ const readings = new WeakMap<object, Nodes>()
 const seen = (req: IncomingMessage): void => {
   const { method = '', url = '', httpVersion } = req
   const reading = readings.get(req.socket)
-  if (reading === undefined || reading.over) return
+  if (reading === undefined) return
   reading.take([method, url, httpVersion], req.rawHeaders, req)
   // Node loses bytes behind an offer of another protocol, though it may be ignored (RFC 9110 section 7.8).
   if (req.headers.upgrade !== undefined && /upgrade/i.test(req.headers.connection ?? '')) reading.over = true
@@ -100,6 +102,8 @@ export async function readAnswers(pieces: readonly Buffer[], method: string): Pr
   asked.maxHeadersCount = 0
   asked.on('information', ({ httpVersion, statusCode, statusMessage, rawHeaders }) => {
     reading.take([httpVersion, String(statusCode), statusMessage], rawHeaders)
+    // `close` in an interim answer says nothing of the final one behind it, but Node reads no further.
+    reading.over = fieldsOf(rawHeaders).names.includes('connection')
   })
   asked.on('upgrade', answer => reading.take(lineOf(answer), answer.rawHeaders))
   asked.on('response', answer => reading.take(lineOf(answer), answer.rawHeaders, answer))

@@ -10,6 +10,8 @@ import { parseTarget } from '../../../../gateway/listen/target.js'
 import type { Message, Reading } from './reading.js'
 
 const MAX_HEAD = 32 * 1024
+/** What else of an absolute target is refused, behind `parseTarget`. */
+const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 
 interface Head {
   readonly line: readonly string[]
@@ -23,7 +25,8 @@ function requestHead(text: string): Head {
   const head = parseRequestHead(text)
   const { method, target, version } = head
   if (method === 'CONNECT') throw new GatewayError('method-not-allowed')
-  parseTarget(method, target)
+  const { authority = 'a' } = parseTarget(method, target)
+  if (!AUTHORITY.test(authority)) throw new GatewayError('bad-host')
   return {
     line: [method, target, version],
     fields: head.fields.raw,
