@@ -19,7 +19,7 @@ const path = madeOf('ab0-._~%', 0, 12).map(text => `/${text.replaceAll('%', '%20
 const target = weighed(
   [1, always('/')],
   [2, joined(path, oneOf('', '?', '?a=b&c', '?"{}|[]^\\'))],
-  [1, oneOf('http://a/', 'http://a:80/b?c', 'https://a', 'HTTP://[::1]/')],
+  [1, oneOf('http://a/', 'http://a:80/b?c', 'https://a', 'HTTP://[::1]/', '/?\xc3\xa9')],
 )
 const version = oneOf('HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0')
 
