@@ -42,6 +42,17 @@ function sameHoweverCut({ text, cuts }: Played, whole: Reading, read: (pieces: B
 
 const summary = ({ messages, refused }: Reading): string => JSON.stringify([messages, refused])
 
+/**
+ * Fails where we wait for more of a body that Node has refused. Trailers alone are looked at when all of them are here,
+ * so an end of them must make us refuse, too.
+ */
+function waitsForNothing({ text }: Played, own: Reading, other: Reading): void {
+  const begun = own.messages.at(-1)?.complete === false
+  if (!begun || own.refused !== undefined || other.refused === undefined || other.over) return
+  const { refused } = ours.readRequests([bytesOf(`${text}\r\n\r\n`)])
+  if (refused === undefined) throw new Error(`waits, where Node has refused: ${other.refused}`)
+}
+
 function count(counts: Counts, own: Reading, other: Reading): void {
   if (own.refused === undefined) counts.taken++
   else if (other.refused !== undefined) counts.refusedByBoth++
@@ -63,6 +74,7 @@ t.test('requests are read as Node reads them, or refused', async t => {
     const other = await nodes.readRequests(pieces(nodes.withoutTabs(played.text), played.cuts))
     if (own.messages.some(({ line }) => !nodes.KNOWN_METHODS.has(line[0] as string))) return
     count(counts, own, other)
+    waitsForNothing(played, own, other)
     const fault = disagreement(own, other)
     if (fault !== undefined) throw new Error(`${fault}\n${JSON.stringify({ own, other })}`)
   })
