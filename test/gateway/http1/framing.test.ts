@@ -24,7 +24,9 @@ t.test('a length, chunks, or neither', async t => {
     kind: 'length',
     bytes: 999999999999999,
   })
+  t.same(requestFraming(request(['Content-Length:\t17 \t'])), { kind: 'length', bytes: 17 })
   t.same(requestFraming(request(['Transfer-Encoding: Chunked'])), CHUNKED)
+  t.same(requestFraming(request(['Transfer-Encoding: chunked\t'])), CHUNKED)
   t.same(requestFraming(request(['Content-Length: 5'], '1.0')), { kind: 'length', bytes: 5 })
 
   t.same(responseFraming(answer(200, []), 'GET'), TILL_CLOSE)

@@ -12,17 +12,6 @@ const MAX_HEADER = 256 * 1024
 /** The other methods Node does not read at all, so nothing can be compared. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 
-/**
- * Blanks behind a value may be tabs (RFC 9110 section 5.6.3), but Node takes only spaces behind a length or a coding.
- * Keeps the number of bytes.
- */
-export function withoutTabs(text: string): string {
-  return text.replace(
-    /^((?:content-length|transfer-encoding):[^\r\n]*?)(\t[\t ]*)(?=\r\n)/gim,
-    (_, line, tail) => line + ' '.repeat(tail.length),
-  )
-}
-
 /** A connection without a network: what is written to it goes nowhere. */
 class Wire extends Duplex {
   override _read(): void {}
