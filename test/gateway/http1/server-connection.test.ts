@@ -406,6 +406,16 @@ t.test('a connection that is taken over', async t => {
     await waitUntil('the end', () => over)
   })
 
+  t.test('is refused with its last answer: what came early is no request', async t => {
+    const { client } = await listen(t, () => t.fail('a request'), {
+      upgrade: (_req, res) => setTimeout(() => reply(res, 'no', 403), 10),
+    })
+    client.send(UPGRADE + GET)
+    const answer = await client.message()
+    t.same([answer.body, valuesOf(answer, 'connection')], ['no', ['close']])
+    t.equal(await client.rest(), '')
+  })
+
   t.test('is none when the other protocol is not taken: it is a request like any other', async t => {
     const { client } = await listen(t, (req, res) => reply(res, `${req.upgrade}`), {
       upgrade: () => t.fail('no upgrade'),
