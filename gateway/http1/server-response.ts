@@ -21,6 +21,8 @@ export interface AnswerSink {
 /** Up to this size a piece of the body is written in one text with what stands around it. */
 const SMALL = 4 * 1024
 const NOTHING = Buffer.alloc(0)
+/** Cut to a byte, some of these would be the end of a line. */
+const BEYOND_LATIN1 = /[\u0100-\uffff]/g
 
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
@@ -82,7 +84,7 @@ export class ServerResponse implements OutgoingResponse {
       else if (name.length === 4 && lowerName(name) === 'date') this.#hasDate = true
       head += `${name}: ${value}\r\n`
     }
-    this.#head = head
+    this.#head = head.replace(BEYOND_LATIN1, '?')
   }
 
   write(chunk: Buffer): boolean {

@@ -58,6 +58,14 @@ t.test('an answer', async t => {
     t.same(valuesOf(await client.send(GET).message(), 'date'), [date])
   })
 
+  t.test('holds no character that a byte cannot, for one could end a line', async t => {
+    const { client } = await listen(t, (_req, res) =>
+      reply(res, '', 200, ['X-A', 'a\u010d\u010ab: 1', 'X-B', '\xe9']),
+    )
+    const answer = await client.send(GET).message()
+    t.same([valuesOf(answer, 'x-a'), valuesOf(answer, 'x-b')], [['a??b: 1'], ['\xe9']])
+  })
+
   t.test('without a length comes in chunks, or ends with its connection for HTTP/1.0', async t => {
     const answer = (_req: IncomingRequest, res: OutgoingResponse): void => {
       res.writeHead(200, 'OK', [])
