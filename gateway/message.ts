@@ -72,7 +72,10 @@ export interface IncomingBody {
   readonly length: number | undefined
   /** True once the last byte has been given to a reader, or dropped. */
   readonly complete: boolean
-  /** From now on `reader` gets what comes, beginning with what nobody has had. Resumes. */
+  /**
+   * From now on `reader` gets what comes, beginning with what nobody has had: some of it may come before this returns.
+   * Resumes. A body that nobody reads before the final head of the answer is sent is dropped.
+   */
   read(reader: BodyReader): void
   /** At most what is on its way already still arrives. */
   pause(): void
@@ -120,7 +123,7 @@ export interface OutgoingResponse {
 export interface ResponseWatcher {
   /** All that was written has left. */
   onDrain?(): void
-  /** Once: the answer is over, or its client gone. */
+  /** Once: the answer is over, or its client gone. May come before `end` returns. */
   onClose?(): void
 }
 

@@ -10,11 +10,15 @@ export interface Timed {
 
 /** How late a deadline may be noticed. */
 const TICK_MS = 50
+/** Beyond so many it may be noticed later: a look at all of them costs. */
+const MANY = 1_000
+const TICKS_WHEN_MANY = 5
 
-/** Looks at all it holds every 50 ms, and only while it holds something. */
+/** Looks at all it holds every 50 ms, at very many every 250 ms, and only while it holds something. */
 export class Deadlines {
   readonly #all = new Set<Timed>()
   #tick: NodeJS.Timeout | undefined
+  #ticks = 0
 
   add(one: Timed): void {
     this.#all.add(one)
@@ -34,6 +38,8 @@ export class Deadlines {
   }
 
   #look(): void {
+    this.#ticks += 1
+    if (this.#all.size > MANY && this.#ticks % TICKS_WHEN_MANY !== 0) return
     const now = performance.now()
     for (const one of this.#all) {
       if (one.deadline > now) continue

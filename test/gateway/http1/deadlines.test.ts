@@ -31,6 +31,16 @@ test('a deadline that passes is told once', async t => {
   for (const one of [soon, never, later]) deadlines.delete(one)
 })
 
+test('one among very many is told, too', async t => {
+  const deadlines = new Deadlines()
+  const many = Array.from({ length: 2_000 }, () => new Wait(Number.POSITIVE_INFINITY))
+  const soon = new Wait(deadlines.now() + 10)
+  for (const one of [...many, soon]) deadlines.add(one)
+  await wait(600)
+  t.equal(soon.calls, 1)
+  for (const one of [...many, soon]) deadlines.delete(one)
+})
+
 test('who left is not told', async t => {
   const deadlines = new Deadlines()
   const gone = new Wait(deadlines.now() + 10)
