@@ -8,9 +8,7 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 
 /** Throws the refusal of a request that is not served, or whose host two servers could read differently. */
 export function checkHead({ method, version, fields }: RequestHead): void {
-  // RFC 9110 sections 9.3.6 and 9.3.8.
-  if (method === 'TRACE' || method === 'CONNECT') throw new GatewayError('method-not-allowed')
-  if (!KNOWN_METHODS.has(method)) throw new GatewayError('method-not-implemented')
+  checkMethod(method)
   // RFC 9112 section 3.2.
   const { raw, names } = fields
   const host = names.indexOf('host')
@@ -26,6 +24,12 @@ export function checkHead({ method, version, fields }: RequestHead): void {
   if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
     throw new GatewayError('expectation-failed')
   }
+}
+
+/** Throws the refusal of a method that is not served: two would be tunnels or echoes (RFC 9110 sections 9.3.6, 9.3.8). */
+export function checkMethod(method: string): void {
+  if (method === 'TRACE' || method === 'CONNECT') throw new GatewayError('method-not-allowed')
+  if (!KNOWN_METHODS.has(method)) throw new GatewayError('method-not-implemented')
 }
 
 /** True when `authority` is a plain `host[:port]`. */
