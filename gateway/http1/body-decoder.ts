@@ -111,15 +111,22 @@ export class BodyDecoder {
   }
 }
 
-/** A trailer section keeps to the grammar of a head's fields, but is part of the framing. */
+/** Reads a trailer section: by the grammar of a head, but a fault in it is one of the framing. */
 function readTrailers(
   buffer: HeadBuffer,
   bytes: Buffer,
 ): { trailers: readonly string[]; rest: Buffer } | undefined {
   try {
     const gathered = buffer.add(bytes)
-    return gathered && { trailers: parseFields(gathered.head, 0).raw, rest: gathered.rest }
+    return gathered && { trailers: trailerFields(gathered.head), rest: gathered.rest }
   } catch (error) {
     throw new WireError('bad-framing', `trailers: ${(error as Error).message}`)
   }
+}
+
+/** Where the message ends is settled by now: a trailer that speaks of it is a trick (RFC 9110 section 6.5.1). */
+function trailerFields(section: string): readonly string[] {
+  const fields = parseFields(section, 0)
+  if (fields.has('content-length') || fields.has('transfer-encoding')) throw new Error('framing')
+  return fields.raw
 }

@@ -4,7 +4,10 @@ import { COLON, isBlank, isLineEnd, skip, TEXT, TOKEN } from './grammar.js'
 import { WireError } from './message.js'
 import { lowerName } from './names.js'
 
-/** Reads the lines of `head` from `from` to its end. Throws `bad-request` at the first that is none. */
+/**
+ * Reads the lines of `head` from `from` to its end. Throws `bad-request` at the first that is none. Names and values are
+ * slices: who keeps one beyond its message keeps the whole head, unless as a copy.
+ */
 export function parseFields(head: string, from: number): Fields {
   const raw: string[] = []
   const names: string[] = []

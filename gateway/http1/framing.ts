@@ -17,7 +17,9 @@ export function requestFraming(head: ParsedRequest): Framing {
 /** The body of the answer to a request with this method; `none` where no byte of one follows. Throws `bad-framing`. */
 export function responseFraming(head: ParsedResponse, requestMethod: string): Framing {
   const framing = announced(head) ?? TILL_CLOSE
-  const { status } = head
+  const { status, version } = head
+  // HTTP/1.0 has no interim answers (RFC 9110 section 15.2), so what follows this one is anybody's guess.
+  if (status < 200 && version === '1.0') throw new WireError('bad-framing', 'an interim answer in HTTP/1.0')
   return requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304 ? NONE : framing
 }
 

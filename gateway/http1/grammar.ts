@@ -23,11 +23,8 @@ function byteSet(test: (byte: number) => boolean): ByteSet {
 export const TOKEN: ByteSet = byteSet(byte =>
   `!#$%&'*+-.^_\`|~${DIGITS_AND_LETTERS}`.includes(String.fromCharCode(byte)),
 )
-/**
- * Of a target: visible bytes. Which of them a path or a query may hold is not a question of framing; clients do send
- * raw UTF-8 in queries.
- */
-export const TARGET: ByteSet = byteSet(byte => byte > SPACE && byte !== 0x7f)
+/** Of a target: visible ASCII. Which of it a path or a query may hold is not asked here. */
+export const TARGET: ByteSet = byteSet(byte => byte > SPACE && byte < 0x7f)
 /** Of a field's value and a reason phrase: visible bytes, blanks and obs-text (RFC 9110 section 5.5). */
 export const TEXT: ByteSet = byteSet(byte => byte === TAB || (byte >= SPACE && byte !== 0x7f))
 

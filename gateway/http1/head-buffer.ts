@@ -21,6 +21,7 @@ export interface GatheredHead {
  */
 export class HeadBuffer {
   readonly #max: number
+  readonly #opening: string
   #held: Buffer = NOTHING
   #size = 0
   /** The last of the held bytes. */
@@ -30,8 +31,10 @@ export class HeadBuffer {
   #emptyLines = 0
   #inEmptyLine = false
 
-  constructor(maxBytes: number) {
+  /** `opening`: what every head begins with, so that a peer who speaks of something else is not waited for. */
+  constructor(maxBytes: number, opening = '') {
     this.#max = maxBytes
+    this.#opening = opening
   }
 
   /** True once a byte of a head has come that is not complete. */
@@ -67,6 +70,7 @@ export class HeadBuffer {
       const byte = bytes[at] as number
       const place = this.#size + at
       if (place === this.#max) throw this.#tooLarge()
+      if (place < this.#opening.length && byte !== this.#opening.charCodeAt(place)) throw malformed()
       if (byte === LF) {
         if (this.#last !== CR) throw malformed()
         // A line of nothing but its CRLF.
@@ -105,13 +109,6 @@ export class HeadBuffer {
       ? new WireError('target-too-long', 'the request line')
       : new WireError('header-too-large', 'the fields')
   }
-}
-
-/** Refuses a head of more than `max` bytes, and names the larger part of it. */
-export function checkHeadSize(head: string, max: number): void {
-  if (head.length <= max) return
-  const line = head.indexOf('\r\n') + 2
-  throw new WireError(line > head.length - line ? 'target-too-long' : 'header-too-large', 'a large head')
 }
 
 function after(bytes: Buffer, at: number): Buffer {

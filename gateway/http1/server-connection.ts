@@ -2,21 +2,16 @@ import type { Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
 import type { IncomingRequest, Peer, Takeover } from '../message.js'
 import type { Timed } from './deadlines.js'
-import { requestFraming } from './framing.js'
-import { HeadBuffer } from './head-buffer.js'
 import { closeLingering } from './lingering-close.js'
 import { type Framing, type ParsedRequest, WireError } from './message.js'
 import { refusalText } from './refusal.js'
 import { asksForWebSocket, expectsContinue } from './request-asks.js'
 import { RequestBody } from './request-body.js'
-import { parseRequestHead } from './request-head.js'
+import { RequestReader } from './request-reader.js'
 import type { ServerConnections } from './server-connections.js'
 import { ServerResponse } from './server-response.js'
-import { UnreadBytes } from './unread-bytes.js'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
-/** Of a body that nobody wants, so much is read, so that the connection can go on. */
-const MOST_DROPPED = 64 * 1024
 /** When a client has ended its side, silence for so long means that it has left: most have. */
 const HALF_OPEN_MS = 1_000
 const NEVER = Number.POSITIVE_INFINITY
@@ -30,19 +25,11 @@ export class ServerConnection implements Timed {
   deadline: number
   readonly #all: ServerConnections
   readonly #peer: Peer
-  readonly #head: HeadBuffer
-  readonly #unread: UnreadBytes
+  readonly #reader: RequestReader
   /** To the request under way: there is none yet, or not all of it has left. */
   #response: ServerResponse | undefined
-  /** Of that request or the one before, while bytes of it are still to come. */
-  #body: RequestBody | undefined
-  /** The client has ended its side. */
-  #halfOpen = false
   /** Bytes written when a half-open client was last looked at. */
   #spoken = 0
-  #running = false
-  /** Nothing more is heard: the connection is ending, or has another owner. */
-  #deaf = false
   #limitsReader = false
 
   constructor(socket: Socket, peer: Peer, all: ServerConnections) {
@@ -50,8 +37,7 @@ export class ServerConnection implements Timed {
     this.socket = socket
     this.#peer = peer
     this.#all = all
-    this.#head = new HeadBuffer(settings.maxHead)
-    this.#unread = new UnreadBytes(socket)
+    this.#reader = new RequestReader(socket, settings.maxHead, this)
     this.deadline = deadlines.now() + settings.headTimeoutMs
     socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain)
     // After an error comes `close`, too.
@@ -63,7 +49,7 @@ export class ServerConnection implements Timed {
 
   /** True while a head has begun that is not complete. */
   get hasBegun(): boolean {
-    return this.#head.begun
+    return this.#reader.hasBegun
   }
 
   /** Ends it, where no request is under way. */
@@ -79,43 +65,43 @@ export class ServerConnection implements Timed {
   onDeadline(): void {
     const response = this.#response
     if (response !== undefined) {
-      if (this.#body === undefined) this.#endSilence()
+      if (this.#reader.body === undefined) this.#endSilence()
       else if (response.status === 0) this.#refuse('request-timeout')
       else response.cut()
-    } else if (this.#body !== undefined) this.destroy()
-    else if (this.#head.begun || this.#all.isFresh(this)) this.#refuse('request-timeout')
+    } else if (this.#reader.body !== undefined) this.destroy()
+    else if (this.#reader.hasBegun || this.#all.isFresh(this)) this.#refuse('request-timeout')
     else this.close()
   }
 
   /** Somebody takes the body now. */
   onBodyWanted(): void {
-    if (this.#body?.takeExpectation() && this.#response?.status === 0) this.#sendContinue()
-    this.#run()
+    if (this.#reader.body?.takeExpectation() && this.#response?.status === 0) this.#sendContinue()
+    this.#reader.run()
   }
 
   onBodyEnd(): void {
-    this.#body = undefined
+    this.#reader.body = undefined
     this.deadline = NEVER
     if (this.#response === undefined) this.#wait()
   }
 
   /** The value of Keep-Alive when another request may follow the present one; undefined when none may. */
   keepAlive(): string | undefined {
-    if (this.#all.draining || (this.#halfOpen && this.#unread.isEmpty)) return undefined
-    return this.#body === undefined || this.#canDrop(this.#body) ? this.#all.keepAlive : undefined
+    if (this.#all.draining || this.#reader.isOver) return undefined
+    return this.#reader.dropBody() ? this.#all.keepAlive : undefined
   }
 
   /** The answer is written. */
   onAnswerEnd(): void {
     const { socket } = this
     const { isLast } = this.#response as ServerResponse
-    this.#body?.drop()
+    this.#reader.body?.drop()
     if (isLast) this.#deafen()
     if (isLast ? socket.writableLength === 0 : !socket.writableNeedDrain) this.#answered()
     else {
       if (!this.#limitsReader) this.limitReader(this.#all.settings.keepAliveMs)
       if (isLast) socket.end(this.#onDrain)
-      else this.#run()
+      else this.#reader.run()
     }
   }
 
@@ -131,39 +117,33 @@ export class ServerConnection implements Timed {
     this.socket.setTimeout(ms)
   }
 
-  /** Reads what has come, as far as it can be read now. */
-  #run(): void {
-    if (this.#running) return
-    this.#running = true
-    const unread = this.#unread
-    while (!unread.isEmpty && this.#reads) {
-      if (this.#body === undefined) this.#takeHead(unread.shift())
-      else this.#takeBody(this.#body, unread.shift())
-    }
-    this.#running = false
-    if (this.#deaf) return
-    if (this.#halfOpen && unread.isEmpty) this.#afterLastByte()
-    else unread.steer()
+  get isFree(): boolean {
+    return this.#response === undefined
   }
 
-  get #reads(): boolean {
-    if (this.#deaf) return false
-    return this.#body === undefined ? this.#response === undefined : this.#body.flows
+  onHeadBegun(): void {
+    this.#limit(this.#all.settings.headTimeoutMs)
   }
 
-  #takeHead(chunk: Buffer): void {
-    const isFirst = !this.#head.begun
-    try {
-      const gathered = this.#head.add(chunk)
-      if (gathered !== undefined) {
-        this.#unread.putBack(gathered.rest)
-        const head = parseRequestHead(gathered.head)
-        if (head.method === 'CONNECT') this.#refuse('method-not-allowed')
-        else this.#begin(head, requestFraming(head))
-      } else if (isFirst && this.#head.begun) this.#limit(this.#all.settings.headTimeoutMs)
-    } catch (error) {
-      this.#refuse(error instanceof WireError ? error.code : 'internal')
-    }
+  onRequest(head: ParsedRequest, framing: Framing): void {
+    if (head.method === 'CONNECT') this.#refuse('method-not-allowed')
+    else this.#begin(head, framing)
+  }
+
+  /** Where a next request would begin, nobody can tell any more. */
+  onBroken(error: unknown): void {
+    const { body } = this.#reader
+    if (!(error instanceof WireError)) this.#fail(error)
+    else if (body !== undefined) this.#breakBody(body, error.code)
+    else this.#refuse(error.code)
+  }
+
+  onLastByte(): void {
+    if (this.#response === undefined) {
+      if (this.#reader.hasBegun) this.#refuse('bad-request')
+      else this.close()
+    } else if (this.#reader.body !== undefined) this.#breakBody(this.#reader.body, 'bad-request')
+    else if (this.deadline === NEVER) this.#waitForSign()
   }
 
   #begin(head: ParsedRequest, framing: Framing): void {
@@ -173,7 +153,7 @@ export class ServerConnection implements Timed {
     const body = framing.kind === 'none' ? undefined : new RequestBody(framing, expects, this)
     const response = new ServerResponse(this, head)
     this.#response = response
-    this.#body = body
+    this.#reader.body = body
     // What a refused client has sent in the other protocol must not be read as a request.
     if (upgrade) response.closeAfter()
     if (body !== undefined) this.#limit(this.#all.settings.requestTimeoutMs)
@@ -197,16 +177,6 @@ export class ServerConnection implements Timed {
     this.socket.write(CONTINUE, 'latin1')
   }
 
-  #takeBody(body: RequestBody, chunk: Buffer): void {
-    try {
-      this.#unread.putBack(body.push(chunk))
-    } catch (error) {
-      if (error instanceof WireError) this.#breakBody(body, error.code)
-      else this.#fail(error)
-    }
-  }
-
-  /** What the client sends is no body any more, and where a next request would begin nobody can tell. */
   #breakBody(body: RequestBody, code: ErrorCode): void {
     const response = this.#response
     response?.closeAfter()
@@ -216,47 +186,26 @@ export class ServerConnection implements Timed {
     else response.cut()
   }
 
-  /** True when what is left of a body can be read past the answer. Where nobody has read it, that begins now. */
-  #canDrop(body: RequestBody): boolean {
-    if (body.awaits100) return false
-    if (!body.begun) {
-      // Often all of it has come.
-      body.drop()
-      while (!this.#unread.isEmpty && body.flows) this.#takeBody(body, this.#unread.shift())
-      this.#unread.steer()
-    }
-    return body.complete || (!body.aborted && body.length !== undefined && body.length <= MOST_DROPPED)
-  }
-
   /** The answer has left, but for what the system still sends. */
   #answered(): void {
     const response = this.#response as ServerResponse
     this.#response = undefined
     if (this.#limitsReader) this.limitReader(0)
     if (response.isLast) this.#linger()
-    else if (this.#body === undefined) this.#wait()
+    else if (this.#reader.body === undefined) this.#wait()
     else this.#limit(this.#all.settings.headTimeoutMs)
     response.close()
-    this.#run()
+    this.#reader.run()
   }
 
   /** For the next request. */
   #wait(): void {
-    if (this.#deaf) return
+    if (this.#reader.stopped) return
     if (this.#all.draining) this.#linger()
     else {
       this.#limit(this.#all.settings.keepAliveMs)
       this.#all.idle(this)
     }
-  }
-
-  /** The client has ended its side, and all it sent is read. */
-  #afterLastByte(): void {
-    if (this.#response === undefined) {
-      if (this.#head.begun) this.#refuse('bad-request')
-      else this.close()
-    } else if (this.#body !== undefined) this.#breakBody(this.#body, 'bad-request')
-    else if (this.deadline === NEVER) this.#waitForSign()
   }
 
   /** It may have left altogether, or read on: only what is written to it would tell. */
@@ -275,7 +224,7 @@ export class ServerConnection implements Timed {
   #refuse(code: ErrorCode): void {
     this.#all.handlers.refused?.(code)
     const response = this.#response
-    const body = this.#body
+    const { body } = this.#reader
     this.#linger(refusalText(code))
     response?.close()
     body?.abort()
@@ -292,19 +241,16 @@ export class ServerConnection implements Timed {
   }
 
   #deafen(): void {
-    this.#deaf = true
+    this.#reader.stop()
     this.deadline = NEVER
     this.#all.busy(this)
-    this.#unread.takeAll()
-    this.#unread.steer()
   }
 
   #takeOver(): Takeover {
     const { socket } = this
-    const head = this.#unread.takeAll()
+    const head = this.#reader.stop()
     // It has left before there was anything to take over.
-    if (this.#halfOpen) this.destroy()
-    this.#deaf = true
+    if (this.#reader.halfOpen) this.destroy()
     this.deadline = NEVER
     this.limitReader(0)
     socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain)
@@ -320,15 +266,11 @@ export class ServerConnection implements Timed {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#deaf) return
-    this.#unread.add(chunk)
-    this.#run()
+    this.#reader.add(chunk)
   }
 
   readonly #onEnd = (): void => {
-    if (this.#deaf) return
-    this.#halfOpen = true
-    this.#run()
+    this.#reader.end()
   }
 
   readonly #onDrain = (): void => {
@@ -344,9 +286,9 @@ export class ServerConnection implements Timed {
 
   readonly #onClose = (): void => {
     const response = this.#response
-    const body = this.#body
+    const { body } = this.#reader
     this.#response = undefined
-    this.#body = undefined
+    this.#reader.body = undefined
     this.#deafen()
     this.#all.closed(this)
     response?.close()

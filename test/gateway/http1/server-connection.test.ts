@@ -1,10 +1,15 @@
 /** A client's connection, byte by byte: what of it is a request, in which order it is answered, and how it ends. */
 import { connect } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import type { IncomingRequest, OutgoingResponse, Takeover } from '../../../gateway/message.js'
 import { GET, RawPeer, rawClient, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { dropBody, listen, onClose, reply } from '../listen/listener.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n'
 const BIG = 'x'.repeat(20_000)
@@ -401,6 +406,16 @@ t.test('a connection that is taken over', async t => {
     await waitUntil('the end', () => over)
   })
 
+  t.test('is refused with its last answer: what came early is no request', async t => {
+    const { client } = await listen(t, () => t.fail('a request'), {
+      upgrade: (_req, res) => setTimeout(() => reply(res, 'no', 403), 10),
+    })
+    client.send(UPGRADE + GET)
+    const answer = await client.message()
+    t.same([answer.body, valuesOf(answer, 'connection')], ['no', ['close']])
+    t.equal(await client.rest(), '')
+  })
+
   t.test('is none when the other protocol is not taken: it is a request like any other', async t => {
     const { client } = await listen(t, (req, res) => reply(res, `${req.upgrade}`), {
       upgrade: () => t.fail('no upgrade'),
@@ -433,8 +448,8 @@ t.test('a thousand idle connections hold nothing of the requests they made', asy
   for (const client of clients) client.send(GET)
   for (const client of clients) await client.message()
   await waitUntil('all to be forgotten', () => {
-    globalThis.gc?.()
-    return globalThis.gc === undefined || refs.every(ref => ref.deref() === undefined)
+    collectGarbage()
+    return refs.every(ref => ref.deref() === undefined)
   })
   t.equal(refs.length, 2 * count)
 })
