@@ -44,7 +44,7 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
   /** It carries one request only, and may then leave HTTP. */
   readonly #isForTakeover: boolean
   readonly #writer: RequestWriter
-  readonly #heads = new HeadBuffer(MAX_HEAD)
+  readonly #heads = new HeadBuffer(MAX_HEAD, 'HTTP/1.')
   /** Undefined while it is free, and once it is closed. */
   #asker: Asker | undefined
   #isOpen = false
