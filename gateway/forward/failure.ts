@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors.js'
-import type { Fault } from '../http1/client-connection.js'
+import type { Fault } from '../http1/asker.js'
 
 /** What to tell the client when no answer came; `heard` when the upstream had begun to send one. */
 export function codeOf(fault: Fault, heard: boolean): ErrorCode {

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../errors.js'
-import type { Asker, ClientConnection, Fault } from '../http1/client-connection.js'
+import type { Asker, Fault } from '../http1/asker.js'
+import type { ClientConnection } from '../http1/client-connection.js'
 import type { Timed } from '../http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../http1/message.js'
 import type { Fields, IncomingBody, ResponseWatcher } from '../message.js'

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../errors.js'
-import type { Asker, ClientConnection, Fault } from '../http1/client-connection.js'
+import type { Asker, Fault } from '../http1/asker.js'
+import type { ClientConnection } from '../http1/client-connection.js'
 import { listHas } from '../http1/fields.js'
 import { headText } from '../http1/head-text.js'
 import type { ParsedResponse } from '../http1/message.js'

@@ -1,6 +1,7 @@
 /** One connection to an upstream, and the requests it carries, one after the other. */
 import type { Socket } from 'node:net'
-import type { Fields, Takeover } from '../message.js'
+import type { Fields } from '../message.js'
+import type { Asker, Fault } from './asker.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
 import type { Connector, SocketReader } from './connector.js'
 import type { Deadlines, Timed } from './deadlines.js'
@@ -15,30 +16,6 @@ const MAX_HEAD = 16 * 1024
 const MAX_INTERIM = 64
 const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
-
-/** What can befall a request: nobody could be reached, the connection broke, nothing came in time, no HTTP came. */
-export type Fault = 'no-connection' | 'gone' | 'silent' | 'invalid'
-
-/** Who sends a request and hears its answer. After `onEnd`, `onSwitch` or `onFault` nothing follows. */
-export interface Asker {
-  /** It is yours until its answer ends: call `ask`, or `release`. */
-  onConnection(connection: ClientConnection): void
-  /** More of the body can be sent. */
-  onSendable(): void
-  /** An interim answer; 100 is not told. */
-  onInterim(status: number, fields: Fields): void
-  onHead(head: ParsedResponse): void
-  /** `chunk` is yours to keep. */
-  onData(chunk: Buffer): void
-  /** All that came at once has been handed over, and more will come. */
-  onReadEnd(): void
-  /** Flat `trailers`. */
-  onEnd(trailers: readonly string[]): void
-  /** The upstream has switched protocols. Without this method that is a fault. */
-  onSwitch?(head: ParsedResponse, takeover: Takeover): void
-  /** True for `heard` when a byte of an answer had come. */
-  onFault(fault: Fault, error: Error, heard: boolean): void
-}
 
 /** Milliseconds: to connect, for the head of an answer once the request is sent, and without a byte of its body. */
 export interface WaitingTimes {
@@ -67,7 +44,7 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
   /** It carries one request only, and may then leave HTTP. */
   readonly #isForTakeover: boolean
   readonly #writer: RequestWriter
-  readonly #heads = new HeadBuffer(MAX_HEAD)
+  readonly #heads = new HeadBuffer(MAX_HEAD, 'HTTP/1.')
   /** Undefined while it is free, and once it is closed. */
   #asker: Asker | undefined
   #isOpen = false

@@ -1,6 +1,7 @@
 /** The connections to one address of an upstream. */
 import type { Fields } from '../message.js'
-import { type Asker, ClientConnection, type Home, type WaitingTimes } from './client-connection.js'
+import type { Asker } from './asker.js'
+import { ClientConnection, type Home, type WaitingTimes } from './client-connection.js'
 import { type Address, Connector } from './connector.js'
 import type { Deadlines } from './deadlines.js'
 

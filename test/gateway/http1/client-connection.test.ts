@@ -171,6 +171,7 @@ t.test('what is no answer', async t => {
     ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok'],
     ['a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
     ['HTTP/2', 'HTTP/2 200\r\n\r\n'],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2'],
   ] as const) {
     t.test(what, async t => {
       const { asked, upstream } = await scene(t, once(bytes))
