@@ -40,18 +40,22 @@ export interface FingerprintNames {
  * The fields of the request as the upstream gets it, as text without those that frame it: connection fields and those a
  * client may not set removed, order and repeats of the rest kept, then Via, X-Forwarded-*, Forwarded (RFC 7239) and the
  * internal fields.
+ *
+ * @param upstream its address, for a request that names no host
  */
 export function upstreamRequestFields(
   req: RequestHead,
   facts: Facts,
   project: Project | undefined,
   fingerprints: FingerprintNames,
+  upstream: string,
 ): string {
   const { raw, names } = req.fields
   const authority = authorityOf(req)
   const named = namedByConnection(req.fields)
   const counted = facts.method === 'OPTIONS'
-  let text = authority === undefined ? '' : `Host: ${authority}\r\n`
+  // A client of HTTP/1.0 may name no host, but we must (RFC 9112 section 3.2).
+  let text = `Host: ${authority ?? new URL(upstream).host}\r\n`
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
     if (NOT_OF_REQUESTS.has(name) || isOfHop(name, facts.trusted, fingerprints)) continue

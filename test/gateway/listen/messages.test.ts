@@ -13,6 +13,13 @@ t.test('fields', async t => {
     t.same(valuesOf(wire.first(), 'via'), ['1.1 first', '1.0 second', '1.0 sluice'])
   })
 
+  t.test('a request of HTTP/1.0 that names no host goes on with that of its upstream', async t => {
+    const client = await wire.answered(t)
+    await client.send('GET / HTTP/1.0\r\n\r\n').message()
+    t.match(valuesOf(wire.first(), 'host'), [/^127\.0\.0\.1:\d+$/])
+    t.same(valuesOf(wire.first(), 'x-forwarded-host'), [''])
+  })
+
   t.test('Connection takes away what it names, both ways, and no more', async t => {
     const answer =
       'HTTP/1.1 200 OK\r\nConnection: x-mine, Content-Length\r\nX-Mine: 1\r\nX-Yours: 1\r\nContent-Length: 2\r\n\r\nok'
