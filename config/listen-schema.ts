@@ -52,6 +52,12 @@ export const DataListener = Strict(
     ...address(8080),
     tls: Type.Optional(ListenerTls),
     workers: Workers,
+    headTimeout: Duration({
+      default: '10s',
+      minimum: '100ms',
+      description:
+        'How long a request may take to say what it asks for: from the first byte of its head to the last, and on a new connection to the first byte. Then it gets 408 and the connection ends.',
+    }),
     maxConnections: Type.Integer({
       default: 10_000,
       minimum: 1,

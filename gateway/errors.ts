@@ -44,11 +44,6 @@ export const CATALOGUE = {
     title: 'Ambiguous message framing',
     detail: 'Send either Content-Length or Transfer-Encoding: chunked, once and valid.',
   },
-  'bad-upgrade': {
-    status: 400,
-    title: 'Unsupported upgrade',
-    detail: 'Only upgrades to websocket by GET are served.',
-  },
   'tls-required': {
     status: 400,
     title: 'HTTPS required',
@@ -90,6 +85,11 @@ export const CATALOGUE = {
     detail: 'No project is configured for this host or credential.',
   },
   'no-route': { status: 404, title: 'No route', detail: 'No upstream is configured for this path.' },
+  'method-not-implemented': {
+    status: 501,
+    title: 'Method not implemented',
+    detail: 'No server is known to understand this method.',
+  },
   'upstream-unreachable': {
     status: 502,
     title: 'Upstream unreachable',

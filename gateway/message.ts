@@ -1,5 +1,5 @@
 /** An HTTP exchange with a client, whatever version of HTTP carries it: what is read of it, and what is written to it. */
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 
 export type HttpVersion = '1.0' | '1.1' | '2.0'
 
@@ -72,7 +72,10 @@ export interface IncomingBody {
   readonly length: number | undefined
   /** True once the last byte has been given to a reader, or dropped. */
   readonly complete: boolean
-  /** From now on `reader` gets what comes, beginning with what nobody has had. Resumes. */
+  /**
+   * From now on `reader` gets what comes, beginning with what nobody has had: some of it may come before this returns.
+   * Resumes. A body that nobody reads before the final head of the answer is sent is dropped.
+   */
   read(reader: BodyReader): void
   /** At most what is on its way already still arrives. */
   pause(): void
@@ -120,13 +123,13 @@ export interface OutgoingResponse {
 export interface ResponseWatcher {
   /** All that was written has left. */
   onDrain?(): void
-  /** Once: the answer is over, or its client gone. */
+  /** Once: the answer is over, or its client gone. May come before `end` returns. */
   onClose?(): void
 }
 
 /** A connection that leaves HTTP for another protocol. */
 export interface Takeover {
-  readonly socket: Duplex
+  readonly socket: Socket
   /** What the client sent beyond its request's head. */
   readonly head: Buffer
 }

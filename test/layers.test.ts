@@ -87,7 +87,6 @@ const PLACES: Record<string, Row> = {
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
 const HOMES: Record<string, readonly string[]> = {
-  'http-proxy': ['gateway/forward/upgrade.ts'],
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/store/redis-connection.ts'],

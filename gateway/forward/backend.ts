@@ -1,6 +1,7 @@
-import { type Connections, openConnections } from './connections.js'
+import type { Deadlines } from '../http1/deadlines.js'
+import { ConnectionPool } from '../http1/pool.js'
 import { Ejection } from './ejection.js'
-import type { UpstreamSettings } from './transport.js'
+import { addressOf, type UpstreamSettings } from './transport.js'
 
 /** Requests at a time. More than the limits of a usual upstream: queueing here costs more than a connection. */
 const REQUESTS = 1024
@@ -27,7 +28,7 @@ export interface Waiting {
 export class Backend {
   /** Scheme, host and port. */
   readonly origin: URL
-  readonly connections: Connections
+  readonly pool: ConnectionPool
   /** Open WebSockets, the handshakes among them. */
   tunnels = 0
   readonly #events: BackendEvents
@@ -37,12 +38,18 @@ export class Backend {
   readonly #queue = new Set<Waiting>()
   #underWay = 0
 
-  constructor(origin: URL, settings: UpstreamSettings, events: BackendEvents, isOnly: boolean) {
+  constructor(
+    origin: URL,
+    settings: UpstreamSettings,
+    events: BackendEvents,
+    deadlines: Deadlines,
+    isOnly: boolean,
+  ) {
     this.origin = origin
     this.#events = events
     this.#ejection = isOnly ? undefined : new Ejection()
     this.#most = settings.connections ?? REQUESTS
-    this.connections = openConnections(origin, { ...settings, connections: this.#most }, error =>
+    this.pool = new ConnectionPool(addressOf(origin, settings.ca), settings.timeouts, deadlines, error =>
       this.unreachable(error),
     )
   }

@@ -1,15 +1,18 @@
+import { Deadlines } from '../http1/deadlines.js'
 import { Backend, type BackendEvents } from './backend.js'
 import { originsOf, type UpstreamSettings } from './transport.js'
 
 /** The addresses of one upstream, for its requests and its WebSockets alike. */
 export class Backends implements Iterable<Backend> {
+  /** Of all that is waited for here. */
+  readonly deadlines = new Deadlines()
   readonly #all: readonly [Backend, ...Backend[]]
   /** Where the search begins: equals take turns. */
   #turn = 0
 
   constructor(settings: UpstreamSettings, events: BackendEvents) {
     const origins = originsOf(settings)
-    const open = (origin: URL) => new Backend(origin, settings, events, origins.length === 1)
+    const open = (origin: URL) => new Backend(origin, settings, events, this.deadlines, origins.length === 1)
     const [first, ...rest] = origins
     this.#all = [open(first), ...rest.map(open)]
   }
@@ -31,8 +34,8 @@ export class Backends implements Iterable<Backend> {
   }
 
   /** Cuts what is still under way, but for WebSockets. */
-  async close(): Promise<void> {
-    await Promise.all(this.#all.map(({ connections }) => connections.close()))
+  close(): void {
+    for (const { pool } of this.#all) pool.close()
   }
 
   #leastBusy(among: readonly Backend[]): Backend | undefined {

@@ -1,174 +1,184 @@
-import type { Dispatcher } from 'undici'
 import type { ErrorCode } from '../errors.js'
+import type { Asker, Fault } from '../http1/asker.js'
+import type { ClientConnection } from '../http1/client-connection.js'
+import type { Timed } from '../http1/deadlines.js'
+import type { Framing, ParsedResponse } from '../http1/message.js'
+import type { Fields, IncomingBody, ResponseWatcher } from '../message.js'
 import { Attempts } from './attempts.js'
+import type { Waiting } from './backend.js'
 import type { Backends } from './backends.js'
-import { type Outgoing, Rider } from './connections.js'
-import { codeOf, isSafe, isSocketGone } from './failure.js'
-import { answerFields, framedAsChunkedAtMost, upstreamRequestFields } from './headers.js'
-import { relayInterim } from './interim.js'
+import { codeOf, isSafe } from './failure.js'
+import { answerFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
-import { hasBody, isTooLarge, Upload } from './upload.js'
+import { Upload } from './upload.js'
 
-/** Forwards plain HTTP by undici's raw dispatch: flat header arrays, one handler object per request. */
+const NEVER = Number.POSITIVE_INFINITY
+const BODYLESS: Framing = { kind: 'none', bytes: 0 }
+const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
+
+/** Forwards plain HTTP: one object for each request hears its client and its upstream, and joins them. */
 export function createHttpTransport(settings: UpstreamSettings, backends: Backends): Transport {
-  const { fingerprintHeaders } = settings
   return {
     forward(exchange) {
-      const { req, facts, project } = exchange
-      const fields = upstreamRequestFields(req, facts, project, fingerprintHeaders)
-      new Forwarding(exchange, fields, settings, backends).start()
+      new Forwarding(exchange, settings, backends).start()
     },
   }
 }
 
-type Abort = (error?: Error) => void
-
-/** One request under way. Implements undici's raw handler, which alone gives fields as they came. */
-class Forwarding extends Rider implements Dispatcher.DispatchHandler {
+/** One request under way. */
+class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
+  /** Of the wait for a place. */
+  deadline = NEVER
   readonly #exchange: Exchange
   readonly #settings: UpstreamSettings
-  readonly #options: Outgoing
-  readonly #upload: Upload | undefined
+  readonly #backends: Backends
   readonly #attempts: Attempts
-  #abort: Abort | undefined
-  #resume: (() => void) | undefined
-  #queueing: NodeJS.Timeout | undefined
+  readonly #framing: Framing
+  readonly #head: string
+  readonly #upload: Upload | undefined
+  /** Once the request has begun to be sent. */
+  #connection: ClientConnection | undefined
   #reused = false
   #resent = false
-  /** A byte of an answer has arrived from the upstream. */
-  #heard = false
   #relay: Relay | undefined
+  #isQueued = false
+  /** It has left, or hears no more from here. */
   #clientLeft = false
   #ended = false
 
-  constructor(exchange: Exchange, headers: string[], settings: UpstreamSettings, backends: Backends) {
-    super()
-    const { facts, req } = exchange
+  constructor(exchange: Exchange, settings: UpstreamSettings, backends: Backends) {
+    const { req, facts, project, body = req.body } = exchange
     this.#exchange = exchange
     this.#settings = settings
-    this.#upload = hasBody(req)
-      ? new Upload(exchange.body ?? req, settings, code => this.#giveUp(code))
-      : undefined
-    this.#options = {
-      path: facts.path + facts.query,
-      method: facts.method,
-      headers,
-      body: this.#upload ?? null,
-    }
+    this.#backends = backends
     this.#attempts = new Attempts(backends, settings.timeouts.headMs, this)
+    this.#framing = framingOf(body)
+    this.#head =
+      `${facts.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
+      upstreamRequestFields(req, facts, project, settings.fingerprintHeaders, settings.urls[0] as string) +
+      framingFields(this.#framing, req.fields)
+    if (body === undefined) return
+    const giveUp = (code: ErrorCode): void => this.#giveUp(code)
+    this.#upload = new Upload(body, req.fields, settings, backends.deadlines, giveUp)
   }
 
   start(): void {
-    const { req, res } = this.#exchange
-    if (res.destroyed) {
-      this.#finish()
-      return
-    }
-    res.on('close', () => this.#onClientClose())
-    if (isTooLarge(req, this.#settings)) {
+    const { res } = this.#exchange
+    const { maxBody = NEVER } = this.#settings
+    res.watch(this)
+    if (res.closed) this.#finish()
+    else if (this.#framing.bytes <= maxBody) this.#attempt()
+    else {
       this.#giveUp('body-too-large')
-      this.#end()
-    } else this.#attempt()
+      this.#finish()
+    }
   }
 
   #attempt(): void {
-    this.#abort = undefined
+    this.#connection = undefined
     const entry = this.#attempts.enter()
     if (entry === 'admitted') this.go()
     else if (entry === 'waiting') {
-      this.#queueing = setTimeout(() => this.#giveUp('overloaded'), this.#settings.timeouts.connectMs)
+      this.#isQueued = true
+      this.deadline = this.#backends.deadlines.now() + this.#settings.timeouts.connectMs
+      this.#backends.deadlines.add(this)
     } else {
       this.#giveUp('overloaded')
-      this.#end()
+      this.#finish()
     }
+  }
+
+  /** It has waited too long for a place. */
+  onDeadline(): void {
+    this.#giveUp('overloaded')
   }
 
   /** A place is taken for it. */
   go(): void {
-    clearTimeout(this.#queueing)
-    if (this.#clientLeft) this.#end()
-    else this.#attempts.backend.connections.dispatch(this.#options, this)
+    this.#leaveQueue()
+    if (this.#clientLeft) this.#finish()
+    else this.#attempts.backend.pool.take(this)
   }
 
-  onConnect(abort: Abort): void {
-    this.#abort = abort
-    if (this.#clientLeft) abort()
-    const { connection } = this
-    if (connection === undefined) return
-    connection.answering = false
-    this.#reused = connection.requests++ > 0
-  }
-
-  onResponseStarted(): void {
-    this.#heard = true
-  }
-
-  onHeaders(status: number, raw: Buffer[], resume: () => void, reason: string): boolean {
-    const upstream: string[] = []
-    for (const part of raw) upstream.push(part.toString('latin1'))
-    if (status < 100) throw new Error('no such status')
-    if (status < 200) {
-      if (!this.#clientLeft) relayInterim(this.#exchange, status, upstream)
-      return true
+  onConnection(connection: ClientConnection): void {
+    if (this.#clientLeft) {
+      connection.release()
+      this.#finish()
+      return
     }
-    if (this.connection !== undefined) this.connection.answering = true
-    this.#resume = resume
+    this.#connection = connection
+    this.#reused = connection.requests > 0
+    connection.ask(this, this.#exchange.facts.method, this.#head, this.#framing)
+    this.#upload?.start(connection)
+  }
+
+  onSendable(): void {
+    this.#upload?.onSendable()
+  }
+
+  /** An interim answer, such as 103 (RFC 9110 section 15.2). */
+  onInterim(status: number, fields: Fields): void {
+    if (!this.#clientLeft) this.#exchange.res.sendInterim(status, answerFields(status, fields, []))
+  }
+
+  onHead({ status, reason, fields }: ParsedResponse): void {
     this.#attempts.backend.answered()
-    if (!framedAsChunkedAtMost(upstream)) throw new Error('unknown transfer coding')
-    if (this.#clientLeft) return true
-
-    const fields = answerFields(status, upstream, this.#exchange.answerFields)
+    if (this.#clientLeft) return
+    const { req, res, answerFields: own } = this.#exchange
     // Of an upload cut short the rest may still come; it must not be read as the next request.
-    if (!this.#exchange.req.complete) fields.push('Connection', 'close')
-    this.#relay = new Relay(this.#exchange, this.#settings.timeouts.idleMs, status, reason, fields)
-    return true
+    if (req.body?.complete === false) res.closeAfter()
+    res.writeHead(status, reason, answerFields(status, fields, own))
+    this.#relay = new Relay(res, this.#settings.timeouts.idleMs)
   }
 
-  onData(chunk: Buffer): boolean {
-    if (!this.#clientLeft) return this.#relay?.write(chunk, this.#resume) ?? true
-    // A stream without end must not be discarded for ever: once the slot is gone, nobody wants it.
-    if (!this.#exchange.keepUpstream) this.#abort?.()
-    return true
+  onData(chunk: Buffer): void {
+    if (this.#clientLeft) {
+      // A stream without end must not be discarded for ever: once the slot is gone, nobody wants it.
+      if (!this.#exchange.keepUpstream) this.#withdraw()
+    } else if (this.#relay?.write(chunk) === false) this.#connection?.pause()
   }
 
-  onComplete(): void {
-    if (!this.#clientLeft) this.#relay?.end()
+  onReadEnd(): void {
+    if (!this.#clientLeft && this.#relay?.flush() === false) this.#connection?.pause()
+  }
+
+  onEnd(trailers: readonly string[]): void {
+    const relay = this.#clientLeft ? undefined : this.#relay
     this.#finish()
+    relay?.end(trailers)
   }
 
-  onError(error: Error): void {
+  onFault(fault: Fault, error: Error, heard: boolean): void {
     if (this.#ended) return
-    // Undici counts the bytes of a 304 against its Content-Length, which describes the cached body.
-    if (this.#relay?.bodyless) this.onComplete()
-    else {
-      this.#judgeBackend(error)
-      if (!this.#triesAgain(error)) this.#onFailure(error)
-    }
+    this.#judgeBackend(fault, error, heard)
+    if (this.#triesAgain(fault, heard)) return
+    const clientLeft = this.#clientLeft
+    this.#finish()
+    if (clientLeft) return
+    if (this.#relay === undefined) this.#exchange.fail(codeOf(fault, heard))
+    else this.#relay.cut()
   }
 
   /** Where no connection could be opened, that was told already. */
-  #judgeBackend(error: Error): void {
-    if (this.#heard || this.#abort === undefined) return
-    const stale = this.#reused && isSocketGone(error)
+  #judgeBackend(fault: Fault, error: Error, heard: boolean): void {
+    if (heard) return
     // Silence is the client's own doing while it has yet to send.
-    const silent = codeOf(error, false) === 'upstream-timeout' && this.#upload?.complete !== false
-    if (silent || (isSocketGone(error) && !stale)) this.#attempts.backend.failed(error)
+    const silent = fault === 'silent' && this.#upload?.complete !== false
+    if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
   }
 
   /** What was never sent may go to another backend; what was sent is sent again once, if that is safe. */
-  #triesAgain(error: Error): boolean {
-    if (this.#heard || this.#clientLeft) return false
-    if (this.#abort === undefined) {
-      return codeOf(error, false) === 'upstream-unreachable' && this.#movesOn()
-    }
-    if (this.#resent || this.#upload !== undefined || !isSafe(this.#options.method)) return false
-    if (!isSocketGone(error)) return false
+  #triesAgain(fault: Fault, heard: boolean): boolean {
+    if (heard || this.#clientLeft) return false
+    if (fault === 'no-connection') return this.#movesOn()
+    if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.facts.method)) return false
+    if (fault !== 'gone') return false
     this.#resent = true
     if (!this.#reused) return this.#movesOn()
     // The upstream had closed the idle connection: nothing is wrong with the backend.
-    this.#abort = undefined
-    this.#attempts.backend.connections.dispatchFresh(this.#options, this)
+    this.#connection = undefined
+    this.#attempts.backend.pool.takeNew(this)
     return true
   }
 
@@ -178,20 +188,18 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
     return true
   }
 
-  #onFailure(error: Error): void {
-    this.#upload?.destroy()
-    if (!this.#clientLeft) {
-      if (this.#relay !== undefined) this.#relay.cut()
-      else this.#exchange.fail(codeOf(error, this.#heard))
-    }
-    this.#finish()
+  /** Of the answer's reader. */
+  onDrain(): void {
+    this.#relay?.onDrain()
+    this.#connection?.resume()
   }
 
-  #onClientClose(): void {
-    if (this.#ended) return
+  /** Of the answer: it is over, or its client gone. */
+  onClose(): void {
+    if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
     const sent = this.#upload === undefined || this.#upload.complete
-    if (this.#exchange.keepUpstream && sent && this.#abort !== undefined) this.#resume?.()
+    if (this.#exchange.keepUpstream && sent && this.#connection !== undefined) this.#connection.resume()
     else this.#withdraw()
   }
 
@@ -199,32 +207,45 @@ class Forwarding extends Rider implements Dispatcher.DispatchHandler {
   #giveUp(code: ErrorCode): void {
     if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
+    const { req, res } = this.#exchange
     if (this.#relay !== undefined) this.#relay.cut()
     else {
       // What is left of the upload must not be read as the next request.
-      if (!this.#exchange.req.complete) this.#exchange.res.shouldKeepAlive = false
+      if (req.body?.complete === false) res.closeAfter()
       this.#exchange.fail(code)
     }
     this.#withdraw()
   }
 
-  /** Leaves the upstream, or the queue for it; while a connection is being opened, onConnect sees to it. */
+  /** Leaves the upstream, or the queue for it; while a connection is being opened, its end is waited for. */
   #withdraw(): void {
-    if (this.#abort !== undefined) this.#abort()
-    else if (this.#attempts.stopWaiting()) this.#end()
-  }
-
-  /** Ends what never came to a backend. */
-  #end(): void {
-    this.#upload?.destroy()
-    this.#finish()
+    this.#connection?.abort()
+    if (this.#connection !== undefined || this.#attempts.stopWaiting()) this.#finish()
   }
 
   #finish(): void {
     if (this.#ended) return
     this.#ended = true
-    clearTimeout(this.#queueing)
+    this.#upload?.stop()
+    this.#leaveQueue()
     this.#attempts.leave()
     this.#exchange.onUpstreamEnd()
   }
+
+  #leaveQueue(): void {
+    if (!this.#isQueued) return
+    this.#isQueued = false
+    this.#backends.deadlines.delete(this)
+  }
+}
+
+function framingOf(body: IncomingBody | undefined): Framing {
+  if (body === undefined) return BODYLESS
+  return body.length === undefined ? CHUNKED : { kind: 'length', bytes: body.length }
+}
+
+/** What frames the request, and the empty line. */
+function framingFields({ kind, bytes }: Framing, asked: Fields): string {
+  if (kind === 'chunked') return 'Transfer-Encoding: chunked\r\n\r\n'
+  return kind === 'length' || asked.has('content-length') ? `Content-Length: ${bytes}\r\n\r\n` : '\r\n'
 }

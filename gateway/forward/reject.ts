@@ -1,6 +1,7 @@
 /** Answers of our own: problem+json with a stable code and the request id (RFC 9457). */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
+import type { IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { seconds } from './fields.js'
 
@@ -60,12 +61,9 @@ export const SERVED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 /** A refused request's body up to this size is read and dropped, so that the connection can stay open. */
 const DRAIN_BYTES = 64 * 1024
 
-function drains(req: IncomingMessage): boolean {
-  if (req.complete) return true
-  return (
-    req.headers['transfer-encoding'] === undefined &&
-    Number(req.headers['content-length'] ?? 0) <= DRAIN_BYTES
-  )
+function drains(body: IncomingBody | undefined): boolean {
+  if (body === undefined || body.complete) return true
+  return body.length !== undefined && body.length <= DRAIN_BYTES
 }
 
 /** Status and fields of a refusal, but for those that only frame it. */
@@ -82,13 +80,13 @@ export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
 }
 
 /** Sends a refusal, and closes the connection when too much of the request's body is still to come. */
-export function sendRejection(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void {
+export function sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void {
   const { code, requestId, detail, members } = rejection
   const body = JSON.stringify({ ...problem(code, requestId, detail), ...members })
   const { status, fields: head } = rejectionHead(rejection)
   head.push('Content-Length', String(Buffer.byteLength(body)))
   // Where such a message ends, nobody can know (RFC 9112 section 6.3).
-  if (code === 'bad-framing' || !drains(req)) head.push('Connection', 'close')
-  res.writeHead(status, head)
+  if (code === 'bad-framing' || !drains(req.body)) res.closeAfter()
+  res.writeHead(status, STATUS_CODES[status] ?? '', head)
   res.end(req.method === 'HEAD' ? undefined : body)
 }

@@ -1,53 +1,51 @@
-import { awaitReader, cutAnswer } from './reader.js'
-import type { Exchange } from './transport.js'
+import type { OutgoingResponse } from '../message.js'
+import { passedTrailers } from './trailers.js'
 
-const NOTHING = Buffer.alloc(0)
-const REASON = /^[\t\x20-\x7e]*$/
-
-/** An upstream's answer on its way to the client, at the pace at which that reads. */
+/** The body of an upstream's answer on its way to the client, at the pace at which that reads. */
 export class Relay {
-  /** True when the answer is over with its head, whatever its fields say (RFC 9112 section 6.3). */
-  readonly bodyless: boolean
-  readonly #exchange: Exchange
+  readonly #res: OutgoingResponse
   readonly #idleMs: number
-  #wrote = false
+  /** The last piece is kept until it is known whether the end comes with it: then both leave together. */
+  #kept: Buffer | undefined
 
-  /** Sends the head, with its flat `fields`. A client that reads nothing for `idleMs` will be cut. */
-  constructor(exchange: Exchange, idleMs: number, status: number, reason: string, fields: string[]) {
-    const { req, res } = exchange
-    this.#exchange = exchange
+  /** The head must be written. A client that reads nothing for `idleMs` while something waits for it will be cut. */
+  constructor(res: OutgoingResponse, idleMs: number) {
+    this.#res = res
     this.#idleMs = idleMs
-    this.bodyless = status === 204 || status === 304 || req.method === 'HEAD'
-    res.writeHead(status, REASON.test(reason) ? reason : undefined, fields)
-    process.nextTick(flushHead, this)
   }
 
-  /** False when the client must read first; `resume` is called when it has. */
-  write(chunk: Buffer, resume: (() => void) | undefined): boolean {
-    this.#wrote = true
-    if (this.#exchange.res.write(chunk)) return true
-    awaitReader(this.#exchange, 'drain', this.#idleMs, resume)
-    return false
+  /** False when the client must read first. */
+  write(chunk: Buffer): boolean {
+    const before = this.#kept
+    this.#kept = chunk
+    return before === undefined || this.#send(before)
   }
 
-  end(): void {
-    const { res } = this.#exchange
-    this.#wrote = true
-    res.end()
-    if (res.writableLength > 0) awaitReader(this.#exchange, 'finish', this.#idleMs)
+  /** Sends what has come so far. False when the client must read first. */
+  flush(): boolean {
+    const kept = this.#kept
+    this.#kept = undefined
+    if (kept !== undefined) return this.#send(kept)
+    this.#res.flush()
+    return true
+  }
+
+  onDrain(): void {
+    this.#res.limitReader(0)
+  }
+
+  end(trailers: readonly string[]): void {
+    this.#res.end(this.#kept, passedTrailers(trailers))
+    if (!this.#res.closed) this.#res.limitReader(this.#idleMs)
   }
 
   cut(): void {
-    cutAnswer(this.#exchange)
+    this.#res.cut()
   }
 
-  /** The head must not wait for a body that is slow to come. An empty write, unlike flushHeaders, keeps bytes. */
-  flushHead(): void {
-    const { res } = this.#exchange
-    if (!this.#wrote && !res.destroyed) res.write(NOTHING)
+  #send(chunk: Buffer): boolean {
+    if (this.#res.write(chunk)) return true
+    this.#res.limitReader(this.#idleMs)
+    return false
   }
-}
-
-function flushHead(relay: Relay): void {
-  relay.flushHead()
 }

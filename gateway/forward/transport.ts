@@ -1,17 +1,17 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
-import type { Duplex, Readable } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
+import type { Address } from '../http1/connector.js'
+import type { IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { Facts, Project } from '../types.js'
 
 /** One admitted request on its way to an upstream and back. */
 export interface Exchange {
   readonly facts: Facts
   readonly project: Project | undefined
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  /** The request's body, when it was looked at before; else it is read from `req`. */
-  readonly body?: Readable | undefined
+  readonly req: IncomingRequest
+  readonly res: OutgoingResponse
+  /** The request's body, when it was looked at before; else that of `req`. */
+  readonly body?: IncomingBody | undefined
   /** Flat `name, value, …` fields of ours; they replace the upstream's fields of the same names. */
   readonly answerFields: readonly string[]
   /**
@@ -25,21 +25,22 @@ export interface Exchange {
   fail(code: ErrorCode): void
 }
 
-/** One request to switch to WebSocket. Its socket already has an error listener. */
+/** One request to switch to WebSocket. */
 export interface UpgradeExchange {
   readonly facts: Facts
   readonly project: Project | undefined
-  readonly req: IncomingMessage
-  readonly socket: Duplex
-  /** What the client sent beyond its request's head. */
-  readonly head: Buffer
+  readonly req: IncomingRequest
+  /** For an upstream's refusal. */
+  readonly res: OutgoingResponse
+  /** The client's connection, once the upstream has switched; from then on `res` is of no use. */
+  takeOver(): Takeover
   /** Flat fields of ours for the answer to the handshake. */
   readonly answerFields: readonly string[]
   /** Called once when the upstream answered: 101, or the status of its refusal. */
   onAnswer(status: number): void
   /** Called exactly once, when both sides are closed. */
   onUpstreamEnd(): void
-  /** As in Exchange; the socket is ended by whoever answers. */
+  /** As in Exchange. */
   fail(code: ErrorCode): void
 }
 
@@ -81,14 +82,12 @@ export interface UpstreamSettings {
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }
 
-/** How the certificate of an https upstream is verified: against the host of its URL, never the client's Host. */
-export function verificationOf(
-  { hostname }: URL,
-  ca: string | undefined,
-): { servername: string; ca: string | undefined } {
+/** Where an origin's connections go. A certificate is verified against the host of its URL, never the client's Host. */
+export function addressOf({ protocol, hostname, port }: URL, ca: string | undefined): Address {
   const host = hostname.replace(/^\[|\]$/g, '')
+  if (protocol === 'http:') return { host, port: Number(port || 80) }
   // An address is never sent as a server's name (RFC 6066 section 3); it is verified all the same.
-  return { servername: isIP(host) === 0 ? host : '', ca }
+  return { host, port: Number(port || 443), tls: { servername: isIP(host) === 0 ? host : '', ca } }
 }
 
 /** The origins of an upstream's addresses; throws a sentence when one says more than an origin can. */

@@ -1,89 +1,108 @@
-import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
 import type { ErrorCode } from '../errors.js'
+import type { ClientConnection } from '../http1/client-connection.js'
+import type { Deadlines, Timed } from '../http1/deadlines.js'
+import type { BodyReader, Fields, IncomingBody } from '../message.js'
+import { announcedTrailers } from './trailers.js'
 import type { UpstreamSettings } from './transport.js'
 
-/**
- * A client's body on its way to an upstream. Whoever reads it may destroy it (undici does when the upstream
- * fails) without cutting the client's connection, over which the answer has yet to go.
- */
-export class Upload extends Readable {
-  readonly #source: Readable
+const NEVER = Number.POSITIVE_INFINITY
+
+/** A client's body on its way to an upstream. */
+export class Upload implements BodyReader, Timed {
+  /** Set only while the upstream could take more than the client sends. */
+  deadline = NEVER
+  readonly #body: IncomingBody
+  readonly #head: Fields
+  readonly #deadlines: Deadlines
   readonly #idleMs: number
   readonly #onFailure: (code: ErrorCode) => void
   /** Bytes that may still come. */
   #room: number
-  #wanted = false
-  /** Runs only while the upstream could take more than the client sends. */
-  #timer: NodeJS.Timeout | undefined
+  /** Undefined before the start, and once it is stopped. */
+  #connection: ClientConnection | undefined
 
-  /** Calls `onFailure` when `source` is waited for and gives nothing for too long, or more than the upstream takes. */
+  /** Calls `onFailure` when `body` is waited for and nothing comes for too long, or more than the upstream takes. */
   constructor(
-    source: Readable,
-    { timeouts, maxBody = Number.POSITIVE_INFINITY }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
+    body: IncomingBody,
+    head: Fields,
+    { timeouts, maxBody = NEVER }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
+    deadlines: Deadlines,
     onFailure: (code: ErrorCode) => void,
   ) {
-    super()
-    this.#source = source
+    this.#body = body
+    this.#head = head
+    this.#deadlines = deadlines
     this.#idleMs = timeouts.idleMs
     this.#room = maxBody
     this.#onFailure = onFailure
-    source.on('end', this.#onEnd).on('close', this.#onClose).on('error', this.#onClose)
-    this.on('error', () => {})
   }
 
   /** True when the client has sent the whole body. */
   get complete(): boolean {
-    return this.#source.readableEnded
+    return this.#body.complete
   }
 
-  override _read(): void {
-    // Only now: a client that expects a 100 gets it when its body begins to flow.
-    if (!this.#wanted) this.#source.on('data', this.#onData)
-    this.#wanted = true
-    this.#source.resume()
-    this.#timer ??= setTimeout(this.#onFailure, this.#idleMs, 'request-timeout')
+  /** Reads the body, from now on: a client that expects a 100 gets it when its body begins to flow. */
+  start(connection: ClientConnection): void {
+    this.#connection = connection
+    this.#deadlines.add(this)
+    this.#awaitClient()
+    this.#body.read(this)
+    // What has come of the body already is handed over within this turn, and leaves together with the head.
+    process.nextTick(flush, connection)
   }
 
-  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    const source = this.#source
+  /** Nobody reads the rest. */
+  stop(): void {
+    if (this.#connection === undefined) return
     this.#rest()
-    source.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
-    source.pause()
-    done(error)
+    this.#body.pause()
   }
 
-  readonly #onData = (chunk: Buffer): void => {
-    this.#timer?.refresh()
+  /** The upstream can take more. */
+  onSendable(): void {
+    if (this.#connection === undefined) return
+    this.#awaitClient()
+    this.#body.resume()
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#connection === undefined) return
     this.#room -= chunk.length
     if (this.#room < 0) this.#onFailure('body-too-large')
-    else if (!this.push(chunk)) {
-      this.#source.pause()
-      this.#rest()
+    else if (this.#connection.send(chunk)) this.#awaitClient()
+    else {
+      this.deadline = NEVER
+      this.#body.pause()
     }
   }
 
-  readonly #onEnd = (): void => {
+  onEnd(trailers: readonly string[]): void {
+    const connection = this.#connection
     this.#rest()
-    this.push(null)
+    connection?.finish(announcedTrailers(trailers, this.#head))
   }
 
-  readonly #onClose = (): void => {
-    if (!this.#source.readableEnded) this.destroy(new Error('the client left while it sent its body'))
+  onAbort(): void {
+    if (this.#connection === undefined) return
+    this.#rest()
+    this.#onFailure('bad-framing')
+  }
+
+  onDeadline(): void {
+    this.#onFailure('request-timeout')
+  }
+
+  #awaitClient(): void {
+    this.deadline = this.#deadlines.now() + this.#idleMs
   }
 
   #rest(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#connection = undefined
+    this.#deadlines.delete(this)
   }
 }
 
-/** True when a request says at once that its body is larger than the upstream takes. */
-export function isTooLarge({ headers }: IncomingMessage, { maxBody }: UpstreamSettings): boolean {
-  return maxBody !== undefined && Number(headers['content-length'] ?? 0) > maxBody
-}
-
-/** True when the request has a body to upload. */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+function flush(connection: ClientConnection): void {
+  connection.flush()
 }

@@ -1,44 +1,117 @@
-import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
+/** A look at the beginning of a body that is forwarded unchanged. */
+import type { BodyReader, IncomingBody } from '../message.js'
+
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Waits for the first `limitBytes` of a body, or less when it ends or `timeoutMs` passes before. `body` then
- * yields exactly the bytes the client sends, prefix included. Rejects when the client leaves meanwhile.
+ * gives exactly the bytes the client sends, prefix included. Rejects when the client leaves meanwhile.
  */
 export function peekBody(
-  req: IncomingMessage,
+  body: IncomingBody,
   limitBytes: number,
   timeoutMs: number,
-): Promise<{ prefix: Buffer; body: Readable }> {
+): Promise<{ prefix: Buffer; body: IncomingBody }> {
   return new Promise((resolve, reject) => {
-    const prefix = new Prefix(limitBytes)
-    const settle = (): void => {
+    const timer = setTimeout(() => seen.stop(), timeoutMs)
+    const seen = new SeenBody(body, limitBytes, prefix => {
       clearTimeout(timer)
-      req.off('data', onData).off('end', onEnd).off('error', onLeave).off('close', onLeave)
-    }
-    const onData = (chunk: Buffer): void => {
-      prefix.add(chunk)
-      if (prefix.full) onPart()
-    }
-    const onPart = (): void => {
-      settle()
-      req.pause()
-      const bytes = prefix.all()
-      if (bytes.length > 0) req.unshift(bytes)
-      resolve({ prefix: bytes.subarray(0, limitBytes), body: req })
-    }
-    const onEnd = (): void => {
-      settle()
-      const bytes = prefix.all()
-      resolve({ prefix: bytes.subarray(0, limitBytes), body: bodyOf(bytes) })
-    }
-    const onLeave = (): void => {
-      settle()
-      reject(new Error('the client left while its body was read'))
-    }
-    const timer = setTimeout(onPart, timeoutMs)
-    req.on('data', onData).on('end', onEnd).on('error', onLeave).on('close', onLeave)
+      if (prefix === undefined) reject(new Error('the client left while its body was read'))
+      else resolve({ prefix, body: seen })
+    })
+    seen.start()
   })
+}
+
+/** A body whose first bytes were read before its reader came. */
+class SeenBody implements IncomingBody, BodyReader {
+  readonly #source: IncomingBody
+  readonly #prefix: Prefix
+  /** Called once: with what was seen, or with nothing when the client left. */
+  readonly #onSeen: (prefix: Buffer | undefined) => void
+  #waits = true
+  #reader: BodyReader | undefined
+  #paused = false
+  /** Undefined while the source has more. */
+  #trailers: readonly string[] | undefined
+  #aborted = false
+  complete = false
+
+  constructor(source: IncomingBody, limit: number, onSeen: (prefix: Buffer | undefined) => void) {
+    this.#source = source
+    this.#prefix = new Prefix(limit)
+    this.#onSeen = onSeen
+  }
+
+  get length(): number | undefined {
+    return this.#source.length
+  }
+
+  start(): void {
+    this.#source.read(this)
+  }
+
+  /** What has come is enough. */
+  stop(): void {
+    if (!this.#waits) return
+    this.#waits = false
+    this.#source.pause()
+    this.#onSeen(this.#prefix.start())
+  }
+
+  read(reader: BodyReader): void {
+    this.#reader = reader
+    this.resume()
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#source.pause()
+  }
+
+  /** Gives what was seen first, and goes on only if its reader still takes more. */
+  resume(): void {
+    const reader = this.#reader
+    this.#paused = false
+    if (reader === undefined || this.complete) return
+    const seen = this.#prefix.takeAll()
+    if (seen.length > 0) reader.onData(seen)
+    if (this.#paused) return
+    if (this.#aborted) reader.onAbort()
+    else if (this.#trailers === undefined) this.#source.resume()
+    else {
+      this.complete = true
+      reader.onEnd(this.#trailers)
+    }
+  }
+
+  /** Of the source. */
+  onData(chunk: Buffer): void {
+    if (this.#reader !== undefined && this.#prefix.isEmpty) this.#reader.onData(chunk)
+    else {
+      this.#prefix.add(chunk)
+      if (this.#prefix.isFull) this.stop()
+    }
+  }
+
+  /** Of the source. */
+  onEnd(trailers: readonly string[]): void {
+    this.#trailers = trailers
+    this.stop()
+    if (this.#reader !== undefined && this.#prefix.isEmpty) {
+      this.complete = true
+      this.#reader.onEnd(trailers)
+    }
+  }
+
+  /** Of the source. */
+  onAbort(): void {
+    this.#aborted = true
+    if (this.#waits) {
+      this.#waits = false
+      this.#onSeen(undefined)
+    } else this.#reader?.onAbort()
+  }
 }
 
 /**
@@ -46,36 +119,87 @@ export function peekBody(
  * `limitBytes` went by or the body ended. It is not called when the client leaves before.
  */
 export function tapBody(
-  req: IncomingMessage,
+  body: IncomingBody,
   limitBytes: number,
   onPrefix: (prefix: Buffer) => void,
-): Readable {
-  const prefix = new Prefix(limitBytes)
-  const tell = (): void => {
-    req.off('data', onData).off('end', tell)
-    onPrefix(prefix.all().subarray(0, limitBytes))
-  }
-  const onData = (chunk: Buffer): void => {
-    prefix.add(chunk)
-    if (prefix.full) tell()
-  }
-  req.on('data', onData).on('end', tell)
-  // A listener starts the flow; the bytes must wait for the one who forwards them. Where there are none, nobody will.
-  if (announcesBody(req)) req.pause()
-  return req
+): IncomingBody {
+  return new TappedBody(body, new Prefix(limitBytes), onPrefix)
 }
 
-function announcesBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+class TappedBody implements IncomingBody, BodyReader {
+  readonly #source: IncomingBody
+  readonly #onPrefix: (prefix: Buffer) => void
+  #prefix: Prefix | undefined
+  #reader: BodyReader | undefined
+
+  constructor(source: IncomingBody, prefix: Prefix, onPrefix: (prefix: Buffer) => void) {
+    this.#source = source
+    this.#prefix = prefix
+    this.#onPrefix = onPrefix
+  }
+
+  get length(): number | undefined {
+    return this.#source.length
+  }
+
+  get complete(): boolean {
+    return this.#source.complete
+  }
+
+  read(reader: BodyReader): void {
+    this.#reader = reader
+    this.#source.read(this)
+  }
+
+  pause(): void {
+    this.#source.pause()
+  }
+
+  resume(): void {
+    this.#source.resume()
+  }
+
+  /** Of the source. */
+  onData(chunk: Buffer): void {
+    this.#prefix?.add(chunk)
+    if (this.#prefix?.isFull) this.#tell()
+    this.#reader?.onData(chunk)
+  }
+
+  /** Of the source. */
+  onEnd(trailers: readonly string[]): void {
+    this.#tell()
+    this.#reader?.onEnd(trailers)
+  }
+
+  /** Of the source. */
+  onAbort(): void {
+    this.#reader?.onAbort()
+  }
+
+  #tell(): void {
+    const prefix = this.#prefix
+    this.#prefix = undefined
+    if (prefix !== undefined) this.#onPrefix(prefix.start())
+  }
 }
 
+/** The first bytes of a body, and what came with them. */
 class Prefix {
   readonly #limit: number
-  readonly #chunks: Buffer[] = []
+  #chunks: Buffer[] = []
   #bytes = 0
 
   constructor(limit: number) {
     this.#limit = limit
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0
+  }
+
+  get isFull(): boolean {
+    return this.#bytes >= this.#limit
   }
 
   add(chunk: Buffer): void {
@@ -83,20 +207,20 @@ class Prefix {
     this.#bytes += chunk.length
   }
 
-  get full(): boolean {
-    return this.#bytes >= this.#limit
+  /** At most as many bytes as were asked for. */
+  start(): Buffer {
+    return this.#all().subarray(0, this.#limit)
   }
 
-  all(): Buffer {
-    return this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks, this.#bytes)
+  takeAll(): Buffer {
+    const all = this.#bytes === 0 ? NOTHING : this.#all()
+    this.#chunks = []
+    this.#bytes = 0
+    return all
   }
-}
 
-function bodyOf(bytes: Buffer): Readable {
-  return new Readable({
-    read() {
-      this.push(bytes)
-      this.push(null)
-    },
-  })
+  #all(): Buffer {
+    const [first = NOTHING] = this.#chunks
+    return this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks, this.#bytes)
+  }
 }

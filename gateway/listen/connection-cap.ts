@@ -1,8 +1,9 @@
 /** Where clients' connections come in: as many as are allowed, so that none can take what all others need. */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
+import { closeLingering } from '../http1/lingering-close.js'
+import { refusalText } from '../http1/refusal.js'
 import { clientAddress, networkOf, type TrustedProxies } from './client.js'
-import { rawAnswer, sayGoodbye } from './lingering-close.js'
 
 /** Connections that are refused in so many words; of more at a time each is just closed. */
 const MOST_GOODBYES = 256
@@ -40,7 +41,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
   let open = 0
   let goodbyes = 0
   const byClient = new Map<string, number>()
-  // As Node's own HTTP server has them: a client may end its side before its answer has come.
+  // A client may end its side before its answer has come.
   const server = createServer({ noDelay: true, allowHalfOpen: !isTls })
   server.on('connection', socket => {
     const cap = admit(socket)
@@ -83,7 +84,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
       goodbyes -= 1
     })
     inside.refused('gateway-overloaded')
-    sayGoodbye(socket, rawAnswer('gateway-overloaded'))
+    closeLingering(socket, refusalText('gateway-overloaded'))
   }
 
   return {

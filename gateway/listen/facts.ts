@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../errors.js'
+import type { Fields, Fingerprints, RequestHead } from '../message.js'
 import type { Facts } from '../types.js'
 import { clientAddress, networkOf, type TrustedProxies } from './client.js'
-import { getFingerprints } from './fingerprint.js'
-import { checkFraming, isAuthority } from './framing.js'
+import { checkHead, isAuthority } from './head-rules.js'
 import { checkHeadSize } from './head-size.js'
-import { parseTarget } from './target.js'
+import { parseTarget, type Target } from './target.js'
 
 export interface FactsSettings {
   readonly trusted: TrustedProxies
@@ -21,15 +20,15 @@ const FINGERPRINT = /^[\x21-\x7e]{1,256}$/
  * Checks a request's head and reads its facts; throws the GatewayError the client should hear.
  * The path of `OPTIONS *` is `*`: the gateway answers it itself.
  */
-export function readFacts(req: IncomingMessage, settings: FactsSettings): Facts {
-  checkHeadSize(req)
-  checkFraming(req)
-  const method = req.method as string
-  const { path, query, authority } = parseTarget(method, req.url as string)
-  if (authority !== undefined && !isAuthority(authority)) throw new GatewayError('bad-host')
-  return new RequestFacts(req, settings, method, path, query, authority ?? req.headers.host ?? '')
+export function readFacts(head: RequestHead, settings: FactsSettings): Facts {
+  checkHeadSize(head)
+  checkHead(head)
+  const target = parseTarget(head.method, head.target)
+  if (target.authority !== undefined && !isAuthority(target.authority)) throw new GatewayError('bad-host')
+  return new RequestFacts(head, settings, target)
 }
 
+/** What rules seldom ask for is read when they do. */
 class RequestFacts implements Facts {
   readonly id: string = randomUUID()
   readonly method: string
@@ -37,55 +36,64 @@ class RequestFacts implements Facts {
   readonly query: string
   readonly host: string
   readonly client: string
-  readonly network: string
   readonly trusted: boolean
   readonly upgrade: boolean
-  readonly preflight: boolean
-  readonly ja3: string | undefined
-  readonly ja4: string | undefined
-  readonly authenticated: boolean
-  /** Truly private, so that facts can be logged without the credentials in the headers. */
-  readonly #headers: IncomingMessage['headers']
+  /** Truly private, so that facts can be logged without the credentials in the fields. */
+  readonly #fields: Fields
+  readonly #seen: Fingerprints | undefined
+  readonly #settings: FactsSettings
+  #network: string | undefined
 
-  constructor(
-    req: IncomingMessage,
-    settings: FactsSettings,
-    method: string,
-    path: string,
-    query: string,
-    authority: string,
-  ) {
-    this.#headers = req.headers
-    this.method = method
+  constructor(head: RequestHead, settings: FactsSettings, { path, query, authority }: Target) {
+    const { fields, peer } = head
+    this.#fields = fields
+    this.#seen = peer.fingerprints
+    this.#settings = settings
+    this.method = head.method
     this.path = path
     this.query = query
-    this.host = hostOf(authority)
-    const peer = req.socket.remoteAddress ?? ''
-    const client = clientAddress(peer, this.header('x-forwarded-for'), settings.trusted)
+    this.host = hostOf(authority ?? fields.get('host') ?? '')
+    const { trusted } = settings
+    const hops = trusted.empty ? undefined : fields.get('x-forwarded-for')
+    const client = clientAddress(peer.address, hops, trusted)
     this.client = client.address
-    this.network = networkOf(client.address)
     this.trusted = client.trusted
-    this.upgrade = 'upgrade' in req && req.upgrade === true
-    this.preflight =
-      method === 'OPTIONS' &&
-      req.headers.origin !== undefined &&
-      req.headers['access-control-request-method'] !== undefined
-    // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
-    const seen = getFingerprints(req.socket)
-    this.ja3 = client.trusted ? this.#fingerprint(settings.fingerprintHeaders.ja3) : seen?.ja3
-    this.ja4 = client.trusted ? this.#fingerprint(settings.fingerprintHeaders.ja4) : seen?.ja4
-    this.authenticated = req.headers.authorization !== undefined || holdsSessionCookie(req.headers.cookie)
+    this.upgrade = head.upgrade
+  }
+
+  get network(): string {
+    this.#network ??= networkOf(this.client)
+    return this.#network
+  }
+
+  get preflight(): boolean {
+    return (
+      this.method === 'OPTIONS' &&
+      this.#fields.has('origin') &&
+      this.#fields.has('access-control-request-method')
+    )
+  }
+
+  // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
+  get ja3(): string | undefined {
+    return this.trusted ? this.#fingerprint(this.#settings.fingerprintHeaders.ja3) : this.#seen?.ja3
+  }
+
+  get ja4(): string | undefined {
+    return this.trusted ? this.#fingerprint(this.#settings.fingerprintHeaders.ja4) : this.#seen?.ja4
+  }
+
+  get authenticated(): boolean {
+    return this.#fields.has('authorization') || holdsSessionCookie(this.#fields.get('cookie'))
   }
 
   header(name: string): string | undefined {
-    const value: unknown = this.#headers[name]
-    if (typeof value === 'string') return value
-    return Array.isArray(value) ? value.join(', ') : undefined
+    return this.#fields.get(name)
   }
 
   /** One word, so that a client cannot add its own to the proxy's; bounded, so that a key made of it is bounded too. */
   #fingerprint(name: string): string | undefined {
-    const value = this.header(name)
+    const value = this.#fields.get(name)
     return value !== undefined && FINGERPRINT.test(value) ? value : undefined
   }
 }

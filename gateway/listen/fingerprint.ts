@@ -2,12 +2,7 @@
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { calculateJa3, calculateJa4, readTlsClientHello } from 'read-tls-client-hello'
-
-/** JA3 as its MD5 in hex, JA4 as FoxIO writes it (`t13d1516h2_8daaf6152771_02713d6af862`). */
-export interface Fingerprints {
-  readonly ja3: string
-  readonly ja4: string
-}
+import type { Fingerprints } from '../message.js'
 
 /** Larger than any real ClientHello, post-quantum key shares included. */
 const MAX_HELLO = 16 * 1024
@@ -80,17 +75,4 @@ function asOneRecord(hello: Buffer): Buffer {
   const header = Buffer.from([HANDSHAKE_RECORD, 3, 1, 0, 0])
   header.writeUInt16BE(hello.length, 3)
   return Buffer.concat([header, hello])
-}
-
-const FINGERPRINTS = Symbol('fingerprints')
-type Marked = { [FINGERPRINTS]?: Fingerprints | undefined }
-
-/** Remembers the fingerprints with their connection. */
-export function setFingerprints(socket: Socket, fingerprints: Fingerprints | undefined): void {
-  ;(socket as Marked)[FINGERPRINTS] = fingerprints
-}
-
-/** The fingerprints of a connection whose TLS ends here. */
-export function getFingerprints(socket: Socket): Fingerprints | undefined {
-  return (socket as Marked)[FINGERPRINTS]
 }

@@ -1,5 +1,4 @@
 /** HTTP/2 from clients (RFC 9113): every stream is a request like any other; what a session may cost is bounded. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   constants,
   type IncomingHttpHeaders,
@@ -8,9 +7,10 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import { continueWhenWanted } from './expect.js'
-import { HEAD_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
-import { StreamRequest } from './stream-request.js'
+import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
+import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
+import { StreamBody } from './stream-body.js'
+import { requestOfStream } from './stream-request.js'
 import { StreamResponse } from './stream-response.js'
 
 /** Beyond MAX_HEAD a head is still read, so that it can be answered; beyond this Node resets its stream. */
@@ -27,29 +27,35 @@ const OPTIONS = {
 }
 
 export interface StreamHandlers {
-  request(req: IncomingMessage, res: ServerResponse): void
+  request(req: IncomingRequest, res: OutgoingResponse): void
   failed?(error: unknown): void
 }
 
 export interface Http2Listener {
   /** Takes a connection on which HTTP/2 was agreed. */
-  accept(socket: TLSSocket): void
+  accept(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
   /** Takes no new requests, on any connection; each ends with its last request. */
   drain(): void
 }
 
-export function createHttp2Listener(handlers: StreamHandlers): Http2Listener {
+/** A connection has `headTimeoutMs` to send a first request. */
+export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: number): Http2Listener {
   const sessions = new Set<ServerHttp2Session>()
   let draining = false
 
   return {
-    accept(socket) {
+    accept(socket, fingerprints) {
       const session = performServerHandshake(socket, OPTIONS)
       sessions.add(session)
       session.on('close', () => sessions.delete(session))
       // The client's fault or the network's: its streams are told, and nobody else is concerned.
       session.on('error', () => {})
-      attend(session, socket)
+      attend(session, {
+        address: socket.remoteAddress ?? '',
+        localPort: socket.localPort ?? 0,
+        encrypted: true,
+        fingerprints,
+      })
       if (draining) session.close()
     },
     drain() {
@@ -58,12 +64,12 @@ export function createHttp2Listener(handlers: StreamHandlers): Http2Listener {
     },
   }
 
-  function attend(session: ServerHttp2Session, socket: TLSSocket): void {
+  function attend(session: ServerHttp2Session, peer: Peer): void {
     const spend = allowance(() => {
       session.destroy(new Error('too many idle frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
     })
     let open = 0
-    session.setTimeout(HEAD_TIMEOUT_MS, () => session.close())
+    session.setTimeout(headTimeoutMs, () => session.close())
     session.on('ping', spend)
     session.on('remoteSettings', spend)
     session.on(
@@ -73,7 +79,7 @@ export function createHttp2Listener(handlers: StreamHandlers): Http2Listener {
         if (stream.closed || stream.destroyed) return spend()
         open++
         session.setTimeout(0)
-        const res = serve(stream, new StreamRequest(stream, socket, joined, raw))
+        const res = serve(stream, joined, raw, peer)
         stream.on('close', () => {
           open--
           if (open === 0 && !session.destroyed) session.setTimeout(KEEP_ALIVE_MS)
@@ -83,23 +89,33 @@ export function createHttp2Listener(handlers: StreamHandlers): Http2Listener {
     )
   }
 
-  function serve(stream: ServerHttp2Stream, req: StreamRequest): StreamResponse {
+  function serve(
+    stream: ServerHttp2Stream,
+    joined: IncomingHttpHeaders,
+    raw: readonly string[],
+    peer: Peer,
+  ): StreamResponse {
+    const body = stream.endAfterHeaders
+      ? undefined
+      : new StreamBody(stream, joined['content-length'], () => {
+          if (joined.expect?.toLowerCase() === '100-continue') res.sendContinue()
+        })
+    const req = requestOfStream(joined, raw, peer, body)
     const res = new StreamResponse(stream, req)
-    if (!req.complete) limitUpload(req, res)
-    continueWhenWanted(req, res)
+    if (body !== undefined) limitUpload(stream, res)
     try {
-      handlers.request(req, res.asServerResponse())
+      handlers.request(req, res)
     } catch (error) {
-      res.destroy()
+      res.cut()
       handlers.failed?.(error)
     }
     return res
   }
 }
 
-function limitUpload(req: StreamRequest, res: StreamResponse): void {
-  const timer = setTimeout(() => res.destroy(), REQUEST_TIMEOUT_MS)
-  req.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
+function limitUpload(stream: ServerHttp2Stream, res: StreamResponse): void {
+  const timer = setTimeout(() => res.cut(), REQUEST_TIMEOUT_MS)
+  stream.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
 }
 
 /** Counts; calls `exhausted` when there was more than a window allows. */

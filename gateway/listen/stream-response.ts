@@ -1,8 +1,7 @@
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { constants, type ServerHttp2Stream } from 'node:http2'
-import { Writable } from 'node:stream'
-import type { InterimSender } from '../types.js'
-import type { StreamRequest } from './stream-request.js'
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { listHas } from '../http1/fields.js'
+import { lowerName } from '../http1/names.js'
+import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../message.js'
 
 /** Frames that may wait for a client that is slow to read before interim answers are left out. */
 const MAX_QUEUED_FRAMES = 100
@@ -16,111 +15,140 @@ const CONNECTION_FIELDS = new Set([
   'upgrade',
 ])
 
-/**
- * The answer on an HTTP/2 stream, with as much of Node's ServerResponse as this house uses. (Node's own stand-in
- * takes a cut upload for a complete one, and does not tell when its client has left.)
- */
-export class StreamResponse extends Writable implements InterimSender {
-  readonly req: StreamRequest
-  statusCode = 200
-  headersSent = false
-  /** Means nothing here: the connection goes on whatever becomes of a stream. */
-  shouldKeepAlive = true
+/** The answer on an HTTP/2 stream. */
+export class StreamResponse implements OutgoingResponse {
+  status = 0
+  closed = false
   /** The client has reset the stream, or is gone, before the answer's end. */
   clientLeft = false
   readonly #stream: ServerHttp2Stream
+  readonly #req: IncomingRequest
+  readonly #watchers: ResponseWatcher[] = []
+  /** Written, but not sent. */
+  #head: OutgoingHttpHeaders | undefined
+  #ended = false
   #timer: NodeJS.Timeout | undefined
   #limitMs = 0
 
-  constructor(stream: ServerHttp2Stream, req: StreamRequest) {
-    super()
+  constructor(stream: ServerHttp2Stream, req: IncomingRequest) {
     this.#stream = stream
-    this.req = req
+    this.#req = req
     // Who has left needs no answer; that it has left is told by `close`.
-    this.on('error', () => {})
     stream.on('error', () => {})
-    stream.on('aborted', () => this.#leave()).on('close', () => this.#leave())
+    stream.on('aborted', () => this.#onGone()).on('close', () => this.#onGone())
+    stream.on('drain', () => this.#onDrain())
   }
 
-  get socket(): StreamRequest['socket'] {
-    return this.req.socket
-  }
-
-  /** As ServerResponse has it, with flat fields; the reason has no place in HTTP/2. */
-  writeHead(status: number, reason?: string | readonly string[], fields?: readonly string[]): this {
-    const flat = Array.isArray(reason) ? reason : (fields ?? [])
-    this.statusCode = status
-    if (this.#stream.destroyed || this.#stream.closed) return this
-    this.#stream.respond({ ...headersOf(flat), ':status': status })
-    this.headersSent = true
-    return this
-  }
-
-  writeContinue(): void {
-    if (!this.#stream.destroyed && !this.#stream.closed) this.#stream.additionalHeaders({ ':status': 100 })
+  watch(watcher: ResponseWatcher): void {
+    if (!this.closed) this.#watchers.push(watcher)
   }
 
   sendInterim(status: number, fields: readonly string[]): void {
     const stream = this.#stream
-    if (stream.destroyed || stream.closed) return
+    if (this.#isOver || this.status !== 0) return
     if ((stream.session?.state.outboundQueueSize ?? 0) > MAX_QUEUED_FRAMES) return
     stream.additionalHeaders({ ...headersOf(fields), ':status': status })
   }
 
-  /** Emits `timeout` when for `ms` nothing that was written has left; 0 ends the watch. */
-  setTimeout(ms: number, onTimeout?: () => void): this {
-    if (onTimeout !== undefined) this.on('timeout', onTimeout)
-    clearTimeout(this.#timer)
-    this.#limitMs = ms
-    this.#watch()
-    return this
+  /** The 100 that its client waits for before it sends the body. */
+  sendContinue(): void {
+    if (!this.#isOver && this.status === 0) this.#stream.additionalHeaders({ ':status': 100 })
   }
 
-  /** This answer where one of HTTP/1.1 is asked for. */
-  asServerResponse(): ServerResponse {
-    return this as unknown as ServerResponse
+  /** The reason has no place in HTTP/2. */
+  writeHead(status: number, _reason: string, fields: readonly string[]): void {
+    if (this.#isOver || this.status !== 0) return
+    this.status = status
+    this.#head = { ...headersOf(fields), ':status': status }
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    if (!this.headersSent) this.writeHead(this.statusCode)
+  write(chunk: Buffer): boolean {
+    if (this.#isOver || this.status === 0) return true
+    this.flush()
     // The answer to HEAD, and a 204 or 304, is over with its head.
-    if (chunk.length === 0 || this.#stream.writableEnded) done()
-    else {
-      this.#stream.write(chunk, error => {
-        clearTimeout(this.#timer)
-        this.#watch()
-        done(error)
-      })
+    if (chunk.length === 0 || this.#stream.writableEnded) return true
+    return this.#stream.write(chunk, () => this.#onProgress())
+  }
+
+  flush(): void {
+    if (!this.#isOver) this.#sendHead({})
+  }
+
+  end(last?: Buffer | string, trailers: readonly string[] = []): void {
+    if (this.#isOver || this.status === 0) return
+    const stream = this.#stream
+    const waitForTrailers = trailers.length > 0 && listHas(this.#req.fields.get('te') ?? '', 'trailers')
+    if (waitForTrailers && this.#head !== undefined) {
+      stream.once('wantTrailers', () => stream.sendTrailers(headersOf(trailers)))
     }
+    const isEmpty = last === undefined || last.length === 0
+    this.#sendHead({ endStream: isEmpty && !waitForTrailers, waitForTrailers })
+    this.#ended = true
+    stream.once('finish', () => this.#onEnd())
+    if (isEmpty || stream.writableEnded) stream.end()
+    else stream.end(last)
   }
 
-  override _final(done: (error?: Error | null) => void): void {
-    if (!this.headersSent) this.writeHead(this.statusCode)
-    this.#stream.end(() => {
-      // What is left of the request is not wanted (RFC 9113 section 8.1). Said at once, it would overtake a bare head.
-      setImmediate(() => {
-        if (!this.req.complete) this.#stream.close(constants.NGHTTP2_NO_ERROR)
-      })
-      done()
-    })
+  /** An answer that breaks off must not look complete: `close` would end the stream before it resets it. */
+  cut(): void {
+    if (this.closed) return
+    this.#stream.destroy(new Error('the answer broke off'))
   }
 
-  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+  /** Means nothing here: the connection goes on whatever becomes of a stream. */
+  closeAfter(): void {}
+
+  limitReader(ms: number): void {
+    if (this.closed) return
+    this.#limitMs = ms
+    this.#onProgress()
+  }
+
+  get #isOver(): boolean {
+    return this.closed || this.#ended || this.#stream.destroyed || this.#stream.closed
+  }
+
+  #sendHead(options: { endStream?: boolean; waitForTrailers?: boolean }): void {
+    const head = this.#head
+    this.#head = undefined
+    if (head !== undefined) this.#stream.respond(head, options)
+  }
+
+  #onDrain(): void {
+    for (const watcher of this.#watchers) watcher.onDrain?.()
+  }
+
+  /** Something has left, so the reader's time begins anew. */
+  #onProgress(): void {
     clearTimeout(this.#timer)
-    this.#limitMs = 0
-    // An answer that breaks off must not look complete: `close` would end the stream before it resets it.
-    if (!this.writableFinished) this.#stream.destroy(new Error('the answer broke off'))
-    done(error)
+    this.#timer = undefined
+    if (this.#limitMs > 0 && !this.closed) this.#timer = setTimeout(() => this.#onStall(), this.#limitMs)
   }
 
-  #watch(): void {
-    this.#timer = this.#limitMs > 0 ? setTimeout(() => this.emit('timeout'), this.#limitMs) : undefined
+  #onStall(): void {
+    if (this.#stream.writableLength > 0 || this.#ended) this.cut()
   }
 
-  #leave(): void {
-    if (this.writableFinished || this.destroyed) return
+  #onEnd(): void {
+    const stream = this.#stream
+    // What is left of the request is not wanted (RFC 9113 section 8.1). Said at once, it would overtake a bare head.
+    setImmediate(() => {
+      if (this.#req.body?.complete === false) stream.close(constants.NGHTTP2_NO_ERROR)
+    })
+    this.#close()
+  }
+
+  #onGone(): void {
+    if (this.closed) return
     this.clientLeft = true
-    this.destroy()
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.closed) return
+    this.closed = true
+    clearTimeout(this.#timer)
+    for (const watcher of this.#watchers.splice(0)) watcher.onClose?.()
   }
 }
 
@@ -129,7 +157,7 @@ function headersOf(flat: readonly string[]): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = Object.create(null)
   const cookies: string[] = []
   for (let i = 0; i < flat.length; i += 2) {
-    const name = (flat[i] as string).toLowerCase()
+    const name = lowerName(flat[i] as string)
     const value = flat[i + 1] as string
     if (CONNECTION_FIELDS.has(name)) continue
     if (name === 'set-cookie') cookies.push(value)

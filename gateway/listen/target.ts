@@ -13,7 +13,7 @@ export interface Target {
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
-const FORBIDDEN_IN_QUERY = /[\x00-\x20#\x7f]/
+const FORBIDDEN_IN_QUERY = /[\x00-\x20#\x7f-\uffff]/
 const OPTIONS_ALL: Target = { path: '*', query: '', authority: undefined }
 
 /**

@@ -3,10 +3,12 @@ import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import type { ErrorCode } from '../errors.js'
+import { closeLingering } from '../http1/lingering-close.js'
+import { refusalText } from '../http1/refusal.js'
+import type { Fingerprints } from '../message.js'
 import type { Log } from '../types.js'
 import { Certificate, type CertificateFiles, type CertificatePair } from './certificate.js'
-import { type Fingerprints, fingerprintsOf, peekHello, setFingerprints } from './fingerprint.js'
-import { rawAnswer, sayGoodbye } from './lingering-close.js'
+import { fingerprintsOf, peekHello } from './fingerprint.js'
 
 /** For the first message, and again for the handshake it begins. */
 const HANDSHAKE_MS = 10_000
@@ -19,8 +21,8 @@ export interface TlsSettings extends CertificateFiles {
 
 /** Who takes a connection once its handshake is over. */
 export interface Protocols {
-  http1(socket: TLSSocket): void
-  http2(socket: TLSSocket): void
+  http1(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
+  http2(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
   /** The client speaks plain HTTP; it was told so. */
   refused(code: ErrorCode): void
 }
@@ -48,14 +50,13 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
   const certificate = new Certificate(files, log, pair => secure.setSecureContext(secureContext(pair)))
   secure.on('secureConnection', socket => {
     const connection = open.get(endpointsOf(socket))
-    setFingerprints(socket, connection?.fingerprints)
     // TLS itself cannot reset, and some clients take every other end for the end of an answer.
     socket.resetAndDestroy = () => {
       connection?.socket.resetAndDestroy()
       return socket
     }
-    if (socket.alpnProtocol === HTTP2) protocols.http2(socket)
-    else protocols.http1(socket)
+    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection?.fingerprints)
+    else protocols.http1(socket, connection?.fingerprints)
   })
   // Scanners and broken clients: the connection is closed by then, and there is nothing to do about it.
   secure.on('tlsClientError', (_error, socket) => socket.destroy())
@@ -79,7 +80,7 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
     if (socket.destroyed) return
     if (isPlainHttp(hello)) {
       protocols.refused('tls-required')
-      sayGoodbye(socket, rawAnswer('tls-required'))
+      closeLingering(socket, refusalText('tls-required'))
       return
     }
     // Not waited for: it is there long before the handshake is over, or never.

@@ -1,6 +1,9 @@
 /** A request as somebody writes it down, in the form in which requests come in: so the same code reads both. */
-import { IncomingMessage } from 'node:http'
-import { Socket } from 'node:net'
+import { GatewayError } from '../errors.js'
+import { fieldsOf } from '../http1/fields.js'
+import { requestFraming } from '../http1/framing.js'
+import { WireError } from '../http1/message.js'
+import type { RequestHead } from '../message.js'
 
 export interface Written {
   readonly method: string
@@ -12,25 +15,17 @@ export interface Written {
   readonly peer: string
 }
 
-/** Nothing is sent or received: only the head can be read. */
-export function requestOf({ method, target, fields, peer }: Written): IncomingMessage {
-  const socket = new Socket()
-  Object.defineProperty(socket, 'remoteAddress', { value: peer })
-  const req = new IncomingMessage(socket)
-  const headers: Record<string, string> = {}
-  for (let i = 0; i < fields.length; i += 2) {
-    const [name, value] = [(fields[i] as string).toLowerCase(), fields[i + 1] as string]
-    headers[name] =
-      headers[name] === undefined ? value : `${headers[name]}${name === 'cookie' ? '; ' : ', '}${value}`
+/** Nothing is sent or received: there is only the head. Throws what a client would hear of its framing. */
+export function requestOf({ method, target, fields: raw, peer }: Written): RequestHead {
+  const fields = fieldsOf(raw)
+  const head = { method, target, version: '1.1' as const, fields }
+  try {
+    requestFraming(head)
+  } catch (error) {
+    if (error instanceof WireError) throw new GatewayError(error.code)
+    throw error
   }
-  return Object.assign(req, {
-    method,
-    url: target,
-    headers,
-    rawHeaders: [...fields],
-    httpVersion: '1.1',
-    httpVersionMajor: 1,
-    httpVersionMinor: 1,
-    upgrade: headers.upgrade?.toLowerCase() === 'websocket',
-  })
+  const upgrade = fields.get('upgrade')?.toLowerCase() === 'websocket'
+  const unknown = { localPort: 0, encrypted: false, fingerprints: undefined }
+  return { ...head, upgrade, peer: { ...unknown, address: peer } }
 }

@@ -3,7 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
-import type { IncomingBody, IncomingRequest, OutgoingResponse, ResponseWatcher, Takeover } from '../message.js'
+import type {
+  IncomingBody,
+  IncomingRequest,
+  OutgoingResponse,
+  ResponseWatcher,
+  Takeover,
+} from '../message.js'
 import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
 import { answer, refusal } from './answer.js'
 import type { Entered } from './enter.js'

@@ -145,6 +145,6 @@ export function createPipeline(rooms: Rooms): Pipeline {
 export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
 
 function answerServerOptions(res: OutgoingResponse): void {
-  res.writeHead(SERVER_OPTIONS.status, '', SERVER_OPTIONS.fields)
+  res.writeHead(SERVER_OPTIONS.status, 'No Content', SERVER_OPTIONS.fields)
   res.end()
 }

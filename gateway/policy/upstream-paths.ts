@@ -22,6 +22,60 @@ export function readForUpstream(facts: Facts, reading: PathReading | undefined):
     throw new GatewayError('bad-target', { detail: REFUSED_PARAMETERS })
   }
   if (!reading.caseInsensitivePaths) return facts
-  // Spread, for `header` is a method that knows its own object.
-  return { ...facts, foldedPath: facts.path.toLowerCase(), header: name => facts.header(name) }
+  return new FoldedFacts(facts)
+}
+
+/** The same facts, with the path in small letters beside. They are asked, not copied: some are read when they are. */
+class FoldedFacts implements Facts {
+  readonly foldedPath: string
+  readonly #facts: Facts
+
+  constructor(facts: Facts) {
+    this.#facts = facts
+    this.foldedPath = facts.path.toLowerCase()
+  }
+
+  get id(): string {
+    return this.#facts.id
+  }
+  get method(): string {
+    return this.#facts.method
+  }
+  get path(): string {
+    return this.#facts.path
+  }
+  get query(): string {
+    return this.#facts.query
+  }
+  get host(): string {
+    return this.#facts.host
+  }
+  get client(): string {
+    return this.#facts.client
+  }
+  get network(): string {
+    return this.#facts.network
+  }
+  get trusted(): boolean {
+    return this.#facts.trusted
+  }
+  get upgrade(): boolean | undefined {
+    return this.#facts.upgrade
+  }
+  get preflight(): boolean | undefined {
+    return this.#facts.preflight
+  }
+  get ja3(): string | undefined {
+    return this.#facts.ja3
+  }
+  get ja4(): string | undefined {
+    return this.#facts.ja4
+  }
+  get authenticated(): boolean {
+    return this.#facts.authenticated
+  }
+
+  header(name: string): string | undefined {
+    return this.#facts.header(name)
+  }
 }

@@ -117,7 +117,7 @@ function open(settings: UpstreamSettings, log: Log): Opened {
     goAway: () => upgrades.goAway(),
     async close() {
       upgrades.close()
-      await backends.close()
+      backends.close()
     },
   }
 }

@@ -1,11 +1,19 @@
 /** Loaded into the gateway's process before it starts: tells, when asked, what that process holds. */
-import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { queryObjects } from 'node:v8'
-import { Pool } from 'undici'
+import { ClientConnection } from '../../dist/gateway/http1/client-connection.js'
+import { ConnectionPool } from '../../dist/gateway/http1/pool.js'
+import { ServerConnection } from '../../dist/gateway/http1/server-connection.js'
+import { ServerResponse } from '../../dist/gateway/http1/server-response.js'
 
 /** What must not pile up, even where it keeps nothing open. */
-const TYPES = { sockets: Socket, requests: IncomingMessage, answers: ServerResponse, 'upstream pools': Pool }
+const TYPES = {
+  sockets: Socket,
+  'clients’ connections': ServerConnection,
+  answers: ServerResponse,
+  'upstream connections': ClientConnection,
+  'upstream pools': ConnectionPool,
+}
 
 process.on('message', () => {
   // Twice, because what a finalizer lets go is free only then.

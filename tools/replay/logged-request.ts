@@ -3,6 +3,7 @@
 import { GatewayError } from '../../gateway/errors.js'
 import { clientAddress, networkOf, TrustedProxies } from '../../gateway/listen/client.js'
 import { hostOf } from '../../gateway/listen/facts.js'
+import { checkMethod } from '../../gateway/listen/head-rules.js'
 import { parseTarget } from '../../gateway/listen/target.js'
 import type { Facts } from '../../gateway/types.js'
 import { factsOf, type LoggedProject, type Traffic } from './traffic.js'
@@ -29,7 +30,6 @@ export interface LoggedRequest {
 
 const NOBODY = new TrustedProxies([])
 const TOO_MANY_REQUESTS = 429
-const UNSERVED = ['TRACE', 'CONNECT']
 
 export function trafficOfRequest(logged: LoggedRequest): Traffic {
   const { at, project, durationMs, status } = logged
@@ -46,8 +46,8 @@ export function trafficOfRequest(logged: LoggedRequest): Traffic {
 /** Undefined for what the gateway refuses unread. */
 function readFacts(logged: LoggedRequest): Facts | undefined {
   const { method, target, host = '', client = '', authenticated, ja3, ja4, headers } = logged
-  if (UNSERVED.includes(method)) return undefined
   try {
+    checkMethod(method)
     const { path, query, authority } = parseTarget(method, target)
     if (path === '*') return undefined
     const { address } = clientAddress(client, undefined, NOBODY)

@@ -1,6 +1,4 @@
 /** The real path of a request between a listener and an upstream that a script steers, to see where its slots go. */
-import { EventEmitter } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { mock } from 'node:test'
 import { Decider } from '../../../gateway/decide/decide.js'
 import { slotReports } from '../../../gateway/decide/hold.js'
@@ -10,21 +8,26 @@ import { hashTag } from '../../../gateway/decide/store/hash-slot.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
 import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
+import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../../../gateway/message.js'
 import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
 /** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */
 export const HOUR = 3_600_000
 
-class SteeredResponse extends EventEmitter {
-  headersSent = false
-  destroyed = false
-  statusCode = 200
+class SteeredResponse {
+  status = 0
+  closed = false
+  readonly #watchers: ResponseWatcher[] = []
 
-  destroy(): void {
-    if (this.destroyed) return
-    this.destroyed = true
-    this.emit('close')
+  watch(watcher: ResponseWatcher): void {
+    this.#watchers.push(watcher)
+  }
+
+  cut(): void {
+    if (this.closed) return
+    this.closed = true
+    for (const watcher of this.#watchers) watcher.onClose?.()
   }
 }
 
@@ -141,7 +144,7 @@ export class Model {
       }) as Partial<Facts> as Facts,
     needsBody: () => false,
     decide: request => this.#decider.decide(request),
-    sendRejection: (_req, res) => res.destroy(),
+    sendRejection: (_req, res) => res.cut(),
     finished() {},
     ended() {},
   } satisfies Omit<Rooms, 'peekBody' | 'tapBody'> as unknown as Rooms)
@@ -152,7 +155,7 @@ export class Model {
       ({ res }) => (exchange as Exchange).res === (res as unknown),
     ) as Steered
     steered.exchange = exchange
-    if (steered.res.destroyed) this.#end(steered)
+    if (steered.res.closed) this.#end(steered)
   }
 
   #end(steered: Steered): void {
@@ -166,9 +169,9 @@ export class Model {
     this.requests.push(steered)
     this.#under = steered
     this.#throws = how === 'throw'
-    const res = steered.res as unknown as ServerResponse
-    const req = { method: 'POST' } as IncomingMessage
-    if (how === 'upgrade') this.#pipeline.upgrade(req, res, new EventEmitter() as never, Buffer.alloc(0))
+    const res = steered.res as unknown as OutgoingResponse
+    const req = { method: 'POST' } as IncomingRequest
+    if (how === 'upgrade') this.#pipeline.upgrade(req, res, () => undefined as never)
     else this.#pipeline.request(req, res)
     await settled()
   }
@@ -180,16 +183,16 @@ export class Model {
       steered.decided?.(step === 'decide')
       steered.decided = undefined
     } else if (step === 'leave') {
-      res.destroy()
+      res.cut()
       // A transport ends at once what holds no slot.
       if (exchange !== undefined && !('keepUpstream' in exchange && exchange.keepUpstream)) this.#end(steered)
     } else if (step === 'hold') mock.timers.tick(HOUR)
     else if (step === 'lose') for (const tell of steered.lost.splice(0)) tell()
     else if (exchange !== undefined && !steered.ended) {
       if (step === 'open' && 'onAnswer' in exchange) exchange.onAnswer(101)
-      else if (step === 'answer') res.headersSent = true
+      else if (step === 'answer') res.status = 200
       else if (step === 'end') this.#end(steered)
-      else if (step === 'fail' && !res.headersSent) {
+      else if (step === 'fail' && res.status === 0) {
         exchange.fail('upstream-timeout')
         this.#end(steered)
       }

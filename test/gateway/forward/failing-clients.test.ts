@@ -2,7 +2,7 @@
 import t from 'tap'
 import { GET, OK, type RawPeer, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
-import { answering, scene } from './gateway.js'
+import { scene } from './gateway.js'
 
 t.test('a client that leaves', async t => {
   t.test('before the answer: the upstream request is cancelled', async t => {
@@ -148,9 +148,9 @@ t.test('a client that stops reading', async t => {
 
   t.test('when its answers have ended: is cut all the same', async t => {
     const body = 'x'.repeat(10_000)
-    const { client } = await scene(t, answering(`HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n${body}`), {
-      idleMs: 300,
-    })
+    const atOnce = ({ socket }: RawPeer) =>
+      socket.on('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n${body}`))
+    const { client } = await scene(t, atOnce, { idleMs: 300 })
     client.socket.pause()
     client.send(GET.repeat(2_000))
     await sleep(1_500)

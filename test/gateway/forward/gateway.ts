@@ -9,6 +9,7 @@ import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener } from '../../../gateway/listen/server.js'
 import type { TlsSettings } from '../../../gateway/listen/tls.js'
+import type { OutgoingResponse } from '../../../gateway/message.js'
 import type { Project } from '../../../gateway/types.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
 import { wideDoor } from '../listen/connection-cap.js'
@@ -77,10 +78,12 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   const upgrades = createUpgradeTransport(upstream, backends)
   const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders }
 
-  const refusal = (code: ErrorCode): { status: number; body: string } => {
+  const refuse = (res: OutgoingResponse, code: ErrorCode): void => {
     gateway.failures.push(code)
     const { status, ...rest } = problem(code, '0')
-    return { status, body: JSON.stringify({ status, ...rest }) }
+    const body = JSON.stringify({ status, ...rest })
+    res.writeHead(status, '', ['Content-Length', String(body.length)])
+    res.end(body)
   }
   const onUpstreamEnd = (): void => {
     gateway.ended++
@@ -90,10 +93,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   const listener = createListener(
     {
       request(req, res) {
-        const fail = (code: ErrorCode): void => {
-          const { status, body } = refusal(code)
-          res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
-        }
+        const fail = (code: ErrorCode): void => refuse(res, code)
         try {
           const seen = readFacts(req, facts)
           const exchange = {
@@ -113,22 +113,19 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
           fail(codeOf(error))
         }
       },
-      upgrade(req, res, socket, head) {
-        const fail = (code: ErrorCode): void => {
-          const { status, body } = refusal(code)
-          res.writeHead(status, ['Content-Length', String(body.length)]).end(body)
-        }
+      upgrade(req, res, takeOver) {
+        const fail = (code: ErrorCode): void => refuse(res, code)
         try {
           const seen = readFacts(req, facts)
           const onAnswer = (): void => {}
-          const exchange = { facts: seen, project: ACME, req, socket, head, answerFields }
+          const exchange = { facts: seen, project: ACME, req, res, takeOver, answerFields }
           upgrades.upgrade({ ...exchange, onAnswer, onUpstreamEnd, fail })
         } catch (error) {
           fail(codeOf(error))
         }
       },
     },
-    wideDoor(),
+    { ...wideDoor(), headTimeout: 10_000 },
     options.tls,
   )
   const { port } = await listener.start('127.0.0.1', 0)
@@ -149,7 +146,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   t.teardown(async () => {
     if (!drained) await listener.drain(0)
     upgrades.close()
-    await backends.close()
+    backends.close()
   })
   return gateway
 }

@@ -6,13 +6,26 @@ import { answering, clientOf, scene } from './gateway.js'
 
 t.test('content', async t => {
   t.test('a body of unknown length arrives whole, by chunks', async t => {
+    const { client } = await scene(t, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n')
+      await sleep(20)
+      peer.send('0\r\n\r\n')
+    })
+    const answer = await client.send(GET).message()
+    t.equal(answer.body, 'abc')
+    t.same(valuesOf(answer, 'transfer-encoding'), ['chunked'])
+  })
+
+  t.test('one whose end has come by then gets a length instead', async t => {
     const { client } = await scene(
       t,
       answering('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
     )
     const answer = await client.send(GET).message()
     t.equal(answer.body, 'abc')
-    t.same(valuesOf(answer, 'transfer-encoding'), ['chunked'])
+    t.same(valuesOf(answer, 'content-length'), ['3'])
+    t.same(valuesOf(answer, 'transfer-encoding'), [])
   })
 
   t.test('an answer that ends with the connection arrives whole', async t => {

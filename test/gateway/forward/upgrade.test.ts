@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -76,7 +75,7 @@ t.test('a refusal passes with its body, and the connection ends', async t => {
   peer.send('HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n2\r\nno\r\n0\r\n\r\n')
   const answer = await client.message({ tillClose: true })
   t.same([answer.line, answer.body], ['HTTP/1.1 403 Forbidden', 'no'])
-  t.same(valuesOf(answer, 'transfer-encoding'), [])
+  t.same(valuesOf(answer, 'x-a'), ['1'])
   t.same(valuesOf(answer, 'connection'), ['close'])
   t.same(gateway.failures, [])
   await waitUntil('the end to be told', () => gateway.ended === 1)
@@ -154,47 +153,30 @@ t.test('a client that leaves during the handshake cancels it', async t => {
   t.same(gateway.failures, [])
 })
 
-t.test('only websocket by GET without a body is upgraded', async t => {
-  for (const [what, request] of [
-    ['POST', HANDSHAKE.replace('GET', 'POST').concat('\r\n')],
-    ['a body', HANDSHAKE.concat('Content-Length: 2\r\n\r\nhi')],
-  ] as const) {
-    t.test(what, async t => {
-      const { client, upstream, gateway } = await scene(t)
-      t.match((await client.send(request).message()).line, / 400 /)
-      t.same(gateway.failures, ['bad-upgrade'])
-      t.equal(upstream.connections.length, 0)
-    })
-  }
-})
-
-t.test('an offer of another protocol is refused, or not taken up where Node lets us', async t => {
-  const takesRequest =
-    'shouldUpgradeCallback' in createServer({ shouldUpgradeCallback: () => false } as object)
-  const offer = 'Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'
-  for (const [what, request, body] of [
-    ['h2c by GET', `GET / HTTP/1.1\r\n${offer}\r\n`, ''],
-    ['h2c by POST', `POST / HTTP/1.1\r\n${offer}Content-Length: 2\r\n\r\nhi`, 'hi'],
-    ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n'), ''],
-  ] as const) {
-    t.test(what, async t => {
-      const { client, upstream, gateway } = await scene(t)
-      client.send(request)
-      if (takesRequest) {
+t.test(
+  'only websocket alone, by GET and without a body, is upgraded: other offers are not taken',
+  async t => {
+    const offer = 'Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'
+    for (const [what, request, body] of [
+      ['by POST', HANDSHAKE.replace('GET', 'POST').concat('\r\n'), ''],
+      ['with a body', HANDSHAKE.concat('Content-Length: 2\r\n\r\nhi'), 'hi'],
+      ['h2c by GET', `GET / HTTP/1.1\r\n${offer}\r\n`, ''],
+      ['h2c by POST', `POST / HTTP/1.1\r\n${offer}Content-Length: 2\r\n\r\nhi`, 'hi'],
+      ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n'), ''],
+    ] as const) {
+      t.test(what, async t => {
+        const { client, upstream } = await scene(t)
+        client.send(request)
         const peer = await upstream.connection(0)
         const seen = await peer.message()
         t.equal(seen.body, body)
         for (const name of ['upgrade', 'http2-settings']) t.same(valuesOf(seen, name), [])
         peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
         t.equal((await client.message()).body, 'ok')
-      } else {
-        t.match((await client.message()).line, / 400 /)
-        t.same(gateway.failures, ['bad-upgrade'])
-        t.equal(upstream.connections.length, 0)
-      }
-    })
-  }
-})
+      })
+    }
+  },
+)
 
 t.test('a drain waits for no tunnel beyond its deadline', async t => {
   const { url } = await echoServer(t)

@@ -20,11 +20,14 @@ t.test('uploads', async t => {
 
   const look = {
     'a body that was looked at': async (exchange: Exchange) => {
-      const { body } = await peekBody(exchange.req, 4, 1000)
+      const { body: sent } = exchange.req
+      if (sent === undefined) return exchange
+      const { body } = await peekBody(sent, 4, 1000)
       return { ...exchange, body }
     },
     'a body that is watched': async (exchange: Exchange) => {
-      return { ...exchange, body: tapBody(exchange.req, 4, () => {}) }
+      const { body } = exchange.req
+      return body === undefined ? exchange : { ...exchange, body: tapBody(body, 4, () => {}) }
     },
     'a body that had to wait': async (exchange: Exchange) => {
       await sleep(30)

@@ -1,19 +1,20 @@
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import type { DoorSettings } from '../../../gateway/listen/connection-cap.js'
 import { LoopDelay } from '../../../gateway/listen/loop-delay.js'
 import { createListener, type Listener } from '../../../gateway/listen/server.js'
+import type { OutgoingResponse } from '../../../gateway/message.js'
 import { GET, RawPeer, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { wideDoor } from './connection-cap.js'
+import { reply } from './listener.js'
 
 interface Scene {
   readonly listener: Listener
   /** Answers not yet given. */
-  readonly open: ServerResponse[]
+  readonly open: OutgoingResponse[]
   /** Which cap each connection that was turned away had met. */
   readonly away: string[]
   /** `allowHalfOpen`: it does not end its side when the listener does. */
@@ -21,7 +22,7 @@ interface Scene {
 }
 
 async function scene(t: Test, limits: Partial<DoorSettings>): Promise<Scene> {
-  const open: ServerResponse[] = []
+  const open: OutgoingResponse[] = []
   const away: string[] = []
   const listener = createListener(
     { request: (_req, res) => open.push(res), upgrade() {} },
@@ -38,8 +39,8 @@ async function scene(t: Test, limits: Partial<DoorSettings>): Promise<Scene> {
   return { listener, open, away, client }
 }
 
-const answerAll = (open: ServerResponse[]): void => {
-  for (const res of open.splice(0)) res.writeHead(200, ['Content-Length', '2']).end('ok')
+const answerAll = (open: OutgoingResponse[]): void => {
+  for (const res of open.splice(0)) reply(res, 'ok')
 }
 
 t.test('with all connections taken', async t => {

@@ -1,10 +1,11 @@
 /** Limits on connections that no test meets by chance. */
 import { TrustedProxies } from '../../../gateway/listen/client.js'
-import type { DoorSettings } from '../../../gateway/listen/connection-cap.js'
+import type { ListenerSettings } from '../../../gateway/listen/server.js'
 
-export function wideDoor(narrower: Partial<DoorSettings> = {}): DoorSettings {
+export function wideDoor(narrower: Partial<ListenerSettings> = {}): ListenerSettings {
   const trusted = new TrustedProxies([])
   return {
+    headTimeout: 10_000,
     maxConnections: 10_000,
     maxConnectionsPerClient: 10_000,
     trustedProxies: () => trusted,

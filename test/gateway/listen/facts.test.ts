@@ -153,6 +153,7 @@ t.test('request targets', async t => {
     ['GET', 'http:///a'],
     ['GET', '/a?b#c'],
     ['GET', '/a?b c'],
+    ['GET', '/a?b=\xe9'],
     ['GET', ''],
   ] as const) {
     t.throws(() => parseTarget(method, url), badTarget, url)

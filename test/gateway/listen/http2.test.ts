@@ -76,6 +76,27 @@ if (canMakeCertificates(t)) {
     )
   })
 
+  t.test('trailers pass to a client that takes them, and to no other', async t => {
+    const chunks = '2\r\nok\r\n0\r\nX-Late: 1\r\n\r\n'
+    const { session } = await scene(
+      t,
+      certificate,
+      answering(`HTTP/1.1 200 OK\r\nTrailer: X-Late\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`),
+    )
+    for (const [te, late] of [
+      ['trailers', '1'],
+      [undefined, undefined],
+    ] as const) {
+      let trailers: IncomingHttpHeaders = {}
+      const stream = open(session, te === undefined ? {} : { te }, '')
+      stream.on('trailers', (fields: IncomingHttpHeaders) => {
+        trailers = fields
+      })
+      t.equal((await answerOf(stream)).body, 'ok')
+      t.equal(trailers['x-late'], late)
+    }
+  })
+
   t.test('answers without a body end with their head', async t => {
     for (const [method, bytes, status] of [
       ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n', 200],

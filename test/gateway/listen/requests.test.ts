@@ -5,7 +5,7 @@ import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import type { Facts } from '../../../gateway/types.js'
 import { valuesOf } from '../../helpers/raw.js'
-import { listen } from './listener.js'
+import { listen, reply } from './listener.js'
 
 const settings = (cidrs: string[] = []) => ({
   trusted: new TrustedProxies(cidrs),
@@ -21,7 +21,8 @@ async function heard(t: Test, bytes: string, cidrs?: string[]): Promise<Facts | 
     } catch (error) {
       result = error instanceof GatewayError ? error.code : String(error)
     }
-    res.writeHead(200, ['Connection', 'close']).end()
+    res.closeAfter()
+    reply(res)
   })
   const answer = await client.send(bytes).message({ tillClose: true })
   if (result !== undefined) return result

@@ -14,7 +14,7 @@ const SEED = Number(process.env.SEED ?? 1)
 const AT_ONCE = 48
 
 /** What the gateway may answer by itself to bytes it will not take; 204 is its own answer to `OPTIONS *`. */
-const REFUSALS = [400, 405, 408, 413, 414, 417, 421, 431]
+const REFUSALS = [400, 405, 408, 413, 414, 417, 421, 431, 501]
 const TELLS = /127\.0\.0\.1|localhost|node:|\bat |Error:|ECONN|HPE_|UND_ERR|redis/i
 
 t.setTimeout(30_000 + MESSAGES * 5)

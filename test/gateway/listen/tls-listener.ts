@@ -1,6 +1,5 @@
 /** The listen room alone, behind TLS: it answers each request with what it knows of it. */
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
@@ -9,6 +8,7 @@ import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener } from '../../../gateway/listen/server.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
 import { wideDoor } from './connection-cap.js'
+import { reply } from './listener.js'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
@@ -24,12 +24,12 @@ export async function listenTls(
   const refused: string[] = []
   const listener = createListener(
     {
-      request(req: IncomingMessage, res: ServerResponse) {
+      request(req, res) {
         const { ja3, ja4, host } = readFacts(req, settings)
         const body = JSON.stringify({ ja3, ja4, host })
-        res.writeHead(200, ['Content-Length', String(body.length)]).end(body)
+        reply(res, body)
       },
-      upgrade: (_req, res) => res.end(),
+      upgrade: (_req, res) => reply(res),
       refused: code => refused.push(code),
     },
     wideDoor(limits),

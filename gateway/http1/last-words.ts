@@ -5,7 +5,7 @@ type Written = (error?: Error | null) => void
 /**
  * Puts off the failure of a write on `socket` until all that came before it has been read. An upstream may answer
  * before the end of an upload and close (RFC 9112 section 9.6): the next write then fails, while the answer still
- * waits to be read, and undici gives both up for the failed write.
+ * waits to be read, and Node destroys both with the failed write.
  */
 export function hearLastWords(socket: Socket): void {
   const { _write, _writev } = socket

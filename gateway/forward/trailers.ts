@@ -1,0 +1,44 @@
+/** Trailers: fields that come behind a body, when most of what fields are for has already been done. */
+import { listHas } from '../http1/fields.js'
+import { lowerName } from '../http1/names.js'
+import type { Fields } from '../message.js'
+
+/** Fields that say how a message is framed, routed, authenticated or treated (RFC 9110 section 6.5.1). */
+const NOT_BEHIND = new Set(
+  [
+    'accept-ranges age allow authorization cache-control connection content-encoding content-length',
+    'content-location content-range content-type cookie date expect expires forwarded from host',
+    'http2-settings if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive',
+    'location max-forwards origin pragma proxy-authenticate proxy-authorization proxy-connection range',
+    'ratelimit ratelimit-policy referer retry-after set-cookie te trailer transfer-encoding upgrade vary',
+    'via www-authenticate x-real-ip x-api-key',
+  ].flatMap(line => line.split(' ')),
+)
+const OURS = ['x-sluice-', 'x-forwarded-', 'x-ratelimit-', 'access-control-']
+
+/** Those of flat `trailers` that may pass, in their order. */
+export function passedTrailers(trailers: readonly string[]): readonly string[] {
+  return trailers.length === 0 ? trailers : chosen(trailers, mayPass)
+}
+
+/** The same for a request, whose trailers pass only where `announced`, its head, names them. */
+export function announcedTrailers(trailers: readonly string[], announced: Fields): readonly string[] {
+  const names = announced.get('trailer')
+  if (names === undefined || trailers.length === 0) return []
+  return chosen(trailers, name => mayPass(name) && listHas(names, name))
+}
+
+function chosen(trailers: readonly string[], isChosen: (name: string) => boolean): string[] {
+  const passed: string[] = []
+  for (let i = 0; i < trailers.length; i += 2) {
+    const name = trailers[i] as string
+    if (isChosen(lowerName(name))) passed.push(name, trailers[i + 1] as string)
+  }
+  return passed
+}
+
+/** Servers of the CGI family read `_` as `-`. */
+function mayPass(name: string): boolean {
+  const known = name.replaceAll('_', '-')
+  return !NOT_BEHIND.has(known) && !OURS.some(prefix => known.startsWith(prefix))
+}

@@ -1,0 +1,57 @@
+/** Where a message ends, and whether another may follow it (RFC 9112 sections 6 and 9.3). */
+import type { Fields } from '../message.js'
+import { listHas } from './fields.js'
+import { type Framing, type ParsedRequest, type ParsedResponse, WireError } from './message.js'
+
+const NONE: Framing = { kind: 'none', bytes: 0 }
+const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
+const TILL_CLOSE: Framing = { kind: 'close', bytes: 0 }
+/** As many digits as a number holds exactly. */
+const LENGTH = /^\d{1,15}$/
+
+/** The body of a request; `none` where no byte of one follows. Throws `bad-framing`. */
+export function requestFraming(head: ParsedRequest): Framing {
+  return announced(head) ?? NONE
+}
+
+/** The body of the answer to a request with this method; `none` where no byte of one follows. Throws `bad-framing`. */
+export function responseFraming(head: ParsedResponse, requestMethod: string): Framing {
+  const framing = announced(head) ?? TILL_CLOSE
+  const { status, version } = head
+  // HTTP/1.0 has no interim answers (RFC 9110 section 15.2), so what follows this one is anybody's guess.
+  if (status < 200 && version === '1.0') throw new WireError('bad-framing', 'an interim answer in HTTP/1.0')
+  return requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304 ? NONE : framing
+}
+
+/**
+ * What the fields say. Two servers could read anything but one plain length, or `chunked` alone in HTTP/1.1, in two
+ * ways, so it is an error even where the message has no body, and also where all lengths are equal.
+ */
+function announced({ version, fields }: ParsedRequest | ParsedResponse): Framing | undefined {
+  const coding = only(fields, 'transfer-encoding')
+  const length = only(fields, 'content-length')
+  if (coding !== undefined) {
+    if (length !== undefined) throw new WireError('bad-framing', 'a length beside a coding')
+    if (version === '1.0') throw new WireError('bad-framing', 'a coding in HTTP/1.0')
+    if (coding.toLowerCase() !== 'chunked') throw new WireError('bad-framing', 'an unknown coding')
+    return CHUNKED
+  }
+  if (length === undefined) return undefined
+  if (!LENGTH.test(length)) throw new WireError('bad-framing', 'an invalid length')
+  const bytes = Number(length)
+  return bytes === 0 ? NONE : { kind: 'length', bytes }
+}
+
+function only({ raw, names }: Fields, name: string): string | undefined {
+  const at = names.indexOf(name)
+  if (at === -1) return undefined
+  if (names.indexOf(name, at + 1) !== -1) throw new WireError('bad-framing', `${name} twice`)
+  return raw[2 * at + 1]
+}
+
+/** True when the sender lets another message follow on the connection. */
+export function isPersistent({ version, fields }: ParsedRequest | ParsedResponse): boolean {
+  const options = fields.get('connection')
+  if (options === undefined) return version === '1.1'
+  return !listHas(options, 'close') && (version === '1.1' || listHas(options, 'keep-alive'))
+}

@@ -1,0 +1,20 @@
+import { randomUUID } from 'node:crypto'
+import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
+import { dateNow } from './date.js'
+
+/** The bytes of a problem answer to what never became a request; it is the last of its connection. */
+export function refusalText(code: ErrorCode): string {
+  const { status, title, ...rest } = problem(code, randomUUID())
+  const { retryAfter }: { status: number; retryAfter?: number } = CATALOGUE[code]
+  const body = JSON.stringify({ status, title, ...rest })
+  const lines = [
+    `HTTP/1.1 ${status} ${title}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${body.length}`,
+    `Date: ${dateNow()}`,
+  ]
+  if (status === 405) lines.push('Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  if (retryAfter !== undefined) lines.push(`Retry-After: ${retryAfter}`)
+  lines.push('Cache-Control: no-store', 'Connection: close')
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}

@@ -1,0 +1,35 @@
+/** The head of a request (RFC 9112 sections 3 and 5). */
+import { parseFields } from './fields.js'
+import { isLineEnd, SPACE, skip, TARGET, TOKEN } from './grammar.js'
+import { type ParsedRequest, WireError } from './message.js'
+
+const VERSION_LENGTH = 'HTTP/1.1'.length
+
+/**
+ * Reads a head: its lines, each with its CRLF, without the empty one. Throws `bad-request` unless it keeps to the
+ * grammar. Any token is a method, and any run of visible bytes a target: what they mean is not asked here.
+ */
+export function parseRequestHead(head: string): ParsedRequest {
+  const methodEnd = skip(head, 0, TOKEN)
+  if (methodEnd === 0 || head.charCodeAt(methodEnd) !== SPACE)
+    throw new WireError('bad-request', 'the method')
+  const target = methodEnd + 1
+  const targetEnd = skip(head, target, TARGET)
+  if (targetEnd === target || head.charCodeAt(targetEnd) !== SPACE)
+    throw new WireError('bad-request', 'the target')
+  const lineEnd = targetEnd + 1 + VERSION_LENGTH
+  const version = versionAt(head, targetEnd + 1)
+  if (version === undefined || !isLineEnd(head, lineEnd)) throw new WireError('bad-request', 'the version')
+  return {
+    method: head.slice(0, methodEnd),
+    target: head.slice(target, targetEnd),
+    version,
+    fields: parseFields(head, lineEnd + 2),
+  }
+}
+
+/** The version that stands at `at`. Others than these two are not spoken here. */
+export function versionAt(head: string, at: number): '1.0' | '1.1' | undefined {
+  if (head.startsWith('HTTP/1.1', at)) return '1.1'
+  return head.startsWith('HTTP/1.0', at) ? '1.0' : undefined
+}

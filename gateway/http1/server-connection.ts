@@ -1,0 +1,297 @@
+import type { Socket } from 'node:net'
+import type { ErrorCode } from '../errors.js'
+import type { IncomingRequest, Peer, Takeover } from '../message.js'
+import type { Timed } from './deadlines.js'
+import { closeLingering } from './lingering-close.js'
+import { type Framing, type ParsedRequest, WireError } from './message.js'
+import { refusalText } from './refusal.js'
+import { asksForWebSocket, expectsContinue } from './request-asks.js'
+import { RequestBody } from './request-body.js'
+import { RequestReader } from './request-reader.js'
+import type { ServerConnections } from './server-connections.js'
+import { ServerResponse } from './server-response.js'
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+/** When a client has ended its side, silence for so long means that it has left: most have. */
+const HALF_OPEN_MS = 1_000
+const NEVER = Number.POSITIVE_INFINITY
+
+/**
+ * A client's connection: one request at a time. What comes behind it waits until it is answered, so answers are in the
+ * order of their requests, and none gets in the way of another.
+ */
+export class ServerConnection implements Timed {
+  readonly socket: Socket
+  deadline: number
+  readonly #all: ServerConnections
+  readonly #peer: Peer
+  readonly #reader: RequestReader
+  /** To the request under way: there is none yet, or not all of it has left. */
+  #response: ServerResponse | undefined
+  /** Bytes written when a half-open client was last looked at. */
+  #spoken = 0
+  #limitsReader = false
+
+  constructor(socket: Socket, peer: Peer, all: ServerConnections) {
+    const { deadlines, settings } = all
+    this.socket = socket
+    this.#peer = peer
+    this.#all = all
+    this.#reader = new RequestReader(socket, settings.maxHead, this)
+    this.deadline = deadlines.now() + settings.headTimeoutMs
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain)
+    // After an error comes `close`, too.
+    socket
+      .on('timeout', this.#onTimeout)
+      .on('close', this.#onClose)
+      .on('error', () => {})
+  }
+
+  /** True while a head has begun that is not complete. */
+  get hasBegun(): boolean {
+    return this.#reader.hasBegun
+  }
+
+  /** Ends it, where no request is under way. */
+  close(): void {
+    this.#deafen()
+    this.socket.destroySoon()
+  }
+
+  destroy(): void {
+    this.socket.destroy()
+  }
+
+  onDeadline(): void {
+    const response = this.#response
+    if (response !== undefined) {
+      if (this.#reader.body === undefined) this.#endSilence()
+      else if (response.status === 0) this.#refuse('request-timeout')
+      else response.cut()
+    } else if (this.#reader.body !== undefined) this.destroy()
+    else if (this.#reader.hasBegun || this.#all.isFresh(this)) this.#refuse('request-timeout')
+    else this.close()
+  }
+
+  /** Somebody takes the body now. */
+  onBodyWanted(): void {
+    if (this.#reader.body?.takeExpectation() && this.#response?.status === 0) this.#sendContinue()
+    this.#reader.run()
+  }
+
+  onBodyEnd(): void {
+    this.#reader.body = undefined
+    this.deadline = NEVER
+    if (this.#response === undefined) this.#wait()
+  }
+
+  /** The value of Keep-Alive when another request may follow the present one; undefined when none may. */
+  keepAlive(): string | undefined {
+    if (this.#all.draining || this.#reader.isOver) return undefined
+    return this.#reader.dropBody() ? this.#all.keepAlive : undefined
+  }
+
+  /** The answer is written. */
+  onAnswerEnd(): void {
+    const { socket } = this
+    const { isLast } = this.#response as ServerResponse
+    this.#reader.body?.drop()
+    if (isLast) this.#deafen()
+    if (isLast ? socket.writableLength === 0 : !socket.writableNeedDrain) this.#answered()
+    else {
+      if (!this.#limitsReader) this.limitReader(this.#all.settings.keepAliveMs)
+      if (isLast) socket.end(this.#onDrain)
+      else this.#reader.run()
+    }
+  }
+
+  /** Breaks off so that the answer looks cut: to an old client the end of the connection would be the end of it. */
+  cut(): void {
+    if (this.#response?.isOld) this.socket.resetAndDestroy()
+    else this.socket.destroy()
+  }
+
+  limitReader(ms: number): void {
+    this.#limitsReader = ms > 0
+    // Node knows a client that reads slowly from one that does not read at all.
+    this.socket.setTimeout(ms)
+  }
+
+  get isFree(): boolean {
+    return this.#response === undefined
+  }
+
+  onHeadBegun(): void {
+    this.#limit(this.#all.settings.headTimeoutMs)
+  }
+
+  onRequest(head: ParsedRequest, framing: Framing): void {
+    if (head.method === 'CONNECT') this.#refuse('method-not-allowed')
+    else this.#begin(head, framing)
+  }
+
+  /** Where a next request would begin, nobody can tell any more. */
+  onBroken(error: unknown): void {
+    const { body } = this.#reader
+    if (!(error instanceof WireError)) this.#fail(error)
+    else if (body !== undefined) this.#breakBody(body, error.code)
+    else this.#refuse(error.code)
+  }
+
+  onLastByte(): void {
+    if (this.#response === undefined) {
+      if (this.#reader.hasBegun) this.#refuse('bad-request')
+      else this.close()
+    } else if (this.#reader.body !== undefined) this.#breakBody(this.#reader.body, 'bad-request')
+    else if (this.deadline === NEVER) this.#waitForSign()
+  }
+
+  #begin(head: ParsedRequest, framing: Framing): void {
+    this.#all.busy(this)
+    const upgrade = framing.kind === 'none' && asksForWebSocket(head)
+    const expects = expectsContinue(head)
+    const body = framing.kind === 'none' ? undefined : new RequestBody(framing, expects, this)
+    const response = new ServerResponse(this, head)
+    this.#response = response
+    this.#reader.body = body
+    // What a refused client has sent in the other protocol must not be read as a request.
+    if (upgrade) response.closeAfter()
+    if (body !== undefined) this.#limit(this.#all.settings.requestTimeoutMs)
+    else {
+      this.deadline = NEVER
+      // There is no body to ask for, but the client may wait all the same.
+      if (expects) this.#sendContinue()
+    }
+    const { method, target, version, fields } = head
+    const request: IncomingRequest = { method, target, version, fields, upgrade, peer: this.#peer, body }
+    const { handlers } = this.#all
+    try {
+      if (upgrade) handlers.upgrade(request, response, () => this.#takeOver())
+      else handlers.request(request, response)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #sendContinue(): void {
+    this.socket.write(CONTINUE, 'latin1')
+  }
+
+  #breakBody(body: RequestBody, code: ErrorCode): void {
+    const response = this.#response
+    response?.closeAfter()
+    if (response === undefined) this.#linger()
+    else if (body.dropped) body.abort()
+    else if (response.status === 0) this.#refuse(code)
+    else response.cut()
+  }
+
+  /** The answer has left, but for what the system still sends. */
+  #answered(): void {
+    const response = this.#response as ServerResponse
+    this.#response = undefined
+    if (this.#limitsReader) this.limitReader(0)
+    if (response.isLast) this.#linger()
+    else if (this.#reader.body === undefined) this.#wait()
+    else this.#limit(this.#all.settings.headTimeoutMs)
+    response.close()
+    this.#reader.run()
+  }
+
+  /** For the next request. */
+  #wait(): void {
+    if (this.#reader.stopped) return
+    if (this.#all.draining) this.#linger()
+    else {
+      this.#limit(this.#all.settings.keepAliveMs)
+      this.#all.idle(this)
+    }
+  }
+
+  /** It may have left altogether, or read on: only what is written to it would tell. */
+  #waitForSign(): void {
+    this.#spoken = this.socket.bytesWritten
+    this.#limit(HALF_OPEN_MS)
+  }
+
+  #endSilence(): void {
+    const { bytesWritten, writableLength } = this.socket
+    if (bytesWritten === this.#spoken && writableLength === 0) this.destroy()
+    else this.#waitForSign()
+  }
+
+  /** Answers what is no request, or no longer one, and ends the connection. */
+  #refuse(code: ErrorCode): void {
+    this.#all.handlers.refused?.(code)
+    const response = this.#response
+    const { body } = this.#reader
+    this.#linger(refusalText(code))
+    response?.close()
+    body?.abort()
+  }
+
+  #fail(error: unknown): void {
+    this.destroy()
+    this.#all.handlers.failed?.(error)
+  }
+
+  #linger(lastBytes?: string): void {
+    this.#deafen()
+    closeLingering(this.socket, lastBytes)
+  }
+
+  #deafen(): void {
+    this.#reader.stop()
+    this.deadline = NEVER
+    this.#all.busy(this)
+  }
+
+  #takeOver(): Takeover {
+    const { socket } = this
+    const head = this.#reader.stop()
+    // It has left before there was anything to take over.
+    if (this.#reader.halfOpen) this.destroy()
+    this.deadline = NEVER
+    this.limitReader(0)
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain)
+    socket.off('timeout', this.#onTimeout)
+    // As Node hands sockets over: nothing flows until somebody listens.
+    socket.pause()
+    Object.assign(socket, { readableFlowing: null })
+    return { socket, head }
+  }
+
+  #limit(ms: number): void {
+    this.deadline = this.#all.deadlines.now() + ms
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#reader.add(chunk)
+  }
+
+  readonly #onEnd = (): void => {
+    this.#reader.end()
+  }
+
+  readonly #onDrain = (): void => {
+    const response = this.#response
+    if (response === undefined) return
+    if (response.ended) this.#answered()
+    else response.onDrain()
+  }
+
+  readonly #onTimeout = (): void => {
+    if (this.socket.writableLength > 0) this.#response?.cut()
+  }
+
+  readonly #onClose = (): void => {
+    const response = this.#response
+    const { body } = this.#reader
+    this.#response = undefined
+    this.#reader.body = undefined
+    this.#deafen()
+    this.#all.closed(this)
+    response?.close()
+    body?.abort()
+  }
+}

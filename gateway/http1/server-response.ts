@@ -1,0 +1,203 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { OutgoingResponse, ResponseWatcher } from '../message.js'
+import { dateNow } from './date.js'
+import { isPersistent } from './framing.js'
+import { chunkPrefix, headText, lastChunk } from './head-text.js'
+import type { ParsedRequest } from './message.js'
+import { lowerName } from './names.js'
+import { takesTrailers } from './request-asks.js'
+
+/** The connection that an answer goes out on. */
+export interface AnswerSink {
+  readonly socket: Socket
+  /** Asked when the head is sent: the value of Keep-Alive, or undefined when this is the last answer. */
+  keepAlive(): string | undefined
+  onAnswerEnd(): void
+  cut(): void
+  limitReader(ms: number): void
+}
+
+/** Up to this size a piece of the body is written in one text with what stands around it. */
+const SMALL = 4 * 1024
+const NOTHING = Buffer.alloc(0)
+/** Cut to a byte, some of these would be the end of a line. */
+const BEYOND_LATIN1 = /[\u0100-\uffff]/g
+
+type Framing = 'none' | 'length' | 'chunked' | 'close'
+
+/** The answer to one request, as HTTP/1.1 writes it. */
+export class ServerResponse implements OutgoingResponse {
+  status = 0
+  /** No other follows it on its connection. */
+  isLast: boolean
+  /** All of it is written. */
+  ended = false
+  readonly #sink: AnswerSink
+  readonly #asked: ParsedRequest
+  readonly #watchers: ResponseWatcher[] = []
+  /** Written, but not sent: status line and fields, without those of the framing. */
+  #head = ''
+  #length: string | undefined
+  #hasDate = false
+  #framing: Framing | undefined
+  /** Bytes of the announced length still to come. */
+  #left = 0
+  #closed = false
+  #cut = false
+
+  constructor(sink: AnswerSink, asked: ParsedRequest) {
+    this.#sink = sink
+    this.#asked = asked
+    this.isLast = !isPersistent(asked)
+  }
+
+  /** Its client speaks HTTP/1.0, and takes the end of the connection for the end of an answer. */
+  get isOld(): boolean {
+    return this.#asked.version === '1.0'
+  }
+
+  get closed(): boolean {
+    return this.#closed || this.#cut
+  }
+
+  watch(watcher: ResponseWatcher): void {
+    if (!this.#closed) this.#watchers.push(watcher)
+  }
+
+  sendInterim(status: number, fields: readonly string[]): void {
+    const { socket } = this.#sink
+    if (this.status !== 0 || this.#isOver || this.isOld) return
+    // Many of them, to one that is slow to read, could fill our memory.
+    if (socket.writableNeedDrain) return
+    socket.write(headText(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, fields), 'latin1')
+  }
+
+  writeHead(status: number, reason: string, fields: readonly string[]): void {
+    if (this.status !== 0 || this.#isOver) return
+    this.status = status
+    let head = `HTTP/1.1 ${status} ${reason}\r\n`
+    for (let i = 0; i < fields.length; i += 2) {
+      const name = fields[i] as string
+      const value = fields[i + 1] as string
+      if (name.length === 14 && lowerName(name) === 'content-length') this.#length = value
+      else if (name.length === 4 && lowerName(name) === 'date') this.#hasDate = true
+      head += `${name}: ${value}\r\n`
+    }
+    this.#head = head.replace(BEYOND_LATIN1, '?')
+  }
+
+  write(chunk: Buffer): boolean {
+    if (this.#isOver || this.status === 0) return true
+    if (chunk.length === 0) {
+      this.flush()
+      return true
+    }
+    const before = this.#takeHead(undefined)
+    if (this.#framing === 'none') return before === '' || this.#sink.socket.write(before, 'latin1')
+    if (!this.#counts(chunk.length)) return true
+    if (this.#framing !== 'chunked') return this.#send(before, chunk, '')
+    return this.#send(before + chunkPrefix(chunk.length), chunk, '\r\n')
+  }
+
+  flush(): void {
+    if (this.#isOver || this.status === 0) return
+    const head = this.#takeHead(undefined)
+    if (head !== '') this.#sink.socket.write(head, 'latin1')
+  }
+
+  end(last: Buffer | string = NOTHING, trailers: readonly string[] = []): void {
+    if (this.#isOver || this.status === 0) return
+    const chunk = typeof last === 'string' ? Buffer.from(last) : last
+    const passed = trailers.length > 0 && takesTrailers(this.#asked) ? trailers : []
+    const before = this.#takeHead(passed.length > 0 ? undefined : chunk.length)
+    if (this.#framing === 'none') this.#send(before, NOTHING, '')
+    else if (this.#framing === 'chunked') {
+      const size = chunk.length === 0 ? '' : chunkPrefix(chunk.length)
+      this.#send(before + size, chunk, (size && '\r\n') + lastChunk(passed))
+    } else {
+      if (this.#counts(chunk.length)) this.#send(before, chunk, '')
+      // Shorter than announced: it must look as cut as it is.
+      if (this.#framing === 'length' && this.#left > 0) this.cut()
+      if (this.#cut) return
+    }
+    this.ended = true
+    this.#sink.onAnswerEnd()
+  }
+
+  cut(): void {
+    if (this.#closed || this.#cut) return
+    this.#cut = true
+    this.#sink.cut()
+  }
+
+  closeAfter(): void {
+    this.isLast = true
+  }
+
+  limitReader(ms: number): void {
+    if (!this.closed) this.#sink.limitReader(ms)
+  }
+
+  /** The connection can take more. */
+  onDrain(): void {
+    for (const watcher of this.#watchers) watcher.onDrain?.()
+  }
+
+  /** The answer is over, or its client gone. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    for (const watcher of this.#watchers.splice(0)) watcher.onClose?.()
+  }
+
+  get #isOver(): boolean {
+    return this.#closed || this.#cut || this.ended || this.#sink.socket.destroyed
+  }
+
+  /** The head, if it has yet to be sent: with its framing. `whole` is the length of a body that comes at once. */
+  #takeHead(whole: number | undefined): string {
+    if (this.#framing !== undefined) return ''
+    let head = this.#head
+    this.#head = ''
+    this.#framing = this.#chooseFraming(whole)
+    if (this.#framing === 'chunked') head += 'Transfer-Encoding: chunked\r\n'
+    else if (this.#framing === 'length') {
+      if (this.#length === undefined) head += `Content-Length: ${whole}\r\n`
+      this.#left = Number(this.#length ?? whole)
+    }
+    if (!this.#hasDate) head += `Date: ${dateNow()}\r\n`
+    const keepAlive = this.isLast || this.#framing === 'close' ? undefined : this.#sink.keepAlive()
+    if (keepAlive !== undefined) return `${head}Connection: keep-alive\r\nKeep-Alive: ${keepAlive}\r\n\r\n`
+    this.isLast = true
+    return `${head}Connection: close\r\n\r\n`
+  }
+
+  #chooseFraming(whole: number | undefined): Framing {
+    if (this.#asked.method === 'HEAD' || this.status === 204 || this.status === 304) return 'none'
+    if (this.#length !== undefined || whole !== undefined) return 'length'
+    return this.isOld ? 'close' : 'chunked'
+  }
+
+  /** False, and all is cut, when there is more than was announced. */
+  #counts(bytes: number): boolean {
+    if (this.#framing !== 'length') return true
+    this.#left -= bytes
+    if (this.#left >= 0) return true
+    this.cut()
+    return false
+  }
+
+  /** Everything in one write to the system. */
+  #send(before: string, chunk: Buffer, behind: string): boolean {
+    const { socket } = this.#sink
+    if (before === '' && behind === '') return chunk.length === 0 || socket.write(chunk)
+    if (chunk.length <= SMALL) return socket.write(before + chunk.toString('latin1') + behind, 'latin1')
+    socket.cork()
+    if (before !== '') socket.write(before, 'latin1')
+    let takesMore = socket.write(chunk)
+    if (behind !== '') takesMore = socket.write(behind, 'latin1')
+    socket.uncork()
+    return takesMore
+  }
+}

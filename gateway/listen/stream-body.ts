@@ -1,0 +1,61 @@
+import type { ServerHttp2Stream } from 'node:http2'
+import type { BodyReader, IncomingBody } from '../message.js'
+
+/** A request's body on its HTTP/2 stream. */
+export class StreamBody implements IncomingBody {
+  readonly length: number | undefined
+  complete = false
+  readonly #stream: ServerHttp2Stream
+  /** Called when somebody wants the body for the first time. */
+  readonly #onWanted: () => void
+  #reader: BodyReader | undefined
+  #trailers: readonly string[] = []
+  #aborted = false
+
+  constructor(stream: ServerHttp2Stream, length: string | undefined, onWanted: () => void) {
+    this.#stream = stream
+    this.length = length === undefined ? undefined : Number(length)
+    this.#onWanted = onWanted
+    stream.on('trailers', (_fields, _flags, raw: string[] = []) => {
+      this.#trailers = raw
+    })
+    // Node tells of the end of an empty body at once, whether or not somebody reads.
+    stream.on('end', () => this.#onEnd())
+    stream.on('aborted', () => this.#onAbort()).on('close', () => this.#onAbort())
+  }
+
+  read(reader: BodyReader): void {
+    const isFirst = this.#reader === undefined
+    this.#reader = reader
+    if (this.#aborted) reader.onAbort()
+    else if (this.complete) reader.onEnd(this.#trailers)
+    else {
+      if (isFirst) {
+        this.#onWanted()
+        this.#stream.on('data', (chunk: Buffer) => this.#reader?.onData(chunk))
+      }
+      this.#stream.resume()
+    }
+  }
+
+  pause(): void {
+    this.#stream.pause()
+  }
+
+  resume(): void {
+    this.#stream.resume()
+  }
+
+  #onEnd(): void {
+    // Node ends the body of a stream that its client has reset, too.
+    if (this.complete || this.#stream.closed) return
+    this.complete = true
+    this.#reader?.onEnd(this.#trailers)
+  }
+
+  #onAbort(): void {
+    if (this.complete || this.#aborted) return
+    this.#aborted = true
+    this.#reader?.onAbort()
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * `npm run fuzz [-- --messages 100000 --seed 7]`: reads made-up requests and answers by the gateway's parser and by
+ * Node's, and fails at the first they take for different things (test/gateway/http1/differential.test.ts).
+ */
+import { parseArgs } from 'node:util'
+import { Failure, inProject, run, say, script } from './lib/run.mjs'
+
+/** A long run takes a minute for each 50,000 of both; beyond this the test's own memory would be the limit. */
+const MOST_MESSAGES = 1_000_000
+
+const { values } = parseArgs({
+  options: { messages: { type: 'string', default: '100000' }, seed: { type: 'string' } },
+})
+const messages = Number(values.messages)
+const seed = Number(values.seed ?? Date.now() % 2 ** 31)
+
+await script(() => {
+  if (!(messages >= 100 && messages <= MOST_MESSAGES)) {
+    throw new Failure(`--messages takes a number from 100 to ${MOST_MESSAGES}`)
+  }
+  if (!Number.isInteger(seed)) throw new Failure('--seed takes a whole number')
+  say(`${messages} requests and ${messages} answers with seed ${seed}`)
+  const started = performance.now()
+  run(
+    process.execPath,
+    ['--enable-source-maps', inProject('dist/test/gateway/http1/differential.test.js')],
+    `The two parsers disagree, see above; again with --messages ${messages} --seed ${seed}`,
+    { env: { ...process.env, MESSAGES: String(messages), SEED: String(seed) } },
+  )
+  say(`No disagreement in ${((performance.now() - started) / 1000).toFixed(0)} s`)
+})

@@ -1,0 +1,60 @@
+/** Fields behind a body, as they look on the wire on both sides. */
+import t, { type Test } from 'tap'
+import { GET, OK } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { answering, scene } from './gateway.js'
+
+const TRAILERS = 'X-Late: 1\r\nx-sluice-plan: evil\r\nx_sluice_plan: evil\r\nHost: evil\r\nX-Other: 2\r\n'
+
+/** What follows the head of a request with these fields, all of whose trailers are the same. */
+async function sentOn(t: Test, fields: string): Promise<string> {
+  const { client, upstream } = await scene(t)
+  client.send(
+    `POST / HTTP/1.1\r\nHost: a\r\n${fields}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n${TRAILERS}\r\n`,
+  )
+  const peer = await upstream.connection(0)
+  await peer.head()
+  await waitUntil('the end of the body', () => /\r\n0\r\n(?:.+\r\n)*\r\n$/.test(peer.unread))
+  const { unread } = peer
+  peer.unread = ''
+  peer.send(OK)
+  t.equal((await client.message()).body, 'ok')
+  client.send(GET)
+  t.match((await peer.head()).line, /^GET/, 'the connections are still in step')
+  return unread
+}
+
+t.test('trailers of a request', async t => {
+  t.test('pass where its head announced them, but those that say what a request is', async t => {
+    t.equal(
+      await sentOn(t, 'Trailer: x-late, Host\r\nTrailer: x-sluice-plan, x_sluice_plan\r\n'),
+      '2\r\nhi\r\n0\r\nX-Late: 1\r\n\r\n',
+    )
+  })
+
+  t.test('do not pass unannounced', async t => {
+    t.equal(await sentOn(t, ''), '2\r\nhi\r\n0\r\n\r\n')
+  })
+})
+
+t.test('trailers of an answer', async t => {
+  const chunks = '2\r\nhi\r\n0\r\nX-Late: 1\r\nSet-Cookie: a=b\r\nRateLimit: "a";r=9\r\n\r\n'
+  const answer = `HTTP/1.1 200 OK\r\nTrailer: X-Late\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`
+  for (const [what, fields, end] of [
+    [
+      'pass to a client that takes them, but those that must stand in a head',
+      'TE: trailers\r\n',
+      'X-Late: 1\r\n\r\n',
+    ],
+    ['do not pass to another', '', ''],
+  ] as const) {
+    t.test(what, async t => {
+      const { client } = await scene(t, answering(answer))
+      client.send(`GET / HTTP/1.1\r\nHost: a\r\n${fields}\r\n`)
+      await client.head()
+      await waitUntil('the body', () => client.unread.includes('hi'))
+      await sleep(30)
+      t.equal(client.unread, end === '' ? 'hi' : `2\r\nhi\r\n0\r\n${end}`)
+    })
+  }
+})

@@ -1,0 +1,134 @@
+/** Which connections are kept, and which are used. */
+import t from 'tap'
+import type { ClientConnection } from '../../../gateway/http1/client-connection.js'
+import { Deadlines } from '../../../gateway/http1/deadlines.js'
+import { ConnectionPool } from '../../../gateway/http1/pool.js'
+import { OK, type RawPeer } from '../../helpers/raw.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+import { inPieces, Listener, scene } from './upstream.js'
+
+const gone = (peer: RawPeer | undefined): boolean => peer === undefined || peer.ended || peer.closed
+
+t.test('requests one after the other share a connection', async t => {
+  const { asked, upstream } = await scene(t, inPieces(OK))
+  for (let i = 0; i < 5; i++) t.equal((await asked()).body, 'ok')
+  t.equal(upstream.connections.length, 1)
+})
+
+t.test('the connection that was used last is used first', async t => {
+  const { pool, upstream } = await scene(t)
+  const listeners = [new Listener(), new Listener(), new Listener()]
+  for (const listener of listeners) pool.take(listener)
+  await upstream.connection(2)
+  const order: Listener[] = []
+  for (const i of [0, 2, 1]) {
+    upstream.connections[i]?.send(OK)
+    order.push(await waitUntil('an answer', () => listeners.find(one => one.over && !order.includes(one))))
+  }
+  const next = new Listener()
+  pool.take(next)
+  t.equal(next.connection, order[2]?.connection)
+})
+
+t.test('a connection is not used again', async t => {
+  for (const [what, bytes] of [
+    ['when its upstream closes it', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok'],
+    ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['that is kept for a second at most', OK.replace('\r\n', '\r\nKeep-Alive: timeout=1\r\n')],
+  ] as const) {
+    t.test(what, async t => {
+      const { asked, upstream } = await scene(t, inPieces(bytes))
+      for (let i = 0; i < 2; i++) t.equal((await asked()).body, 'ok')
+      t.equal(upstream.connections.length, 2)
+    })
+  }
+
+  t.test('but one of HTTP/1.0 that keeps it is', async t => {
+    const { asked, upstream } = await scene(
+      t,
+      inPieces('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok'),
+    )
+    for (let i = 0; i < 2; i++) t.equal((await asked()).body, 'ok')
+    t.equal(upstream.connections.length, 1)
+  })
+
+  for (const [what, act] of [
+    ['once its upstream ends it', (peer: RawPeer) => peer.end()],
+    ['once its upstream resets it', (peer: RawPeer) => peer.reset()],
+    ['once bytes come that nobody asked for', (peer: RawPeer) => peer.send('HTTP/1.1 408 Timeout\r\n\r\n')],
+  ] as const) {
+    t.test(what, async t => {
+      const { asked, upstream } = await scene(t, inPieces(OK))
+      await asked()
+      const [peer] = upstream.connections
+      if (peer !== undefined) act(peer)
+      await sleep(30)
+      t.equal((await asked()).body, 'ok')
+      t.equal(upstream.connections.length, 2)
+      await waitUntil('the end of the first', () => gone(peer))
+    })
+  }
+})
+
+t.test('a free connection is kept as long as its upstream says, less a second', async t => {
+  const { asked, upstream } = await scene(
+    t,
+    inPieces(OK.replace('\r\n', '\r\nKeep-Alive: timeout=2, max=9\r\n')),
+  )
+  const startedAt = performance.now()
+  await asked()
+  await waitUntil('its end', () => gone(upstream.connections[0]), 3_000)
+  const keptMs = performance.now() - startedAt
+  t.ok(keptMs > 900 && keptMs < 1_500, `${keptMs} ms`)
+})
+
+t.test('an asker that wants a new connection gets one, and may give it back unasked', async t => {
+  const { pool, asked, upstream } = await scene(t, inPieces(OK))
+  const first = await asked()
+  const given: ClientConnection[] = []
+  const other = new Listener()
+  other.onConnection = connection => {
+    given.push(connection)
+    connection.release()
+  }
+  pool.takeNew(other)
+  await waitUntil('the connection', () => given.length === 1)
+  t.not(given[0], first.connection)
+  t.equal((await asked()).connection, given[0])
+  t.equal(upstream.connections.length, 2)
+})
+
+t.test('no connection', async t => {
+  t.test('where nobody listens', async t => {
+    const { asked, upstream, unreachable } = await scene(t)
+    await upstream.stop()
+    upstream.stop = async () => {}
+    t.same((await asked()).heard, ['no-connection'])
+    t.match(unreachable, [{ code: 'ECONNREFUSED' }])
+  })
+
+  t.test('within the time for one', async t => {
+    const { upstream } = await scene(t)
+    const unreachable: Error[] = []
+    // It accepts and never shakes hands.
+    const address = { host: '127.0.0.1', port: upstream.port, tls: { servername: '', ca: undefined } }
+    const times = { connectMs: 100, headMs: 5000, idleMs: 5000 }
+    const pool = new ConnectionPool(address, times, new Deadlines(), error => unreachable.push(error))
+    const listener = new Listener()
+    pool.take(listener)
+    t.same((await listener.end()).heard, ['no-connection'])
+    t.match(unreachable, [{ code: 'ETIMEDOUT' }])
+  })
+
+  t.test('once the pool is closed; what is under way is told', async t => {
+    const { pool, upstream } = await scene(t)
+    const listener = new Listener()
+    pool.take(listener)
+    await upstream.connection(0)
+    pool.close()
+    t.same((await listener.end()).heard, ['gone'])
+    const late = new Listener()
+    pool.take(late)
+    t.same(late.heard, ['no-connection'])
+  })
+})

@@ -1,0 +1,122 @@
+/** A pool of connections to a scripted upstream, and somebody who asks it. */
+import type { Test } from 'tap'
+import type { Asker, Fault } from '../../../gateway/http1/asker.js'
+import type { ClientConnection, WaitingTimes } from '../../../gateway/http1/client-connection.js'
+import { Deadlines } from '../../../gateway/http1/deadlines.js'
+import type { Framing, ParsedResponse } from '../../../gateway/http1/message.js'
+import { ConnectionPool } from '../../../gateway/http1/pool.js'
+import type { Fields } from '../../../gateway/message.js'
+import { GET, type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
+import { waitUntil } from '../../helpers/wait.js'
+
+const TIMES = { connectMs: 1000, headMs: 5000, idleMs: 5000 }
+
+/** Asks once, and keeps what it hears. */
+export class Listener implements Asker {
+  /** Whatever came, in its order, each in a few words. */
+  readonly heard: string[] = []
+  readonly trailers: string[] = []
+  readonly chunks: Buffer[] = []
+  connection: ClientConnection | undefined
+  head: ParsedResponse | undefined
+  error: Error | undefined
+  sendable = 0
+  over = false
+  readonly #method: string
+  readonly #text: string
+  readonly #framing: Framing
+
+  constructor(text = GET, framing: Framing = { kind: 'none', bytes: 0 }) {
+    this.#text = text
+    this.#framing = framing
+    this.#method = text.slice(0, text.indexOf(' '))
+  }
+
+  get body(): string {
+    return Buffer.concat(this.chunks).toString('latin1')
+  }
+
+  onConnection(connection: ClientConnection): void {
+    this.connection = connection
+    connection.ask(this, this.#method, this.#text, this.#framing)
+  }
+
+  onSendable(): void {
+    this.sendable += 1
+  }
+
+  onInterim(status: number, _fields: Fields): void {
+    this.heard.push(`interim ${status}`)
+  }
+
+  onHead(head: ParsedResponse): void {
+    this.head = head
+    this.heard.push(`head ${head.status}`)
+  }
+
+  onData(chunk: Buffer): void {
+    this.chunks.push(chunk)
+  }
+
+  onReadEnd(): void {}
+
+  onEnd(trailers: readonly string[]): void {
+    this.trailers.push(...trailers)
+    this.heard.push('end')
+    this.over = true
+  }
+
+  onFault(fault: Fault, error: Error, heard: boolean): void {
+    this.error = error
+    this.heard.push(heard ? `${fault}, heard` : fault)
+    this.over = true
+  }
+
+  async end(): Promise<this> {
+    await waitUntil('the end of an answer', () => this.over)
+    return this
+  }
+}
+
+export interface Scene {
+  readonly upstream: RawUpstream
+  readonly pool: ConnectionPool
+  /** Why no connection could be opened. */
+  readonly unreachable: Error[]
+  /** Asks for one answer, and waits until it is over. */
+  asked(text?: string): Promise<Listener>
+}
+
+export async function scene(
+  t: Test,
+  script?: (peer: RawPeer) => unknown,
+  times: Partial<WaitingTimes> = {},
+): Promise<Scene> {
+  const upstream = await rawUpstream(script)
+  const unreachable: Error[] = []
+  const address = { host: '127.0.0.1', port: upstream.port }
+  const pool = new ConnectionPool(address, { ...TIMES, ...times }, new Deadlines(), error =>
+    unreachable.push(error),
+  )
+  t.teardown(async () => {
+    pool.close()
+    await upstream.stop()
+  })
+  const asked = (text?: string): Promise<Listener> => {
+    const listener = new Listener(text)
+    pool.take(listener)
+    return listener.end()
+  }
+  return { upstream, pool, unreachable, asked }
+}
+
+/** A script that answers every request, whatever it is, with these pieces, a pause between them. */
+export function inPieces(...pieces: readonly string[]): (peer: RawPeer) => void {
+  return peer => {
+    peer.socket.on('data', () => {
+      pieces.forEach((piece, i) => {
+        setTimeout(() => peer.send(piece), 15 * i)
+      })
+    })
+  }
+}

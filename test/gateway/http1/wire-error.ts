@@ -1,0 +1,28 @@
+import type { Test } from 'tap'
+import { WireError } from '../../../gateway/http1/message.js'
+
+/** The code of the refusal that `read` throws; undefined when it throws none. */
+export function codeOf(read: () => unknown): string | undefined {
+  try {
+    read()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error
+    return error.code
+  }
+}
+
+/** Each of `texts`, by what it is, is refused with `code`. */
+export function allRefused(
+  t: Test,
+  read: (text: string) => unknown,
+  texts: Readonly<Record<string, string>>,
+  code = 'bad-request',
+): void {
+  for (const [what, text] of Object.entries(texts))
+    t.equal(
+      codeOf(() => read(text)),
+      code,
+      what,
+    )
+}
