@@ -1,6 +1,7 @@
 /** What counters in Redis cost and survive: calls shared, state small, scripts flushed, times to live lost, clocks set back. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
+import { Debts } from '../../../gateway/decide/store/debts.js'
 import { Guard } from '../../../gateway/decide/store/guard.js'
 import { LastTold } from '../../../gateway/decide/store/last-told.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -45,6 +46,7 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
     local: new MemoryStore(() => 0, 'local'),
     instances: 1,
     lastTold: new LastTold(() => 0),
+    debts: new Debts(() => 0),
     onLate() {},
   })
   const client = new Redis(url)
