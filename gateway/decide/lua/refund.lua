@@ -74,9 +74,7 @@ local function refund_meter(key, meter)
     return
   end
   -- Without it the quota was not passed: the refused request that was counted goes, too, and so does its block.
-  -- What is more than that was settled meanwhile, and stays.
-  local most = state.used > meter.quota + meter.cost and state.used or meter.quota
-  state.used = max(0, min(state.used, most) - meter.cost)
+  state.used = max(0, min(state.used, meter.quota) - meter.cost)
   if meter.reserves then
     state.reserved = max(0, state.reserved - meter.cost)
   end

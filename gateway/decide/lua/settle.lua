@@ -37,9 +37,7 @@ local function settle_meter(key, meter, spent)
         state.ends = state.begin + meter.length
         is_new = false
       end
-      local used = state.used + spent[j + 1] * meter.cost
-      -- What is beyond the quota may be a late charge, which is about to be given back.
-      state.used = state.used > meter.quota and used or min(meter.quota, used)
+      state.used = max(state.used, min(meter.quota, state.used + spent[j + 1] * meter.cost))
     end
   end
   if state.used > 0 then

@@ -16,7 +16,7 @@ t.test('a counter is named by a header, and a project by its host', async t => {
   t.same([await post(), await post()], [200, 429])
   const named = `header=${encodeURIComponent('x-device: canary')}`
   const told = await ask(`/projects/host:example.test/counters?${named}`)
-  t.match(told.body, /"rule":"by-header"[^\]]*"used":2/)
+  t.match(told.body, /"rule":"by-header"[^\]]*"used":1,"attempted":2/)
   t.match(told.body, /"policy":"all.sustained"[^}]*"used":1/)
   t.equal((await ask(`/counters/by-header?${named}`, 'DELETE')).status, 200)
   t.equal(await post(), 200)
@@ -41,7 +41,7 @@ t.test('an empty value names the counter that requests without the part share', 
     const post = async () => (await send(url + path, { method: 'POST' })).status
     t.same([await post(), await post()], [200, 429])
     const told = await send(`${adminUrl}/projects/host:${new URL(url).hostname}/counters?${named}`)
-    t.match(told.body, new RegExp(`"rule":"${rule}"[^\\]]*"used":2`))
+    t.match(told.body, new RegExp(`"rule":"${rule}"[^\\]]*"used":1,"attempted":2`))
     t.equal((await send(`${adminUrl}/counters/${rule}?${named}`, { method: 'DELETE' })).status, 200)
     t.equal(await post(), 200)
   }
