@@ -206,3 +206,20 @@ t.test('a clock of Redis that was set back locks nobody out for longer than a wi
     t.equal(await granted(), true, algorithm)
   }
 })
+
+t.test('what was reserved and never confirmed comes back, and starts no block', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const clock = { at: 1_700_000_000_000 }
+  const here = await storeOn(t, url, clock)
+  const demand: Demand = { kind: 'meter', quota: 3, ms: 30_000, blockMs: 60_000 }
+  const plain = ask('sluice:*:{died}:e', demand)
+  const reserving = { ...plain, reserves: true }
+  t.match(await here.take(plain), [{ granted: true }], 'one was admitted')
+  for (let i = 0; i < 2; i += 1) t.match(await here.take(reserving), [{ granted: true }])
+  t.match(await here.take(plain), [{ granted: false, counts: [{ used: 3 }] }], 'their gateway may live yet')
+  clock.at += 10_001
+  t.match(await here.take(plain), [{ granted: true, counts: [{ used: 2 }] }], 'it died before it admitted')
+  t.match(await here.take(plain), [{ granted: true, counts: [{ used: 3 }] }])
+  t.match(await here.take(plain), [{ granted: false }], 'now the quota is passed')
+})
