@@ -1,5 +1,6 @@
 /** The storage seam: one small interface that is asked for all limits of a request at once. */
 import type { Demand, OnStoreError, StoreName } from '../../types.js'
+import type { Debt } from './debts.js'
 
 /** One thing to count. */
 export interface Ask {
@@ -74,6 +75,8 @@ export interface RemoteStore extends CounterStore {
   slotsHeld(key: string): number
   /** Frees the slots that a failed `take` may have taken, as soon as the store can be reached. */
   abandon(asks: readonly Ask[], holder: string): void
+  /** Charges what was admitted elsewhere, room or not, before any call that follows. Rejects when it fails. */
+  settle(debts: readonly Debt[]): Promise<void>
   /** What asks that reserve were charged stands. Best effort, like `giveBack`. */
   confirm(asks: readonly Ask[]): void
 }
