@@ -24,24 +24,15 @@ export class WindowStates {
   #turnAt = 0
   #generationMs = 0
 
-  /** One list per window, as of `now`. Changes to them count once they are written. */
-  read(key: string, windows: readonly Window[], now: number): Spent[] {
-    this.#turn(windows, now)
+  /** One list per window, as of `now`. Changes to them count once they are written; who only looks gets copies. */
+  read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
+    if (!looks) this.#turn(windows, now)
     const kept = this.#young.get(key) ?? this.#old.get(key)
     return windows.map((window, i) => {
       const spent: Spent = typeof kept === 'number' ? [kept, 1] : (kept?.[i] ?? [])
-      algorithmOf(window).settle(spent, window, now)
-      return spent
-    })
-  }
-
-  /** As `read`, for those who will write nothing. */
-  copy(key: string, windows: readonly Window[], now: number): Spent[] {
-    const kept = this.#young.get(key) ?? this.#old.get(key)
-    return windows.map((window, i) => {
-      const spent: Spent = typeof kept === 'number' ? [kept, 1] : [...(kept?.[i] ?? [])]
-      algorithmOf(window).settle(spent, window, now)
-      return spent
+      const own = looks ? [...spent] : spent
+      algorithmOf(window).settle(own, window, now)
+      return own
     })
   }
 
