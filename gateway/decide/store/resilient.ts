@@ -4,7 +4,7 @@ import type { Guard } from './guard.js'
 import type { LastTold } from './last-told.js'
 import { SharedTurns } from './shared-turns.js'
 import { countedHere, shareOf } from './stand-in.js'
-import { type Answer, type Ask, type CounterStore, type RemoteStore, uncounted } from './store.js'
+import { type Answer, type Ask, at, type CounterStore, type RemoteStore, uncounted } from './store.js'
 
 export interface ResilientOptions {
   readonly remote: RemoteStore
@@ -156,8 +156,5 @@ function giveBackOf(
 ): void {
   const own = asks.map((_, i) => i).filter(i => answers[i]?.store === store)
   if (own.length === 0) return
-  counter.giveBack(
-    own.map(i => asks[i] as Ask),
-    own.map(i => answers[i] as Answer),
-  )
+  counter.giveBack(at(asks, own), at(answers, own))
 }
