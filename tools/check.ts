@@ -78,7 +78,7 @@ async function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): Promis
   const limits = limitsAsked(loaded, asked)
   const findings = lint(loaded, { now: Date.now(), reportOnlyDays })
   const tables = limits && { limits, rules: endpointLimits(loaded) }
-  const { revision } = loaded.compiled
+  const { revision } = loaded.compiled.policy
   io.out(`${JSON.stringify({ good: true, revision, findings, ...tables }, null, 2)}\n`)
   return exitCode(findings, asked.strict)
 }
@@ -108,7 +108,7 @@ function summaryOf({ config, compiled }: Loaded, findings: readonly Finding[]): 
   return (
     `${config.gatewayFile}: ${warnings === 0 ? 'good' : `${count(warnings, 'warning')}`}. ` +
     `${count(Object.keys(gateway.upstreams).length, 'upstream')}, ${count(projects.length, 'project')}, ` +
-    `${count(policies.length, 'policy file')}, revision ${compiled.revision}.`
+    `${count(policies.length, 'policy file')}, revision ${compiled.policy.revision}.`
   )
 }
 

@@ -41,6 +41,9 @@ export class Unreachable extends Error {}
 
 const text = (description: string, maxLength = 256) =>
   ({ type: 'string', minLength: 1, maxLength, description }) as const
+/** Empty where such a request does not have it. */
+const optional = (description: string, maxLength = 256) =>
+  ({ type: 'string', maxLength, description: `${description} Empty: it has none.` }) as const
 const PROJECT = text('Id of a project; host:NAME for requests of an unknown host.')
 /** Parts of a key, as a request that is counted by them would have them. */
 const PARTS = {
@@ -51,17 +54,17 @@ const PARTS = {
     type: 'array',
     maxItems: 20,
     items: text('Name and value.', 8192),
-    description: 'A header of such a request, as name: value.',
+    description: 'A header of such a request, as name: value. Without a value: it does not have it.',
   },
-  ja3: text('JA3 fingerprint of its TLS.'),
-  ja4: text('JA4 fingerprint of its TLS.'),
+  ja3: optional('JA3 fingerprint of its TLS.'),
+  ja4: optional('JA4 fingerprint of its TLS.'),
   auth: {
     type: 'string',
     enum: ['authenticated', 'anonymous'],
     description: 'Whether it carries credentials.',
   },
-  email: text('E-mail address that it names.', 1024),
-  flow: text('Flow id that it names.', 1024),
+  email: optional('E-mail address that it names.', 1024),
+  flow: optional('Flow id that it names.', 1024),
 } as const
 
 const policySchema = {

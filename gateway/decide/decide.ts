@@ -20,16 +20,18 @@ export interface DeciderParts {
   readonly onSlots: OnSlots
   /** Hears of a report-only rule that could not be counted. */
   onLost(error: unknown): void
+  /** Refusals that are known already; its own where none are given. */
+  readonly denials?: Pick<Denials, 'empty' | 'recall' | 'remember' | 'forget'> | undefined
 }
 
 export class Decider {
   readonly #parts: DeciderParts
-  readonly #denials: Denials
+  readonly #denials: NonNullable<DeciderParts['denials']>
   readonly #overflow = new Overflow()
 
   constructor(parts: DeciderParts) {
     this.#parts = parts
-    this.#denials = new Denials(parts.now)
+    this.#denials = parts.denials ?? new Denials(parts.now)
   }
 
   /** A promise only when something remote must be waited for: counting in this process costs no extra turn. */

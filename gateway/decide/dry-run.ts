@@ -1,10 +1,13 @@
 /** The verdict on a request that is not made: decided by the same code, with counters that are only looked at. */
 import { Decider, type DeciderParts } from './decide.js'
 
-export type Counters = Pick<DeciderParts, 'questions' | 'store' | 'now'>
+export type Counters = Pick<DeciderParts, 'questions' | 'store' | 'now' | 'denials'>
 
-/** Decides as the gateway would now. Charges nothing, holds nothing, remembers nothing: a new one each time. */
-export function lookingDecider({ questions, store, now }: Counters): Decider {
+/**
+ * Decides as the gateway would now, which refuses by what it remembers before it asks. Charges nothing, holds nothing,
+ * remembers nothing: a new one each time.
+ */
+export function lookingDecider({ questions, store, now, denials }: Counters): Decider {
   return new Decider({
     questions,
     store: {
@@ -15,6 +18,12 @@ export function lookingDecider({ questions, store, now }: Counters): Decider {
       async close() {},
     },
     now,
+    denials: {
+      empty: denials?.empty ?? true,
+      recall: ask => denials?.recall(ask),
+      remember() {},
+      forget() {},
+    },
     onSlots() {},
     onLost() {},
   })

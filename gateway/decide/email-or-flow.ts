@@ -64,7 +64,6 @@ function bodyKind(facts: Facts): 'form' | 'multipart' | 'json' | undefined {
   const type = facts.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
   if (type === 'application/x-www-form-urlencoded') return 'form'
   if (type === 'multipart/form-data') return 'multipart'
-  if (type === 'multipart/form-data') return 'multipart'
   if (type === 'application/json') return 'json'
   return undefined
 }

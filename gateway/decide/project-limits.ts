@@ -1,7 +1,8 @@
 /** Plugin: a bucket's burst and sustained quota, charged all-or-nothing (spec, 'Project rate limits'). */
 import { type Static, Type } from 'typebox'
 import { definePlugin } from '../plugin.js'
-import type { Demand, Rule } from '../types.js'
+import type { Demand } from '../types.js'
+import { ruleDemand } from './rule-demand.js'
 
 const SECOND = 1000
 const MINUTE = 60_000
@@ -21,19 +22,7 @@ export const projectLimits = definePlugin({
   name: 'project-limits',
   kind: 'limit',
   schema,
-  create() {
-    // One object per rule: requests that ask for the same may then be seen to do so, and share a call.
-    const demands = new WeakMap<Rule, Demand>()
-    return {
-      demand({ rule }) {
-        const known = demands.get(rule)
-        if (known !== undefined) return known
-        const demand = demandOf(rule.config)
-        demands.set(rule, demand)
-        return demand
-      },
-    }
-  },
+  create: () => ({ demand: ruleDemand(demandOf) }),
 })
 
 /** What a bucket's quota wants counted. */

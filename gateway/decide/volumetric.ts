@@ -1,6 +1,7 @@
 /** Plugin: how often one source may ask, by address, fingerprint, credentials, method or header (spec, 'Volumetric limits'). */
-import { Type } from 'typebox'
-import { Duration, definePlugin, type MeterDemand, type Rule } from '../plugin.js'
+import { type Static, Type } from 'typebox'
+import { Duration, definePlugin } from '../plugin.js'
+import { ruleDemand } from './rule-demand.js'
 
 const schema = Type.Object({
   quota: Type.Object(
@@ -36,20 +37,11 @@ export const volumetric = definePlugin({
   name: 'volumetric',
   kind: 'limit',
   schema,
-  create() {
-    const demands = new WeakMap<Rule, MeterDemand>()
-    return {
-      applies: ({ config: { when } }, facts) =>
-        when === undefined || when.authenticated === facts.authenticated,
-      demand({ rule }) {
-        let demand = demands.get(rule)
-        if (demand === undefined) {
-          const { quota, blockFor: blockMs = 0 } = rule.config
-          demand = { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true }
-          demands.set(rule, demand)
-        }
-        return demand
-      },
-    }
-  },
+  create: () => ({
+    applies: ({ config: { when } }, facts) =>
+      when === undefined || when.authenticated === facts.authenticated,
+    demand: ruleDemand(({ quota, blockFor: blockMs = 0 }: Static<typeof schema>) => {
+      return { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true }
+    }),
+  }),
 })

@@ -154,7 +154,7 @@ class Explainer {
     const facts = this.#facts
     const { method, target, ip = USUAL_PEER } = this.#asked
     return {
-      revision: loaded.compiled.revision,
+      revision: loaded.compiled.policy.revision,
       live,
       request: {
         method,

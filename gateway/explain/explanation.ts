@@ -69,6 +69,8 @@ export interface ExplainedCounter {
   readonly w_ms: number | null
   /** This request included where it would be admitted. Null when nobody counted. */
   readonly used: number | null
+  /** What was asked for, of which `used` was spent or held: more where a rule counts what it refuses, or only reports. */
+  readonly attempted: number | null
   readonly left: number | null
   /** Until more comes back; of a refused request until it could pass. */
   readonly t_ms: number

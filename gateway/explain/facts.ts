@@ -15,7 +15,7 @@ export type Parts = Omit<CounterName, 'rule' | 'project'>
 export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
   if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is no IP address.`)
-  const query = flow === undefined ? '' : `?${new URLSearchParams({ flow })}`
+  const query = flow === undefined || flow === '' ? '' : `?${new URLSearchParams({ flow })}`
   const headers = headersOf(given)
   const fields = headers.some(([name]) => name === 'host') ? [] : ['Host', 'localhost']
   if (email !== undefined) fields.push('Content-Type', 'application/x-www-form-urlencoded')
@@ -24,7 +24,7 @@ export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
     const { fingerprintHeaders } = config.gateway
     const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders })
     const authenticated = auth === undefined ? facts.authenticated : auth === 'authenticated'
-    const asked = changed(facts, { ja3, ja4, authenticated })
+    const asked = changed(facts, { ja3: ja3 || undefined, ja4: ja4 || undefined, authenticated })
     const upstream = compiled.policy.routes.find(facts.method, facts.path)?.value
     return upstream === undefined ? asked : compiled.policy.readFor(asked, upstream)
   } catch (error) {
@@ -45,7 +45,7 @@ export function changed(facts: Facts, changes: Partial<Facts>): Facts {
 /** Name and value of each header that is given as `name: value`. @throws {Unnamed} */
 export function headersOf({ header = [] }: Parts): [string, string][] {
   return header.map(text => {
-    const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.+)$/.exec(text) ?? []
+    const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/.exec(text) ?? []
     if (name === undefined || value === undefined)
       throw new Unnamed(`"${text}" is no header: write name: value.`)
     return [name.toLowerCase(), value]

@@ -1,6 +1,7 @@
 /** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
 import { Decider } from '../decide/decide.js'
+import { Denials } from '../decide/denials.js'
 import { HeldSlots } from '../decide/held-slots.js'
 import { slotReports } from '../decide/hold.js'
 import { Questions } from '../decide/question.js'
@@ -62,10 +63,12 @@ export async function openCore(options: CoreOptions) {
     changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
   }).start()
   const held = new HeldSlots()
+  const now = () => performance.now()
   const counters = {
     questions: new Questions(limiters, options.secret, faultLog),
     store,
-    now: () => performance.now(),
+    now,
+    denials: new Denials(now),
   }
   const lasting: Lasting = {
     decider: new Decider({

@@ -115,7 +115,7 @@ export class Reloader {
   }
 
   async #run(trigger: Trigger): Promise<Reloaded> {
-    const before = this.#inForce.compiled.revision
+    const before = this.#inForce.compiled.policy.revision
     const reloaded = await this.#attempt()
     this.#last = { ...reloaded, trigger, at: new Date() }
     this.#tell(reloaded, trigger, before)
@@ -137,11 +137,11 @@ export class Reloader {
     }
     this.#inForce = loaded
     this.#needsRestart = changedForGood(this.#options.first, loaded)
-    return { result: 'loaded', revision: loaded.compiled.revision, needsRestart: this.#needsRestart }
+    return { result: 'loaded', revision: loaded.compiled.policy.revision, needsRestart: this.#needsRestart }
   }
 
   #refused(problems: readonly Problem[]): Reloaded {
-    const { revision } = this.#inForce.compiled
+    const { revision } = this.#inForce.compiled.policy
     const told = problems.slice(0, MOST_PROBLEMS)
     return { result: 'refused', revision, problems: told, problemCount: problems.length }
   }

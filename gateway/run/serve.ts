@@ -35,7 +35,7 @@ export async function serve(configPath: string): Promise<void> {
     log,
   })
   log.info(
-    { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.revision },
+    { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
     `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}`,
   )
 

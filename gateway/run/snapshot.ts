@@ -15,8 +15,6 @@ import { makePlugins, type NamedIdentifier } from './make-plugins.js'
 import { caseTies, pathReadings } from './path-readings.js'
 
 export interface Compiled {
-  /** Of the policy. */
-  readonly revision: string
   readonly policy: Policy
   /** In the order in which they are asked. */
   readonly identifiers: readonly NamedIdentifier[]
@@ -34,10 +32,9 @@ export function compile(
   plugins: PluginSet,
   log: Log,
 ): { compiled: Compiled } | { problems: Problem[] } {
-  const revision = revisionOf(config)
   const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
   const { policy, faults } = compilePolicy({
-    revision,
+    revision: revisionOf(config),
     routes: config.gateway.routes,
     routesFile: config.gatewayFile,
     projectsFile: config.projectsFile,
@@ -72,7 +69,6 @@ export function compile(
   const { identifiers, observer } = made
   return {
     compiled: {
-      revision,
       policy,
       identifiers,
       observer,

@@ -29,7 +29,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const core = await openCore({ ...options, workers: 1 })
   const { metrics } = core
   const health = new Health()
-  metrics.policyLoaded(first.compiled.revision)
+  metrics.policyLoaded(first.compiled.policy.revision)
   const reloader = new Reloader({
     first,
     load,

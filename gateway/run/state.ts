@@ -21,7 +21,7 @@ export function describeState(
 ): State {
   const { compiled, config } = loaded
   return {
-    revision: compiled.revision,
+    revision: compiled.policy.revision,
     loadedAt,
     policies: config.policies.map(({ file, kind }) => ({ file, kind })),
     backends,

@@ -95,14 +95,15 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   lines.field('says', resultText(rule))
 }
 
-function counterText({ q, w_ms, used, left, t_ms, violated }: ExplainedCounter, live: boolean): string {
+function counterText(counter: ExplainedCounter, live: boolean): string {
+  const { q, w_ms, used, attempted, left, t_ms, violated } = counter
   const quota = w_ms === null ? `${grouped(q)} at a time` : `${grouped(q)} per ${grouped(w_ms / 1000)} s`
   if (!live) return quota
   if (used === null) return `${quota}; nobody counts now`
   const wait = violated ? `, may pass in ${grouped(Math.ceil(t_ms / 1000))} s` : ''
   // Volumetric rules count what they refuse.
-  const attempted = used > q ? ` (${grouped(used)} attempted)` : ''
-  return `${quota}; ${grouped(Math.min(used, q))} used${attempted}, ${grouped(left ?? 0)} left${wait}`
+  const beyond = attempted !== null && attempted > used ? ` (${grouped(attempted)} attempted)` : ''
+  return `${quota}; ${grouped(used)} used${beyond}, ${grouped(left ?? 0)} left${wait}`
 }
 
 function resultText({ result, mode, store, counters }: ExplainedRule): string {

@@ -122,7 +122,7 @@ async function judge({ simulation, tally }: Side, traffic: Traffic): Promise<Jud
 }
 
 function describe({ policies, loaded, tally }: Side): PolicyDocument {
-  return { policies, revision: loaded.compiled.revision, ...tally.describe() }
+  return { policies, revision: loaded.compiled.policy.revision, ...tally.describe() }
 }
 
 function nothingFound(names: readonly string[], { lines, shown: [first] }: Intake): string {

@@ -1,7 +1,7 @@
 -- The state of a meter: a window that begins with the first request and ends whole, and may block its key for longer; that
 -- of store/meters.ts, in microseconds. A library, put before the scripts that count.
 --
--- A key holds, in MessagePack: begin, end, used; then what of it is reserved, and until when a reservation is waited for.
+-- A key holds, in MessagePack: begin, end, used; then what of it is reserved, and until when a reservation is waited for: then it comes back.
 -- Reserved tokens are used, but a request that fails for them begins no block: they may be given back yet.
 
 local RESERVED_US = 10000000
@@ -26,6 +26,13 @@ local function read_meter(key, meter, now)
   if ends <= now then
     return { begin = now, ends = now + meter.length, used = 0, reserved = 0, waits = 0 }
   end
+  -- A gateway that reserved and died has admitted nobody. Where the quota was passed, others have used it up.
+  if waits <= now then
+    if used <= meter.quota then
+      used = max(0, used - reserved)
+    end
+    reserved = 0
+  end
   -- An edited limit applies at once. A clock that was set back leaves no window longer than one.
   local latest = now + max(meter.length, meter.block)
   if used <= meter.quota then
@@ -33,9 +40,6 @@ local function read_meter(key, meter, now)
     if latest <= now then
       return { begin = now, ends = now + meter.length, used = 0, reserved = 0, waits = 0 }
     end
-  end
-  if waits <= now then
-    reserved = 0
   end
   local moved = ends > latest
   return { begin = begin, ends = min(ends, latest), moved = moved, used = used, reserved = reserved, waits = waits }

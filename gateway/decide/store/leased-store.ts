@@ -5,7 +5,15 @@
 
 import { Lease } from './lease.js'
 import type { LeaseAnswer, Lender, Windows } from './lender.js'
-import { type Answer, type Ask, type CounterStore, uncounted } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  at,
+  type CounterStore,
+  notAsked,
+  refusedGroups,
+  standTogether,
+} from './store.js'
 
 /** The store behind the leases. */
 export interface Behind extends CounterStore {
@@ -79,10 +87,7 @@ export class LeasedStore implements CounterStore {
       .map((_, i) => i)
       .filter(i => !this.#giveBackLeased(asks[i] as Ask, answers[i] as Answer))
     if (others.length === 0) return
-    this.#inner.giveBack(
-      others.map(i => asks[i] as Ask),
-      others.map(i => answers[i] as Answer),
-    )
+    this.#inner.giveBack(at(asks, others), at(answers, others))
   }
 
   /** Renews the leases that are in use and ends those that are not, shortly before they would end by themselves. */
@@ -188,7 +193,7 @@ export class LeasedStore implements CounterStore {
   #takeRest(asks: readonly Ask[], obtained: readonly Answer[], holder: string): Answer[] | Promise<Answer[]> {
     const leased = obtained[Symbol.iterator]()
     const answers = asks.map(ask => (isLeased(ask) ? (leased.next().value as Answer) : undefined))
-    const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
+    const refused = refusedGroups(asks, answers)
     const rest = asks.filter((ask, i) => answers[i] === undefined && !refused.has(ask.group))
     const given = rest.length === 0 ? [] : this.#inner.take(rest, holder)
     const undo = (ask: Ask, answer: Answer) => this.giveBack([ask], [answer])
@@ -216,20 +221,9 @@ function together(
   undo?: (ask: Ask, answer: Answer) => void,
 ): Answer[] {
   const answers = asks.map((ask, i) => leased[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
-  const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
-  return answers.map((answer, i) => {
-    const ask = asks[i] as Ask
-    if (!answer.granted || !refused.has(ask.group)) return answer
-    undo?.(ask, answer)
-    return { ...answer, granted: false, release: undefined }
-  })
+  return standTogether(asks, answers, undo)
 }
 
 function isLeased({ demand }: Ask): boolean {
   return demand.kind === 'windows' && demand.lease
-}
-
-/** Another part of its group was refused first. */
-function notAsked(ask: Ask): Answer {
-  return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
 }

@@ -120,7 +120,7 @@ export class MemoryStore implements CounterStore {
   #stateOf(key: string, demand: Demand, now: number, charges: boolean): State {
     if (demand.kind === 'slots') return undefined
     if (demand.kind === 'meter') return this.#meters.read(key, demand, now)
-    return charges ? this.#states.read(key, demand.windows, now) : this.#states.copy(key, demand.windows, now)
+    return this.#states.read(key, demand.windows, now, !charges)
   }
 
   #isFull(key: string, demand: Demand, state: State): boolean {

@@ -1,5 +1,6 @@
 /** The counter store of a process: Redis with this process in its stead, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
+import { Debts } from './debts.js'
 import { Guard } from './guard.js'
 import { LastTold } from './last-told.js'
 import { type Behind, LeasedStore } from './leased-store.js'
@@ -82,8 +83,9 @@ export async function openStore(
   })
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key))
   const lastTold = new LastTold(now)
-  const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, onLate })
-  const lender = lenderOf(remote, guard, lastTold, onLate)
+  const debts = new Debts(now)
+  const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
+  const lender = lenderOf(remote, guard, resilient, onLate)
   const behind: Behind = isCluster(remote.connection)
     ? Object.assign(new SplitStore(resilient), { standIn: resilient.standIn.bind(resilient) })
     : resilient
@@ -93,22 +95,28 @@ export async function openStore(
     store.forget(key)
     local.forget(key)
     lastTold.forget(key)
+    debts.forget(key)
   }
   return { store, forget }
 }
 
 /** Lends from Redis while it answers in time. */
-function lenderOf(remote: RedisStore, guard: Guard, lastTold: LastTold, onLate: () => void): Lender {
+function lenderOf(remote: RedisStore, guard: Guard, standIn: ResilientStore, onLate: () => void): Lender {
   const redisLender = new RedisLender(remote.connection)
   return {
     async lease(call, late) {
       const undo = (answer: LeaseAnswer) => {
         onLate()
         giveBackAdmitted(remote, call, answer)
+        standIn.settle([askOf(call)])
         late?.(answer)
       }
-      const answer = await guard.within(call.key, () => redisLender.lease(call), undo)
-      if (answer !== undefined) lastTold.hear([askOf(call)], [answerOf(answer)])
+      const lease = () => {
+        standIn.settle([askOf(call)])
+        return redisLender.lease(call)
+      }
+      const answer = await guard.within(call.key, lease, undo)
+      if (answer !== undefined) standIn.hear([askOf(call)], [answerOf(answer)])
       return answer
     },
   }

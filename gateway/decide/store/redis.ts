@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import type { Demand, Log } from '../../types.js'
+import type { Debt } from './debts.js'
 import { hashTag } from './hash-slot.js'
 import { costOf } from './meters.js'
 import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
@@ -23,6 +24,7 @@ declare module 'ioredis' {
     take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     peek(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
+    settle(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     confirm(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     renew(key: string, member: string, ttlUs: number): Result<number, Context>
   }
@@ -57,6 +59,7 @@ export class RedisStore implements RemoteStore {
     this.connection.defineCommand('take', { lua: script('window', 'meter', 'take') })
     this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'meter', 'take') })
     this.connection.defineCommand('refund', { lua: script('window', 'meter', 'refund') })
+    this.connection.defineCommand('settle', { lua: script('window', 'meter', 'settle') })
     this.connection.defineCommand('confirm', { lua: script('window', 'meter', 'confirm') })
     this.connection.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
     this.#slots = new RedisSlots(this.connection, log, key => reconnect(this.connection, key))
@@ -138,6 +141,16 @@ export class RedisStore implements RemoteStore {
     this.connection
       .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...args)
       .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
+  }
+
+  async settle(debts: readonly Debt[]): Promise<void> {
+    if (debts.length === 0) return
+    const args = debts.flatMap(({ ask, spent }) => {
+      const us = spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
+      return [us.length, ...us, ...askArguments(ask)]
+    })
+    const keys = debts.map(({ ask }) => ask.key)
+    await this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
   }
 
   confirm(asks: readonly Ask[]): void {

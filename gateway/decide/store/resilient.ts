@@ -1,20 +1,23 @@
 /** A remote store that may be away: each rule then goes on as its `onStoreError` says (docs/policies.md, 'Redis away'). */
+import type { Debts } from './debts.js'
 import type { Guard } from './guard.js'
 import type { LastTold } from './last-told.js'
 import { SharedTurns } from './shared-turns.js'
 import { countedHere, shareOf } from './stand-in.js'
-import { type Answer, type Ask, type CounterStore, type RemoteStore, uncounted } from './store.js'
+import { type Answer, type Ask, at, type CounterStore, type RemoteStore, uncounted } from './store.js'
 
 export interface ResilientOptions {
   readonly remote: RemoteStore
   /** Stands before all calls to the remote store. */
   readonly guard: Guard
   /** Counts here in Redis's stead. */
-  readonly local: CounterStore
+  readonly local: CounterStore & { forget(key: string): void }
   /** Gateways that share the quota: each may spend its part while Redis is away. */
   readonly instances: number
   /** What the remote store told last of each key. */
   readonly lastTold: LastTold
+  /** What was admitted here and Redis does not know yet. */
+  readonly debts: Debts
   /** Hears that an answer came too late: what it had granted is given back. */
   onLate(): void
 }
@@ -47,9 +50,10 @@ export class ResilientStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { remote, local } = this.#options
+    const { debts, remote, local } = this.#options
     giveBackOf('redis', remote, asks, answers)
     giveBackOf('local', local, asks, answers)
+    debts.forgive(asks, answers)
   }
 
   /** What asks that reserve were charged stands. */
@@ -64,7 +68,27 @@ export class ResilientStore implements CounterStore {
 
   /** What is said without Redis: each rule's `onStoreError`. */
   standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
-    return this.#without(asks, shares => this.#options.local.take(shares, holder))
+    const { debts, local } = this.#options
+    const owe = (answers: Answer[]) => {
+      debts.owe(asks, answers)
+      return answers
+    }
+    const answers = this.#without(asks, shares => local.take(shares, holder))
+    return answers instanceof Promise ? answers.then(owe) : owe(answers)
+  }
+
+  /** Tells Redis what was admitted here in its stead, before it is asked for more. */
+  settle(asks: readonly Ask[]): void {
+    const { debts, remote } = this.#options
+    const due = debts.settle(asks)
+    if (due.length > 0) remote.settle(due).catch(() => debts.restore(due))
+  }
+
+  /** What Redis says holds the debts that were settled before: they need not be counted here, too. */
+  hear(asks: readonly Ask[], answers: readonly Answer[]): void {
+    const { debts, lastTold, local } = this.#options
+    lastTold.hear(asks, answers)
+    for (const { key } of asks) if (debts.isCounted(key)) local.forget(key)
   }
 
   /** A call that failed may have been carried out: what it took then is nobody's. */
@@ -73,12 +97,13 @@ export class ResilientStore implements CounterStore {
     let sent = false
     const call = () => {
       sent = true
+      this.settle(asks)
       return remote.takeMany(asks, holder, times)
     }
     const late = (requests: readonly Answer[][]) => this.#undo(asks, requests)
     return guard.within(keyOf(asks), call, late).then(answers => {
       const last = answers?.at(-1)
-      if (last !== undefined) this.#options.lastTold.hear(asks, last)
+      if (last !== undefined) this.hear(asks, last)
       else if (sent) remote.abandon(asks, holder)
       return answers
     })
@@ -86,8 +111,10 @@ export class ResilientStore implements CounterStore {
 
   /** Nobody waits for these any more. */
   #undo(asks: readonly Ask[], requests: readonly Answer[][]): void {
-    this.#options.onLate()
-    for (const answers of requests) this.#options.remote.giveBack(asks, answers)
+    const { onLate, remote } = this.#options
+    onLate()
+    for (const answers of requests) remote.giveBack(asks, answers)
+    this.settle(asks)
   }
 
   /** @param here asks this process's own counters */
@@ -129,8 +156,5 @@ function giveBackOf(
 ): void {
   const own = asks.map((_, i) => i).filter(i => answers[i]?.store === store)
   if (own.length === 0) return
-  counter.giveBack(
-    own.map(i => asks[i] as Ask),
-    own.map(i => answers[i] as Answer),
-  )
+  counter.giveBack(at(asks, own), at(answers, own))
 }

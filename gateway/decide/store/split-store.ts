@@ -4,7 +4,7 @@
  * so a refused request charges nothing, and what was only reserved never begins a block.
  */
 import { hashTag } from './hash-slot.js'
-import { type Answer, type Ask, type CounterStore, uncounted } from './store.js'
+import { type Answer, type Ask, at, type CounterStore, notAsked, standTogether } from './store.js'
 
 export interface Splittable extends CounterStore {
   /** What asks that reserve were charged stands. */
@@ -38,7 +38,7 @@ export class SplitStore implements CounterStore {
     const parts = partsOf(asks)
     await Promise.all(
       parts.map(async part => {
-        const given = await this.#inner.peek(part.map(i => asks[i] as Ask))
+        const given = await this.#inner.peek(at(asks, part))
         for (const [j, i] of part.entries()) answers[i] = given[j] as Answer
       }),
     )
@@ -47,10 +47,7 @@ export class SplitStore implements CounterStore {
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
     for (const part of partsOf(asks)) {
-      this.#inner.giveBack(
-        part.map(i => asks[i] as Ask),
-        part.map(i => answers[i] as Answer),
-      )
+      this.#inner.giveBack(at(asks, part), at(answers, part))
     }
   }
 
@@ -69,10 +66,7 @@ export class SplitStore implements CounterStore {
     // What others were charged is given back also when one of them fails.
     const first = await Promise.allSettled(
       others.map(async part => {
-        const given = await this.#inner.take(
-          part.map(i => reserving[i] as Ask),
-          holder,
-        )
+        const given = await this.#inner.take(at(reserving, part), holder)
         for (const [j, i] of part.entries()) answers[i] = given[j] as Answer
       }),
     )
@@ -88,10 +82,7 @@ export class SplitStore implements CounterStore {
       return standTogether(asks, answers)
     }
     try {
-      const given = await this.#inner.take(
-        main.map(i => asks[i] as Ask),
-        holder,
-      )
+      const given = await this.#inner.take(at(asks, main), holder)
       for (const [j, i] of main.entries()) answers[i] = given[j] as Answer
     } catch (error) {
       undo()
@@ -99,7 +90,7 @@ export class SplitStore implements CounterStore {
     }
     const enforced = main.filter(i => asks[i]?.group === asks[others[0]?.[0] as number]?.group)
     if (enforced.some(i => answers[i]?.granted === false)) undo()
-    else this.#inner.confirm(others.flat().map(i => reserving[i] as Ask))
+    else this.#inner.confirm(at(reserving, others.flat()))
     return standTogether(asks, answers)
   }
 
@@ -107,10 +98,7 @@ export class SplitStore implements CounterStore {
     for (const part of parts) {
       const charged = part.filter(i => answers[i]?.granted)
       if (charged.length === 0) continue
-      this.#inner.giveBack(
-        charged.map(i => asks[i] as Ask),
-        charged.map(i => answers[i] as Answer),
-      )
+      this.#inner.giveBack(at(asks, charged), at(answers, charged))
     }
   }
 }
@@ -130,19 +118,4 @@ function partsOf(asks: readonly Ask[]): number[][] {
 
 function tagOf({ key }: Ask): string {
   return hashTag(key) ?? key
-}
-
-/** Where one of a group was refused, the others are too, and hold nothing. */
-function standTogether(asks: readonly Ask[], answers: readonly Answer[]): Answer[] {
-  const refused = new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
-  return answers.map((answer, i) =>
-    answer.granted && refused.has((asks[i] as Ask).group)
-      ? { ...answer, granted: false, release: undefined }
-      : answer,
-  )
-}
-
-/** Another part of its group was refused first. */
-function notAsked(ask: Ask): Answer {
-  return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
 }

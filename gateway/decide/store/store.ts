@@ -1,5 +1,6 @@
 /** The storage seam: one small interface that is asked for all limits of a request at once. */
 import type { Demand, OnStoreError, StoreName } from '../../types.js'
+import type { Debt } from './debts.js'
 
 /** One thing to count. */
 export interface Ask {
@@ -74,6 +75,8 @@ export interface RemoteStore extends CounterStore {
   slotsHeld(key: string): number
   /** Frees the slots that a failed `take` may have taken, as soon as the store can be reached. */
   abandon(asks: readonly Ask[], holder: string): void
+  /** Charges what was admitted elsewhere, room or not, before any call that follows. Rejects when it fails. */
+  settle(debts: readonly Debt[]): Promise<void>
   /** What asks that reserve were charged stands. Best effort, like `giveBack`. */
   confirm(asks: readonly Ask[]): void
 }
@@ -116,3 +119,33 @@ export function sameQuota(one: Demand, other: Demand): boolean {
 
 /** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */
 export const SLOT_RETRY_MS = 1000
+
+/** Those at these places. */
+export function at<T>(list: readonly T[], places: readonly number[]): T[] {
+  return places.map(i => list[i] as T)
+}
+
+/** Where one of a group was refused, the others are too, and hold nothing; `undo` hears of those that were granted. */
+export function standTogether(
+  asks: readonly Ask[],
+  answers: readonly Answer[],
+  undo?: (ask: Ask, answer: Answer) => void,
+): Answer[] {
+  const refused = refusedGroups(asks, answers)
+  return answers.map((answer, i) => {
+    const ask = asks[i] as Ask
+    if (!answer.granted || !refused.has(ask.group)) return answer
+    undo?.(ask, answer)
+    return { ...answer, granted: false, release: undefined }
+  })
+}
+
+/** Groups of which an ask was refused; those without an answer yet were not. */
+export function refusedGroups(asks: readonly Ask[], answers: readonly (Answer | undefined)[]): Set<number> {
+  return new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
+}
+
+/** Another part of its group was refused first. */
+export function notAsked(ask: Ask): Answer {
+  return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
+}

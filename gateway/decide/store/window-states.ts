@@ -24,19 +24,12 @@ export class WindowStates {
   #turnAt = 0
   #generationMs = 0
 
-  /** One list per window, as of `now`. Changes to them count once they are written. */
-  read(key: string, windows: readonly Window[], now: number): Spent[] {
-    this.#turn(windows, now)
+  /** One list per window, as of `now`. Changes to them count once they are written; who only looks gets copies. */
+  read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
+    if (!looks) this.#turn(windows, now)
     const kept = this.#young.get(key) ?? this.#old.get(key)
     const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
-    return settled(lists, windows, now)
-  }
-
-  /** As `read`, for those who will write nothing. */
-  copy(key: string, windows: readonly Window[], now: number): Spent[] {
-    const kept = this.#young.get(key) ?? this.#old.get(key)
-    const lists = listsOf(kept, windows).map(spent => [...spent])
-    return settled(lists, windows, now)
+    return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now)
   }
 
   write(key: string, state: Spent[]): void {

@@ -38,7 +38,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   const { listen, admin: adminSettings, redis, store } = first.config.gateway
   const health = new Health()
   const metrics = new Metrics()
-  metrics.policyLoaded(first.compiled.revision)
+  metrics.policyLoaded(first.compiled.policy.revision)
   let inForce = { loaded: first, loadedAt: new Date() }
   let changing: Promise<void> = Promise.resolve()
 

@@ -1,6 +1,7 @@
 /** Counters of rules that count by more than the project, and of unknown hosts, are read and reset by the parts of their key. */
 import t from 'tap'
-import { send } from '../../helpers/http.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
 import { start } from './operated.js'
 
 t.test('a counter is named by a header, and a project by its host', async t => {
@@ -15,8 +16,33 @@ t.test('a counter is named by a header, and a project by its host', async t => {
   t.same([await post(), await post()], [200, 429])
   const named = `header=${encodeURIComponent('x-device: canary')}`
   const told = await ask(`/projects/host:example.test/counters?${named}`)
-  t.match(told.body, /"rule":"by-header"[^\]]*"used":2/)
+  t.match(told.body, /"rule":"by-header"[^\]]*"used":1,"attempted":2/)
   t.match(told.body, /"policy":"all.sustained"[^}]*"used":1/)
   t.equal((await ask(`/counters/by-header?${named}`, 'DELETE')).status, 200)
   t.equal(await post(), 200)
+})
+
+const SHARED = `version: 1
+kind: volumetric
+rules:
+  - { id: device, match: [/device], key: [header:x-device], missing: shared, quota: { requests: 1, per: 60s } }
+  - { id: tls, match: [/tls], key: [ja4], missing: shared, quota: { requests: 1, per: 60s } }
+  - { id: person, match: [/person], key: [email-or-flow], missing: shared, quota: { requests: 1, per: 60s } }
+`
+
+t.test('an empty value names the counter that requests without the part share', async t => {
+  const upstream = await startApp(t, (_req, res) => res.end())
+  const { url, adminUrl } = await testGateway(t, { upstream, policies: { 'shared.yaml': SHARED } })
+  for (const [rule, path, named] of [
+    ['device', '/device', 'header=x-device:'],
+    ['tls', '/tls', 'ja4='],
+    ['person', '/person', 'email='],
+  ] as const) {
+    const post = async () => (await send(url + path, { method: 'POST' })).status
+    t.same([await post(), await post()], [200, 429])
+    const told = await send(`${adminUrl}/projects/host:${new URL(url).hostname}/counters?${named}`)
+    t.match(told.body, new RegExp(`"rule":"${rule}"[^\\]]*"used":1,"attempted":2`))
+    t.equal((await send(`${adminUrl}/counters/${rule}?${named}`, { method: 'DELETE' })).status, 200)
+    t.equal(await post(), 200)
+  }
 })

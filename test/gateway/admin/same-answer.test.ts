@@ -1,7 +1,9 @@
 /** The gateway and `explain` are asked the same question: status and all fields of ours are the same. */
 import t, { type Test } from 'tap'
+import { faultProxy } from '../../helpers/faults.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
+import { redisUrl } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 const LIMITS = `version: 1
@@ -97,4 +99,24 @@ t.test('also where nobody is known, nothing is routed, or nobody can count', asy
     policies: { 'limits.yaml': LIMITS },
   })
   await compare(t, alone, { code: 'limiter-unavailable', method: 'GET', path: '/x' })
+})
+
+t.test('also where the gateway refuses by what it remembers, with Redis and without', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const proxy = await faultProxy(Number(new URL(url).port))
+  t.teardown(() => proxy.stop())
+  const upstream = await startApp(t, (_req, res) => res.end())
+  const gateway = await testGateway(t, {
+    upstream,
+    settings: `redis: redis://127.0.0.1:${proxy.port}\nstore: { onError: closed, deadline: 200ms }`,
+    policies: POLICIES,
+  })
+  const flood = { code: 'abnormal-usage', method: 'POST', path: '/flood' }
+  const host = 'acme.localhost'
+  for (let i = 0; i < 2; i += 1) await send(`${gateway.url}/flood`, { method: 'POST', headers: { host } })
+  await compare(t, gateway, flood)
+  await proxy.set({ kind: 'refuse' })
+  await compare(t, gateway, flood)
+  await compare(t, gateway, { code: 'limiter-unavailable', method: 'GET', path: '/x' })
 })

@@ -1,6 +1,7 @@
 /** What counters in Redis cost and survive: calls shared, state small, scripts flushed, times to live lost, clocks set back. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
+import { Debts } from '../../../gateway/decide/store/debts.js'
 import { Guard } from '../../../gateway/decide/store/guard.js'
 import { LastTold } from '../../../gateway/decide/store/last-told.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -45,6 +46,7 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
     local: new MemoryStore(() => 0, 'local'),
     instances: 1,
     lastTold: new LastTold(() => 0),
+    debts: new Debts(() => 0),
     onLate() {},
   })
   const client = new Redis(url)
@@ -203,4 +205,21 @@ t.test('a clock of Redis that was set back locks nobody out for longer than a wi
     clock.at += 61_200
     t.equal(await granted(), true, algorithm)
   }
+})
+
+t.test('what was reserved and never confirmed comes back, and starts no block', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const clock = { at: 1_700_000_000_000 }
+  const here = await storeOn(t, url, clock)
+  const demand: Demand = { kind: 'meter', quota: 3, ms: 30_000, blockMs: 60_000 }
+  const plain = ask('sluice:*:{died}:e', demand)
+  const reserving = { ...plain, reserves: true }
+  t.match(await here.take(plain), [{ granted: true }], 'one was admitted')
+  for (let i = 0; i < 2; i += 1) t.match(await here.take(reserving), [{ granted: true }])
+  t.match(await here.take(plain), [{ granted: false, counts: [{ used: 3 }] }], 'their gateway may live yet')
+  clock.at += 10_001
+  t.match(await here.take(plain), [{ granted: true, counts: [{ used: 2 }] }], 'it died before it admitted')
+  t.match(await here.take(plain), [{ granted: true, counts: [{ used: 3 }] }])
+  t.match(await here.take(plain), [{ granted: false }], 'now the quota is passed')
 })

@@ -1,6 +1,7 @@
 /** A counter store whose Redis is refused, silent or slow: requests go on as each rule says, and come back by themselves. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
+import { Debts } from '../../../gateway/decide/store/debts.js'
 import { Guard } from '../../../gateway/decide/store/guard.js'
 import { LastTold } from '../../../gateway/decide/store/last-told.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -41,7 +42,8 @@ async function bench(t: Test, instances = 1) {
     late += 1
   }
   const lastTold = new LastTold(() => performance.now())
-  const store = new ResilientStore({ remote, guard, local, instances, lastTold, onLate })
+  const debts = new Debts(() => performance.now())
+  const store = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
   t.teardown(async () => {
     await store.close()
     await redis.stop()
@@ -154,7 +156,7 @@ t.test('a stand-in begins with what Redis told last: this instance’s share of 
   t.match(await here.ask(minute('{spent}', 20)), [{ granted: true }], 'told of another quota')
 })
 
-t.test('what Redis charged for a call that came too late is given back, and told of', async t => {
+t.test('a call that came too late is charged once: for what was admitted in its stead', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const ask = minute('{late}', 10)
@@ -164,7 +166,7 @@ t.test('what Redis charged for a call that came too late is given back, and told
   here.redis.resume()
   await waitUntil('the late answer', () => here.late() > 0)
   await waitUntil('Redis counts again', async () => (await here.ask(minute('{b}', 10)))[0]?.store === 'redis')
-  t.match(await here.ask(ask), [{ store: 'redis', counts: [{ used: 2 }] }])
+  t.match(await here.ask(ask), [{ store: 'redis', counts: [{ used: 3 }] }])
 })
 
 t.test('a report-only rule that is closed changes nothing for the enforced ones', async t => {
@@ -313,7 +315,8 @@ t.test('a slot whose answer was lost is freed at once when Redis is back', async
   })
   const local = new MemoryStore(() => performance.now(), 'local')
   const lastTold = new LastTold(() => performance.now())
-  const store = new ResilientStore({ remote, guard, local, instances: 1, lastTold, onLate() {} })
+  const debts = new Debts(() => performance.now())
+  const store = new ResilientStore({ remote, guard, local, instances: 1, lastTold, debts, onLate() {} })
   t.teardown(async () => {
     await store.close()
     await proxy.stop()

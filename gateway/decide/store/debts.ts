@@ -1,0 +1,107 @@
+/**
+ * What was admitted here in Redis's stead, until Redis is told: without it a late call or a short outage would hand out the
+ * quota a second time, once here and once there.
+ */
+import { BoundedMap } from './bounded-map.js'
+import type { Answer, Ask } from './store.js'
+
+/** Tokens that were spent here: when, and how many, oldest first. */
+interface Owed {
+  readonly spent: { at: number; count: number }[]
+}
+
+/** What Redis has to be told of one key: age in milliseconds, count, age, count, … */
+export interface Debt {
+  readonly ask: Ask
+  readonly spent: readonly number[]
+}
+
+/** Keys that are remembered; those that owe longest are forgotten first. */
+const MOST_KEYS = 50_000
+/** Times that are remembered for one key: then each new token joins the last ones, at the later time. */
+const MOST_TIMES = 64
+
+export class Debts {
+  readonly #now: () => number
+  readonly #owed = new BoundedMap<Owed>(MOST_KEYS)
+  /** Keys whose debt is on its way to Redis. */
+  readonly #told = new BoundedMap<true>(MOST_KEYS)
+
+  /** @param now in milliseconds, from any origin */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** Notes what this process granted by its own counters. Slots are given back by themselves. */
+  owe(asks: readonly Ask[], answers: readonly Answer[]): void {
+    for (const { key } of grantedHere(asks, answers)) this.#note(key)
+  }
+
+  /** What was granted here is not spent after all. */
+  forgive(asks: readonly Ask[], answers: readonly Answer[]): void {
+    if (this.#owed.size === 0) return
+    for (const { key } of grantedHere(asks, answers)) {
+      const spent = this.#owed.get(key)?.spent
+      const last = spent?.at(-1)
+      if (spent === undefined || last === undefined) continue
+      last.count -= 1
+      if (last.count === 0) spent.pop()
+      if (spent.length === 0) this.#owed.delete(key)
+    }
+  }
+
+  /** The debts of these keys, which are owed no more. */
+  settle(asks: readonly Ask[]): Debt[] {
+    if (this.#owed.size === 0) return []
+    const now = this.#now()
+    return asks.flatMap(ask => {
+      const owed = this.#owed.get(ask.key)
+      if (owed === undefined) return []
+      this.#owed.delete(ask.key)
+      this.#told.set(ask.key, true)
+      return [{ ask, spent: owed.spent.flatMap(({ at, count }) => [now - at, count]) }]
+    })
+  }
+
+  /** True once for a key whose debt Redis has counted: what it answers holds it. */
+  isCounted(key: string): boolean {
+    if (this.#told.size === 0 || this.#told.get(key) === undefined || this.#owed.get(key) !== undefined)
+      return false
+    this.#told.delete(key)
+    return true
+  }
+
+  forget(key: string): void {
+    this.#owed.delete(key)
+    this.#told.delete(key)
+  }
+
+  /** These did not arrive: they are owed again, as if they were spent now. */
+  restore(debts: readonly Debt[]): void {
+    for (const { ask, spent } of debts) {
+      this.#told.delete(ask.key)
+      for (let i = 1; i < spent.length; i += 2) this.#note(ask.key, spent[i] as number)
+    }
+  }
+
+  #note(key: string, count = 1): void {
+    const at = this.#now()
+    const spent = this.#owed.get(key)?.spent
+    if (spent === undefined) {
+      this.#owed.set(key, { spent: [{ at, count }] })
+      return
+    }
+    const last = spent.at(-1)
+    if (last !== undefined && (last.at === at || spent.length >= MOST_TIMES)) {
+      last.at = at
+      last.count += count
+    } else spent.push({ at, count })
+  }
+}
+
+function grantedHere(asks: readonly Ask[], answers: readonly Answer[]): Ask[] {
+  return asks.filter(({ demand }, i) => {
+    const answer = answers[i]
+    return demand.kind !== 'slots' && answer?.granted === true && answer.store === 'local'
+  })
+}
