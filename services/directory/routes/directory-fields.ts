@@ -10,6 +10,9 @@ const day = 24 * 60 * 60
 /** Seconds that the old SCIM secret stays good after a rotation. */
 export const overlapSeconds = { standard: day, longest: 30 * day } as const
 
+/** How long a one-time link to a consent may be good. */
+export const linkSeconds = { standard: day, shortest: 60, longest: 7 * day } as const
+
 /** What a PATCH may change. */
 export const changeable = [
   ...(['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook'] as const),

@@ -5,6 +5,7 @@ import { type Directory, type DirectoryType, directoryTypes, type External } fro
 import { newSecret, type SecretBox } from '../secrets.js'
 import {
   changeable,
+  linkSeconds,
   maxNameLength,
   maxUrlLength,
   minKeyBytes,
@@ -66,16 +67,19 @@ export function changeDirectory(
 /** The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day). Throws 400. */
 export function rotateScimSecret(directory: Directory, body: unknown, box: SecretBox): Directory {
   const { standard, longest } = overlapSeconds
-  const overlap = fieldsOf(body ?? {}).get('overlap_seconds') ?? standard
-  if (typeof overlap !== 'number' || !Number.isInteger(overlap) || overlap < 0 || overlap > longest) {
-    throw new HttpError(400, `overlap_seconds must be a whole number from 0 to ${longest}.`)
-  }
+  const overlap = wholeNumber(fieldsOf(body ?? {}), 'overlap_seconds', standard, 0, longest)
   const until = new Date(Date.now() + overlap * 1000).toISOString()
   return {
     ...directory,
     scimSecret: box.seal(newSecret(), directory.id, 'scim'),
     oldScimSecret: { secret: directory.scimSecret, until },
   }
+}
+
+/** How long a one-time link shall be good: `lifetime_seconds` of the body. Throws 400. */
+export function readLinkSeconds(body: unknown): number {
+  const { standard, shortest, longest } = linkSeconds
+  return wholeNumber(fieldsOf(body ?? {}), 'lifetime_seconds', standard, shortest, longest)
 }
 
 type Fields = ReadonlyMap<string, unknown>
@@ -85,6 +89,12 @@ function fieldsOf(body: unknown): Fields {
     throw new HttpError(400, 'The body must be a JSON object.')
   }
   return new Map(Object.entries(body))
+}
+
+function wholeNumber(fields: Fields, name: string, unset: number, least: number, most: number): number {
+  const value = fields.get(name) ?? unset
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value
+  throw new HttpError(400, `${name} must be a whole number from ${least} to ${most}.`)
 }
 
 function flag(fields: Fields, name: string): boolean | undefined {

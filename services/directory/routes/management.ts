@@ -2,7 +2,7 @@ import type { Log } from '../log.js'
 import { credential, isKeyOf } from './auth.js'
 import { addDirectories, type DirectoryParts } from './directories.js'
 import { addEvents } from './events.js'
-import { addSyncExternal, type ExternalRouteParts } from './external.js'
+import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './external.js'
 import { acceptJson, explain, HttpError, logFault, retryAfter, type Server } from './http.js'
 import { addPeople } from './people.js'
 import { addWebhookLog } from './webhook-log.js'
@@ -27,6 +27,7 @@ export function addManagement(server: Server, parts: ManagementParts): void {
   addDirectories(server, parts)
   addPeople(server, store, baseUrl)
   addEvents(server, parts)
+  addConsentLinks(server, parts)
   addSyncExternal(server, parts)
   addWebhookLog(server, parts)
 }
