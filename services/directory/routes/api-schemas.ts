@@ -68,10 +68,17 @@ const operations = (required: string[]): Schema => ({
 
 const changeable = {
   name: text(),
+  log_webhook_events: flag,
+  deactivated: flag,
+  webhook: {
+    ...object(webhook.properties as never, []),
+    type: ['object', 'null'],
+    description: 'In place of `webhook_url` and `webhook_secret`',
+  },
   webhook_url: text('A public http or https address'),
   webhook_secret: text(secretRule),
   external_domain: text('Of type external only: pulls users and groups of this domain'),
-}
+} satisfies Record<Changeable, Schema>
 
 export const componentSchemas: readonly Schema[] = [
   named(
@@ -112,18 +119,7 @@ export const componentSchemas: readonly Schema[] = [
       ['tenant', 'product'],
     ),
   ),
-  named(
-    'DirectoryChange',
-    object(
-      {
-        ...changeable,
-        webhook: object(webhook.properties as never, []),
-        log_webhook_events: flag,
-        deactivated: flag,
-      } satisfies Record<Changeable, Schema>,
-      [],
-    ),
-  ),
+  named('DirectoryChange', object(changeable, [])),
   named(
     'User',
     object({
