@@ -72,7 +72,7 @@ function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[]): vo
   const { baseUrl, allowPrivateWebhooks } = settings
   const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes }
   answerErrors(server, core.log)
-  addApiDocument(server, managementPaths[1])
+  addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })
   }

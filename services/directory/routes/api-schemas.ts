@@ -1,5 +1,11 @@
 import { directoryTypes } from '../model.js'
-import { type Changeable, minKeyBytes, minSecretLength } from './directory-fields.js'
+import {
+  type Changeable,
+  maxNameLength,
+  maxUrlLength,
+  minKeyBytes,
+  minSecretLength,
+} from './directory-fields.js'
 
 /** JSON Schemas that the API document names; routes refer to them by `refTo`. */
 type Schema = Readonly<Record<string, unknown>>
@@ -10,6 +16,11 @@ const object = (properties: Record<string, Schema>, required = Object.keys(prope
   type: 'object',
   properties,
   required,
+})
+/** Of a body: what it does not list is refused. */
+const closed = (properties: Record<string, Schema>, required: string[]): Schema => ({
+  ...object(properties, required),
+  additionalProperties: false,
 })
 const named = ($id: string, schema: Schema): Schema => ({ $id, ...schema })
 
@@ -66,18 +77,40 @@ const operations = (required: string[]): Schema => ({
   items: object(Object.fromEntries(required.map(name => [name, text()]))),
 })
 
+/** A tenant or product. */
+export const identifierSchema: Schema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: maxNameLength,
+  pattern: '^[^:\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: 'Without the character ":"; not blank',
+}
+/** What may be left out, be null or be empty. */
+const optional = (description?: string, more: Schema = {}): Schema => ({
+  ...text(description),
+  ...more,
+  type: ['string', 'null'],
+})
+
 const changeable = {
-  name: text(),
+  name: optional('Empty: not changed, or `scim-<tenant>-<product>`', { maxLength: maxNameLength }),
   log_webhook_events: flag,
   deactivated: flag,
   webhook: {
-    ...object(webhook.properties as never, []),
+    ...closed(
+      {
+        endpoint: optional('As webhook_url'),
+        secret: optional('As webhook_secret'),
+        old_secret_valid_until: { description: 'As answers show it; passed over' },
+      },
+      [],
+    ),
     type: ['object', 'null'],
     description: 'In place of `webhook_url` and `webhook_secret`',
   },
-  webhook_url: text('A public http or https address'),
-  webhook_secret: text(secretRule),
-  external_domain: text('Of type external only: pulls users and groups of this domain'),
+  webhook_url: optional('A public http or https address; empty: no webhook', { maxLength: maxUrlLength }),
+  webhook_secret: optional(secretRule, { maxLength: maxNameLength }),
+  external_domain: optional('Of type external only: pulls users and groups of this domain'),
 } satisfies Record<Changeable, Schema>
 
 export const componentSchemas: readonly Schema[] = [
@@ -109,17 +142,17 @@ export const componentSchemas: readonly Schema[] = [
   ),
   named(
     'NewDirectory',
-    object(
+    closed(
       {
         ...changeable,
-        tenant: text('Without the character ":"'),
-        product: text('Without the character ":"'),
-        type: { ...type, default: 'generic-scim-v2' },
+        tenant: identifierSchema,
+        product: identifierSchema,
+        type: { type: ['string', 'null'], enum: [...directoryTypes, '', null], default: 'generic-scim-v2' },
       },
       ['tenant', 'product'],
     ),
   ),
-  named('DirectoryChange', object(changeable, [])),
+  named('DirectoryChange', { ...closed(changeable, []), minProperties: 1 }),
   named(
     'User',
     object({
@@ -212,6 +245,20 @@ export const componentSchemas: readonly Schema[] = [
     'Error',
     object({ data: { type: 'null' }, error: object({ message: text(), code: { type: 'integer' } }) }),
   ),
+  named('Problem', {
+    ...object(
+      {
+        type: text(),
+        title: text(),
+        status: { type: 'integer' },
+        detail: text('What to do'),
+        code: text('For programs'),
+        instance: text("The request's id"),
+      },
+      ['type', 'title', 'status', 'detail', 'code'],
+    ),
+    description: 'An answer of the gateway in front (RFC 9457)',
+  }),
   named('ScimResource', { ...scimResource, additionalProperties: true }),
   named(
     'ScimList',

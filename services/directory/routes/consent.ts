@@ -3,7 +3,7 @@ import type { ExternalService } from '../external/service.js'
 import { stateLifeMs } from '../external/state.js'
 import type { Log } from '../log.js'
 import { refTo } from './api-schemas.js'
-import { credential, isKeyOf } from './auth.js'
+import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import {
   type Endpoint,
@@ -43,7 +43,7 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
     // The provider's or a setting's fault: the sentence says it all, and anybody may call this.
     if (error instanceof ConnectionError) log.warn({ status, err: message }, 'directory not connected')
     else if (status >= 500) logFault(log, request, error)
-    if (status === 401) reply.header('www-authenticate', 'Api-Key')
+    if (status === 401) reply.header('www-authenticate', wwwAuthenticate)
     if (status === 503) reply.header('retry-after', retryAfter)
     const body = { data: null, error: { message, code: status } }
     return tell(request, reply.code(status), body, message)

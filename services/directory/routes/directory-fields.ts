@@ -7,6 +7,8 @@ export const minSecretLength = 6
 export const minKeyBytes = 16
 
 const day = 24 * 60 * 60
+/** Replaced secrets that may be good at the same time: each costs a comparison or a signature. */
+export const maxOldSecrets = 8
 /** Seconds that the old SCIM secret stays good after a rotation. */
 export const overlapSeconds = { standard: day, longest: 30 * day } as const
 

@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { refusedHost } from '../events/target.js'
 import { sealWebhook } from '../events/webhook.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
+import { goodOnes } from '../old-secrets.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import { type Fields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import {
   changeable,
   linkSeconds,
   maxNameLength,
+  maxOldSecrets,
   maxUrlLength,
   minKeyBytes,
   minSecretLength,
@@ -73,21 +75,32 @@ export function changeDirectory(
   }
 }
 
-/** The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day). Throws 400. */
+/**
+ * The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day), and those before it until
+ * the time they were promised. 0 ends all old ones at once. Throws 400.
+ */
 export function rotateScimSecret(directory: Directory, body: unknown, box: SecretBox): Directory {
   const { standard, longest } = overlapSeconds
   const overlap = wholeNumber(
-    fieldsOf(body ?? {}, ['overlap_seconds']),
+    fieldsOf(body === undefined ? {} : body, ['overlap_seconds']),
     'overlap_seconds',
     standard,
     0,
     longest,
   )
   const until = new Date(Date.now() + overlap * 1000).toISOString()
+  const older = overlap === 0 ? [] : goodOnes(directory.oldScimSecrets)
+  if (older.length >= maxOldSecrets) {
+    throw new HttpError(
+      400,
+      `${older.length} old secrets are still good: wait, or end all of them with overlap_seconds 0.`,
+    )
+  }
+  const replaced = overlap === 0 ? [] : [{ secret: directory.scimSecret, until }]
   return {
     ...directory,
     scimSecret: box.seal(newSecret(), directory.id, 'scim'),
-    oldScimSecret: { secret: directory.scimSecret, until },
+    oldScimSecrets: [...replaced, ...older],
   }
 }
 
@@ -95,7 +108,7 @@ export function rotateScimSecret(directory: Directory, body: unknown, box: Secre
 export function readLinkSeconds(body: unknown): number {
   const { standard, shortest, longest } = linkSeconds
   return wholeNumber(
-    fieldsOf(body ?? {}, ['lifetime_seconds']),
+    fieldsOf(body === undefined ? {} : body, ['lifetime_seconds']),
     'lifetime_seconds',
     standard,
     shortest,
@@ -138,7 +151,14 @@ function readWebhook(
   if (target === undefined || (secret === undefined && !current)) {
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
-  return sealWebhook(box, id, { endpoint: target, secret }, current)
+  const webhook = sealWebhook(box, id, { endpoint: target, secret }, current)
+  if ((webhook.oldSecrets?.length ?? 0) > maxOldSecrets) {
+    throw new HttpError(
+      400,
+      `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`,
+    )
+  }
+  return webhook
 }
 
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'

@@ -28,6 +28,7 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         path: ['directoryId'],
         body: {
           type: 'object',
+          additionalProperties: false,
           properties: {
             lifetime_seconds: {
               type: 'integer',

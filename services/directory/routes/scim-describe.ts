@@ -14,8 +14,8 @@ export interface ScimAbout {
 const text = { type: 'string' }
 const listQuery = {
   filter: { ...text, description: 'RFC 7644, section 3.4.2.2' },
-  startIndex: { type: 'integer', minimum: 1, default: 1 },
-  count: { type: 'integer', minimum: 0, maximum: 200, default: 100 },
+  startIndex: { type: 'integer', default: 1, description: 'Less than 1 is taken as 1' },
+  count: { type: 'integer', default: 100, description: 'Less than 0 is taken as 0, more than 200 as 200' },
   sortBy: text,
   sortOrder: { type: 'string', enum: ['ascending', 'descending'] },
 }

@@ -37,7 +37,7 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     >[]) {
       const refused = await service.call('GET', path, undefined, headers)
       t.match([refused.status, refused.body], [401, { data: null, error: { message: /one-time link/ } }])
-      t.equal(refused.headers.get('www-authenticate'), 'Api-Key')
+      t.equal(refused.headers.get('www-authenticate'), 'Api-Key realm="management"')
       t.equal(refused.headers.get('set-cookie'), null)
     }
     t.equal((await consent(service, id)).ended.status, 200)

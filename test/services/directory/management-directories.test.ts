@@ -131,12 +131,23 @@ function changes(t: Test, service: Service): void {
     const left = Date.parse(first.body.data.scim.old_secret_valid_until) - Date.now()
     t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000, 'a day of overlap')
     t.same([await status(secret), await status(fresh)], [200, 200])
+    const next = (await rotate({ overlap_seconds: 60 })).body.data.scim
+    t.equal(next.old_secret_valid_until, first.body.data.scim.old_secret_valid_until, 'the longest promise')
+    t.same([await status(secret), await status(fresh), await status(next.secret)], [200, 200, 200])
+    const now = Date.now()
+    const clock = t.capture(Date, 'now', () => now + 61_000)
+    t.same([await status(secret), await status(fresh)], [200, 401], 'each until its promised time')
+    clock.restore()
     const second = await rotate({ overlap_seconds: 0 })
     t.notOk('old_secret_valid_until' in second.body.data.scim)
     t.same(
       [await status(secret), await status(fresh), await status(second.body.data.scim.secret)],
       [401, 401, 200],
     )
+    for (let n = 0; n < 8; n++) t.equal((await rotate()).status, 200)
+    t.match(await rotate(), { status: 400, body: { error: { message: /8 old secrets are still good/ } } })
+    t.equal((await rotate({ overlap_seconds: 0 })).status, 200)
+    t.equal((await rotate('null')).status, 400)
     for (const overlap_seconds of [-1, 1.5, '60', 10_000_000]) {
       t.match(await rotate({ overlap_seconds }), {
         status: 400,

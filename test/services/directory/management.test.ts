@@ -132,6 +132,7 @@ t.test('refusals: status, envelope and a sentence that helps', async t => {
     t.equal(answer.status, status, `${status} ${method} ${path}`)
     t.match(answer.body, { data: null, error: { message: String, code: status } })
     if (status === 405) t.match(answer.headers.get('allow'), 'GET')
+    if (status === 401) t.equal(answer.headers.get('www-authenticate'), 'Api-Key realm="management"')
   }
 })
 
