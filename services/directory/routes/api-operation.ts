@@ -13,7 +13,7 @@ export function operationId(method: string, url: string): string {
   const path = area ? url.replace(area.prefix, '') : url
   const words = path
     .split('/')
-    .map(part => part.replace(/^:/, 'by-'))
+    .map(part => part.replace(/^:directoryId$/, 'directory').replace(/^:/, 'by-'))
     .flatMap(part => part.split(/[^A-Za-z]+/))
     .filter(word => word !== '')
   const named = words.length === 0 && area?.name === '' ? ['directories'] : words

@@ -71,11 +71,13 @@ const pulled = {
   },
 }
 
-const schemas: Schema = { type: 'array', items: text() }
-const operations = (required: string[]): Schema => ({
-  type: 'array',
-  items: object(Object.fromEntries(required.map(name => [name, text()]))),
-})
+/** Nothing is required: what is wrong with one operation is the answer to that one. */
+const bulkOperation: Schema = {
+  description: 'An object with `method`, `path`, `bulkId`, `version` and `data` (RFC 7644, section 3.7)',
+}
+const nullable = (type: 'string' | 'integer' | 'array'): Schema => ({ type: [type, 'null'] })
+/** Of a message: its address says already what it is. */
+const schemas: Schema = { description: 'The URN of the message; passed over' }
 
 /** A tenant or product. */
 export const identifierSchema: Schema = {
@@ -270,20 +272,23 @@ export const componentSchemas: readonly Schema[] = [
       Resources: listOf('ScimResource'),
     }),
   ),
-  named('ScimPatch', object({ schemas, Operations: operations(['op']) }, ['Operations'])),
-  named('ScimBulk', object({ schemas, Operations: operations(['method', 'path']) }, ['Operations'])),
+  named(
+    'ScimPatch',
+    object({ schemas, Operations: { type: 'array', items: object({ op: text() }) } }, ['Operations']),
+  ),
+  named('ScimBulk', object({ schemas, Operations: { type: 'array', items: bulkOperation } }, ['Operations'])),
   named(
     'ScimSearch',
     object(
       {
         schemas,
-        filter: text(),
-        startIndex: { type: 'integer' },
-        count: { type: 'integer' },
-        sortBy: text(),
-        sortOrder: text(),
-        attributes: { type: 'array', items: text() },
-        excludedAttributes: { type: 'array', items: text() },
+        filter: nullable('string'),
+        startIndex: nullable('integer'),
+        count: nullable('integer'),
+        sortBy: nullable('string'),
+        sortOrder: nullable('string'),
+        attributes: { ...nullable('array'), items: text() },
+        excludedAttributes: { ...nullable('array'), items: text() },
       },
       [],
     ),

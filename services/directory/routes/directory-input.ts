@@ -92,7 +92,7 @@ export function rotateScimSecret(directory: Directory, body: unknown, box: Secre
   const older = overlap === 0 ? [] : goodOnes(directory.oldScimSecrets)
   if (older.length >= maxOldSecrets) {
     throw new HttpError(
-      400,
+      409,
       `${older.length} old secrets are still good: wait, or end all of them with overlap_seconds 0.`,
     )
   }
@@ -154,7 +154,7 @@ function readWebhook(
   const webhook = sealWebhook(box, id, { endpoint: target, secret }, current)
   if ((webhook.oldSecrets?.length ?? 0) > maxOldSecrets) {
     throw new HttpError(
-      400,
+      409,
       `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`,
     )
   }

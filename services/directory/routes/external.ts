@@ -128,7 +128,7 @@ async function requireConnected(store: Store, directoryId: string, isSpecial: bo
 
 function flag(request: Request, name: string): boolean {
   const text = query(request, name)
-  if (text === undefined || text === '' || text === 'false') return false
+  if (text === undefined || text === 'false') return false
   if (text === 'true') return true
   throw new HttpError(400, `The query parameter ${name} must be true or false.`)
 }

@@ -152,7 +152,7 @@ export function query(request: Request, name: string): string | undefined {
 /** A query parameter that must be a whole number. */
 export function queryInteger(request: Request, name: string): number | undefined {
   const text = query(request, name)
-  if (text === undefined || text === '') return undefined
+  if (text === undefined) return undefined
   const number = /^[+-]?\d{1,15}$/.test(text) ? Number(text) : undefined
   if (number === undefined) throw new HttpError(400, `The query parameter ${name} must be a whole number.`)
   return number

@@ -145,7 +145,7 @@ function changes(t: Test, service: Service): void {
       [401, 401, 200],
     )
     for (let n = 0; n < 8; n++) t.equal((await rotate()).status, 200)
-    t.match(await rotate(), { status: 400, body: { error: { message: /8 old secrets are still good/ } } })
+    t.match(await rotate(), { status: 409, body: { error: { message: /8 old secrets are still good/ } } })
     t.equal((await rotate({ overlap_seconds: 0 })).status, 200)
     t.equal((await rotate('null')).status, 400)
     for (const overlap_seconds of [-1, 1.5, '60', 10_000_000]) {
