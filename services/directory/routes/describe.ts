@@ -35,9 +35,17 @@ export const scopeQuery: Readonly<Record<string, Schema>> = {
 }
 /** The query parameters of a list. */
 export const pageQuery: Readonly<Record<string, Schema>> = {
-  pageOffset: { type: 'integer', minimum: 0, default: 0 },
-  pageLimit: { type: 'integer', minimum: 1, default: 50, description: 'More than 500 is taken as 500' },
-  pageToken: { ...textParameter, description: 'From the answer before; costs the same at any depth' },
+  pageOffset: { type: 'integer', minimum: 0, default: 0, description: '`offset` is an alias' },
+  pageLimit: {
+    type: 'integer',
+    minimum: 1,
+    default: 50,
+    description: 'More than 500 is taken as 500; `limit` and `page_size` are aliases',
+  },
+  pageToken: {
+    ...textParameter,
+    description: 'From the answer before; costs the same at any depth; `page_token` is an alias',
+  },
 }
 
 /** An endpoint of the management API with its answer in the envelope `{data, error}`. */
