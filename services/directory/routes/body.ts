@@ -45,7 +45,8 @@ export function wholeNumber(
   least: number,
   most: number,
 ): number {
-  const value = fields.get(name) ?? unset
+  const given = fields.get(name)
+  const value = given === undefined ? unset : given
   if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value
   throw new HttpError(400, `${name} must be a whole number from ${least} to ${most}.`)
 }

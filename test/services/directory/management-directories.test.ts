@@ -148,7 +148,7 @@ function changes(t: Test, service: Service): void {
     t.match(await rotate(), { status: 409, body: { error: { message: /8 old secrets are still good/ } } })
     t.equal((await rotate({ overlap_seconds: 0 })).status, 200)
     t.equal((await rotate('null')).status, 400)
-    for (const overlap_seconds of [-1, 1.5, '60', 10_000_000]) {
+    for (const overlap_seconds of [-1, 1.5, '60', null, 10_000_000]) {
       t.match(await rotate({ overlap_seconds }), {
         status: 400,
         body: { error: { message: /overlap_seconds/ } },
