@@ -283,6 +283,17 @@ t.test('what the API document says of answers is what is answered', async t => {
     operations.every(([, each]) => each.summary && each.security),
     'each has a summary and says how to sign in',
   )
+  const names = operations.map(([, each]) => (each as { operationId?: string }).operationId)
+  t.ok(names.every(name => name && /^[a-z][A-Za-z]+$/.test(name)) && new Set(names).size === names.length)
+  t.ok(
+    ['postDirectories', 'patchDirectory', 'getGroupsByIdMembers', 'putScimUsersById'].every(name =>
+      names.includes(name),
+    ),
+  )
+  t.same(document.servers, [{ url: '/' }])
+  const gateways = document.paths['/api/v1/directory-sync/users'].get.responses
+  for (const status of ['429', '4XX', '5XX'])
+    t.ok(gateways[status].content['application/problem+json'], status)
 
   const ajv = new Ajv2020({ strict: false, logger: false })
   ajv.addSchema(document, 'api')
