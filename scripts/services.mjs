@@ -1,4 +1,5 @@
 /** `npm run services`: gets the real servers the tests want, where they are missing. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
 
@@ -6,6 +7,7 @@ await script(() => {
   redis()
   nginx()
   chromium()
+  python()
   mongodb()
 })
 
@@ -24,6 +26,13 @@ function nginx() {
 function chromium() {
   if (['chromium', 'chromium-browser', 'google-chrome'].some(onPath)) return say('Chromium: found')
   installPackage('chromium')
+}
+
+/** Runs the suites of others (scripts/suites.mjs). */
+function python() {
+  const { status } = spawnSync('python3', ['-c', 'import ensurepip, venv'])
+  if (status === 0) return say('python3 with venv: found')
+  installPackage('python3-venv')
 }
 
 function installPackage(name) {

@@ -1,7 +1,8 @@
 /** The admin port: health, metrics and state; loopback unless told otherwise. The home of fastify. */
-import { type FastifyError, type FastifyReply, fastify } from 'fastify'
+import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
+import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
 import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
@@ -53,6 +54,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     ajv: { customOptions: { removeAdditional: false } },
     schemaErrorFormatter: inputFault,
     // A path that cannot be decoded never reaches a route.
+    clientErrorHandler: refuseClient,
     frameworkErrors: (error, _request, reply: FastifyReply) => sendError(reply, error),
   })
   app.addHook('onSend', async (_request, reply) => {
@@ -82,15 +84,18 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   )
   app.get('/state', { schema: STATE }, async () => state())
 
-  app.setNotFoundHandler((request, reply) => {
+  const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const [path = ''] = request.url.split('?')
     const allowed = [...methods].find(([url]) => isBelow(url, path))?.[1].join(', ')
     if (allowed === undefined)
       return sendProblem(reply, 404, `Known here: ${[...methods.keys()].join(', ')}.`)
     reply.header('allow', allowed)
     return sendProblem(reply, 405, `Allowed here: ${allowed}.`)
-  })
-  app.setErrorHandler((error: FastifyError, _request, reply) => {
+  }
+  app.setNotFoundHandler(notFound)
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    // Fastify asks for the type of a QUERY's body before it looks for a route; none of ours takes one.
+    if (error.code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE') return notFound(request, reply)
     if ((error.statusCode ?? 500) >= 500) log.error({ err: error }, 'admin request failed')
     sendError(reply, error)
   })

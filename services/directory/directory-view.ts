@@ -1,6 +1,7 @@
 import { viewWebhook } from './events/webhook.js'
 import { openTokens } from './external/connection.js'
 import type { Directory } from './model.js'
+import { overlapOf } from './old-secrets.js'
 import type { SecretBox } from './secrets.js'
 import type { Store } from './store/contract.js'
 import type { PullCounts, PullState } from './store/pull-contract.js'
@@ -86,9 +87,8 @@ export function viewPull(
 }
 
 function viewPlain(directory: Directory, box: SecretBox, baseUrl: string): DirectoryView {
-  const { id, name, tenant, product, type, deactivated, webhook, oldScimSecret } = directory
+  const { id, name, tenant, product, type, deactivated, webhook, oldScimSecrets } = directory
   const path = `/api/scim/v2.0/${id}`
-  const overlaps = oldScimSecret !== undefined && Date.parse(oldScimSecret.until) > Date.now()
   return {
     id,
     name,
@@ -101,7 +101,7 @@ function viewPlain(directory: Directory, box: SecretBox, baseUrl: string): Direc
       path,
       secret: box.open(directory.scimSecret, id, 'scim'),
       endpoint: `${baseUrl}${path}`,
-      ...(overlaps ? { old_secret_valid_until: oldScimSecret.until } : {}),
+      ...overlapOf(oldScimSecrets),
     },
     webhook: webhook ? viewWebhook(box, id, webhook) : { endpoint: '', secret: '' },
   }

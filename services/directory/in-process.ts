@@ -21,6 +21,10 @@ export interface NewDirectory {
   readonly type?: string
   readonly webhook_url?: string
   readonly webhook_secret?: string
+  /** In place of the two before. */
+  readonly webhook?: { readonly endpoint: string; readonly secret: string }
+  readonly log_webhook_events?: boolean
+  readonly deactivated?: boolean
   readonly external_domain?: string
 }
 

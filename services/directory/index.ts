@@ -6,7 +6,7 @@ import { oauthPath } from './external/service.js'
 import { type EmbeddedDirectory, embed } from './in-process.js'
 import type { Log } from './log.js'
 import { addApiDocument } from './routes/api-document.js'
-import { addConsent } from './routes/external.js'
+import { addConsent } from './routes/consent.js'
 import { createServer, type Server } from './routes/http.js'
 import { addManagement, answerErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
@@ -72,7 +72,7 @@ function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[]): vo
   const { baseUrl, allowPrivateWebhooks } = settings
   const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes }
   answerErrors(server, core.log)
-  addApiDocument(server, managementPaths[1])
+  addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })
   }

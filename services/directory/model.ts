@@ -27,8 +27,8 @@ export interface Directory {
   readonly logWebhookEvents: boolean
   readonly deactivated: boolean
   readonly scimSecret: string
-  /** The SCIM secret before the last rotation, good until then (ISO 8601, UTC). */
-  readonly oldScimSecret?: { readonly secret: string; readonly until: string }
+  /** SCIM secrets from before rotations, the newest first. */
+  readonly oldScimSecrets?: readonly OldSecret[]
   readonly webhook: Webhook | undefined
   /** Of the types that are pulled. */
   readonly external?: External
@@ -53,8 +53,14 @@ export interface External {
 export interface Webhook {
   readonly endpoint: string
   readonly secret: string
-  /** The secret before the last change, which signs calls too until then (ISO 8601, UTC). */
-  readonly oldSecret?: { readonly secret: string; readonly until: string }
+  /** Secrets from before changes, which sign calls too; the newest first. */
+  readonly oldSecrets?: readonly OldSecret[]
+}
+
+/** A secret that was replaced and is good until then (ISO 8601, UTC). Sealed. */
+export interface OldSecret {
+  readonly secret: string
+  readonly until: string
 }
 
 export type ResourceType = 'user' | 'group'

@@ -53,6 +53,8 @@ t.test('Development, Staging, and every environment of the Developer plan', asyn
     ['GET /scim', '1 / 10'],
     ['POST /scim/v2/Users', '1 / 10'],
     ['PATCH /api/scim/v2.0/d1/Users/u1', '1 / 10'],
+    ['GET /api/scim/oauth/authorize', '5 / 150'],
+    ['GET /api/scim/oauth/callback', '5 / 150'],
     ['GET /', '5 / 150'],
     ['GET /self-service/registration', '5 / 150'],
     ['GET /admin/identities/7', '5 / 150'],

@@ -1,4 +1,5 @@
 import type { Webhook } from '../model.js'
+import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
 
 /** How long calls are signed with the old secret too, after it was replaced. */
@@ -8,7 +9,8 @@ const field = 'webhook'
 
 /**
  * The webhook with its secret sealed; without a secret the one before stays. A secret that takes the place of another
- * leaves that one valid beside it for a day, so that the receiver can change over meanwhile.
+ * leaves that one valid beside it for a day, so that the receiver can change over meanwhile; others before it stay valid too until
+ * their own day is over.
  */
 export function sealWebhook(
   box: SecretBox,
@@ -21,26 +23,21 @@ export function sealWebhook(
   const sealed = { endpoint, secret: box.seal(secret, directoryId, field) }
   if (!before) return sealed
   const until = new Date(Date.now() + overlapMs).toISOString()
-  return { ...sealed, oldSecret: { secret: before.secret, until } }
+  return { ...sealed, oldSecrets: [{ secret: before.secret, until }, ...goodOnes(before.oldSecrets)] }
 }
 
 /** The webhook as the management API shows it, its secret in clear. */
 export function viewWebhook(
   box: SecretBox,
   directoryId: string,
-  { endpoint, secret, oldSecret }: Webhook,
+  { endpoint, secret, oldSecrets }: Webhook,
 ): { endpoint: string; secret: string; old_secret_valid_until?: string } {
-  const overlap = oldSecret && isGood(oldSecret) ? { old_secret_valid_until: oldSecret.until } : {}
-  return { endpoint, secret: box.open(secret, directoryId, field), ...overlap }
+  return { endpoint, secret: box.open(secret, directoryId, field), ...overlapOf(oldSecrets) }
 }
 
 /** The secrets that sign a call now, the current one first. */
 export function signingSecrets(box: SecretBox, directoryId: string, webhook: Webhook): [string, ...string[]] {
   const current = box.open(webhook.secret, directoryId, field)
-  const { oldSecret } = webhook
-  return oldSecret && isGood(oldSecret)
-    ? [current, box.open(oldSecret.secret, directoryId, field)]
-    : [current]
+  const older = goodOnes(webhook.oldSecrets).map(old => box.open(old.secret, directoryId, field))
+  return [current, ...older]
 }
-
-const isGood = ({ until }: { until: string }): boolean => Date.parse(until) > Date.now()

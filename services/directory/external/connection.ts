@@ -6,7 +6,10 @@ import { isToken, type OAuth, type TokenSet } from './oauth.js'
 
 /** The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError. */
 export interface Connection {
-  authorizationUrl(directoryId: string, redirectUrl: string): Promise<string>
+  /** Without a `state` it gets one that only the library's caller may rely on: our own callback does not take it. */
+  authorizationUrl(directoryId: string, redirectUrl: string, state?: string): Promise<string>
+  /** Refuses what could not be connected anyway. */
+  requirePossible(directoryId: string): Promise<void>
   exchange(directoryId: string, code: string, redirectUrl: string): Promise<TokenSet>
   store(directoryId: string, tokens: GivenTokens): Promise<Directory>
   /** The directory's access token for a pull. Throws ProviderError. */
@@ -78,9 +81,14 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
     openTokens(box, id, external)[which]
 
   return {
-    async authorizationUrl(directoryId, redirectUrl) {
+    async authorizationUrl(directoryId, redirectUrl, state = sign(directoryId)) {
       await pulled(directoryId)
-      return oauth.authorizationUrl(sign(directoryId), redirectUrl)
+      return oauth.authorizationUrl(state, redirectUrl)
+    },
+
+    async requirePossible(directoryId) {
+      await pulled(directoryId)
+      oauth.requireClient()
     },
 
     async exchange(directoryId, code, redirectUrl) {

@@ -1,6 +1,6 @@
 /** A step of the connection that cannot be done; `status` is that of HTTP. */
 export class ConnectionError extends Error {
-  readonly status: 400 | 404 | 501 | 502
+  readonly status: 400 | 403 | 404 | 501 | 502
 
   constructor(status: ConnectionError['status'], message: string) {
     super(message)

@@ -15,6 +15,7 @@ export interface TokenSet {
 
 /** The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). */
 export interface OAuth {
+  requireClient(): void
   authorizationUrl(state: string, redirectUrl: string): string
   exchange(code: string, redirectUrl: string, signal: AbortSignal): Promise<TokenSet>
   refresh(refreshToken: string, signal: AbortSignal): Promise<TokenSet>
@@ -24,7 +25,7 @@ const longestToken = 8192
 /** Of an access token, where the provider does not say (RFC 6749, section 5.1, leaves it open). */
 const usualLifeSeconds = 3600
 
-/** Both token calls throw ProviderError; all throw ConnectionError 501 when the operator has set no client. */
+/** The token calls throw ProviderError; all throw ConnectionError 501 when the operator has set no client. */
 export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
   const { authorizeUrl, tokenUrl, scopes } = settings
 
@@ -48,6 +49,7 @@ export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
   }
 
   return {
+    requireClient: () => void client(),
     authorizationUrl(state, redirectUrl) {
       const url = new URL(authorizeUrl)
       const asked = {

@@ -1,10 +1,11 @@
 import type { Log } from '../log.js'
-import type { SecretBox } from '../secrets.js'
+import { newSecret, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import type { WriterFactory } from '../sync/writers.js'
 import type { Bounds } from './bounds.js'
 import { createCaller } from './call.js'
 import { type Connection, createConnection } from './connection.js'
+import { type Consent, createConsent } from './consent.js'
 import { createOAuth } from './oauth.js'
 import { createPull } from './pull.js'
 import { type Puller, startPuller } from './puller.js'
@@ -14,11 +15,12 @@ import { createStateSigner } from './state.js'
 /** All of the external provider that the rest of the service needs. */
 export interface ExternalService {
   readonly connection: Connection
+  readonly consent: Consent
   readonly puller: Puller
-  /** The directory of a `state` that this service made within ten minutes. */
-  readState(state: string): string | undefined
   /** Where the provider sends the admin back to; `baseUrl` is this service's own address, undefined when it is not known. */
   redirectUrl(baseUrl: string | undefined): string | undefined
+  /** Where a consent begins: beside the callback, as the browser must bring the same cookie to both. */
+  authorizeUrl(baseUrl: string): string
 }
 
 export interface ExternalParts {
@@ -33,6 +35,7 @@ export interface ExternalParts {
 
 /** Where the service itself takes the provider's answer. */
 export const oauthPath = '/api/scim/oauth'
+const callbackPath = `${oauthPath}/callback`
 
 /** Starts the external provider's part; with an interval it begins to pull by itself. */
 export function startExternal(parts: ExternalParts): ExternalService {
@@ -40,16 +43,22 @@ export function startExternal(parts: ExternalParts): ExternalService {
   const stop = new AbortController()
   const call = createCaller(bounds)
   const oauth = createOAuth(settings, call)
-  const { sign, read } = createStateSigner(encryptionKey)
+  const states = createStateSigner(encryptionKey)
+  const sign = (directoryId: string): string =>
+    states.sign({ directoryId, link: newSecret(), browser: newSecret() })
   const connection = createConnection({ store, box, oauth, sign, closing: stop.signal })
   const pull = createPull({ store, writers, connection, call, settings, bounds, log, closing: stop.signal })
   const { intervalMs } = settings
   const puller = startPuller({ store, pull, intervalMs, log, abort: () => stop.abort() })
   return {
     connection,
+    consent: createConsent({ store, connection, states }),
     puller,
-    readState: read,
     redirectUrl: baseUrl =>
-      settings.redirectUrl ?? (baseUrl === undefined ? undefined : `${baseUrl}${oauthPath}/callback`),
+      settings.redirectUrl ?? (baseUrl === undefined ? undefined : `${baseUrl}${callbackPath}`),
+    authorizeUrl: baseUrl =>
+      settings.redirectUrl?.endsWith(callbackPath)
+        ? settings.redirectUrl.replace(callbackPath, `${oauthPath}/authorize`)
+        : `${baseUrl}${oauthPath}/authorize`,
   }
 }

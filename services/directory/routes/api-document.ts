@@ -1,7 +1,8 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
+import { operationId, withGatewayAnswers } from './api-operation.js'
 import { componentSchemas } from './api-schemas.js'
-import type { Server } from './http.js'
+import { type Handler, resource, type Server } from './http.js'
 
 /** Where the document and the page that shows it are. */
 export const apiDocumentPath = '/api/v1/openapi.json'
@@ -33,14 +34,15 @@ management API with an API key.`
 
 /**
  * The OpenAPI document, made from the schemas beside the routes, and a page to browse it. Neither needs a key: they hold
- * nothing of any tenant. `alias` is a path whose routes repeat others and stay out of the document. To be called before
+ * nothing of any tenant. `baseUrl` is the service's own address where it is known; `alias` is a path whose routes repeat others and stay out of the document. To be called before
  * the routes are added.
  */
-export function addApiDocument(server: Server, alias: string): void {
+export function addApiDocument(server: Server, alias: string, baseUrl: string | undefined): void {
   server.register(swagger, {
     hideUntagged: true,
     openapi: {
       openapi: '3.1.0',
+      servers: [{ url: baseUrl ?? '/' }],
       info: { title: 'Sluice directory service', description, version: 'v1' },
       tags: [
         { name: 'Directories', description: 'Connections to identity providers' },
@@ -61,21 +63,24 @@ export function addApiDocument(server: Server, alias: string): void {
         },
       },
     },
-    transform: ({ schema, url }) => ({
-      schema: `${url}/`.startsWith(`${alias}/`) ? { ...schema, hide: true } : schema,
-      url,
-    }),
+    transform: ({ schema, url, route }) => {
+      if (!schema?.tags || `${url}/`.startsWith(`${alias}/`))
+        return { schema: { ...schema, hide: true }, url }
+      const id = operationId(String(route.method), url)
+      return { schema: { ...schema, operationId: id, response: withGatewayAnswers(schema) }, url }
+    },
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
   })
   for (const schema of componentSchemas) server.addSchema(schema)
   server.register(swaggerUi, { routePrefix: assetsPath, staticCSP: contentPolicy })
   server.register(async scope => {
-    scope.get(apiDocumentPath, async () => scope.swagger())
-    scope.get(apiPagePath, async (_request, reply) => {
+    const get = (path: string, handler: Handler): void => resource(scope, path, { GET: handler })
+    get(apiDocumentPath, async () => scope.swagger())
+    get(apiPagePath, async (_request, reply) => {
       reply.header('content-security-policy', contentPolicy).type('text/html; charset=utf-8')
       return reply.serializer(String).send(page)
     })
-    scope.get(scriptPath, async (_request, reply) => {
+    get(scriptPath, async (_request, reply) => {
       const options = { spec: scope.swagger(), dom_id: '#page', deepLinking: true, validatorUrl: null }
       reply.type('text/javascript; charset=utf-8')
       return reply.serializer(String).send(`SwaggerUIBundle(${JSON.stringify(options)})\n`)

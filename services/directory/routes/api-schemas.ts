@@ -1,5 +1,11 @@
 import { directoryTypes } from '../model.js'
-import { type Changeable, minKeyBytes, minSecretLength } from './directory-fields.js'
+import {
+  type Changeable,
+  maxNameLength,
+  maxUrlLength,
+  minKeyBytes,
+  minSecretLength,
+} from './directory-fields.js'
 
 /** JSON Schemas that the API document names; routes refer to them by `refTo`. */
 type Schema = Readonly<Record<string, unknown>>
@@ -10,6 +16,11 @@ const object = (properties: Record<string, Schema>, required = Object.keys(prope
   type: 'object',
   properties,
   required,
+})
+/** Of a body: what it does not list is refused. */
+const closed = (properties: Record<string, Schema>, required: string[]): Schema => ({
+  ...object(properties, required),
+  additionalProperties: false,
 })
 const named = ($id: string, schema: Schema): Schema => ({ $id, ...schema })
 
@@ -60,18 +71,49 @@ const pulled = {
   },
 }
 
-const schemas: Schema = { type: 'array', items: text() }
-const operations = (required: string[]): Schema => ({
-  type: 'array',
-  items: object(Object.fromEntries(required.map(name => [name, text()]))),
+/** Nothing is required: what is wrong with one operation is the answer to that one. */
+const bulkOperation: Schema = {
+  description: 'An object with `method`, `path`, `bulkId`, `version` and `data` (RFC 7644, section 3.7)',
+}
+const nullable = (type: 'string' | 'integer' | 'array'): Schema => ({ type: [type, 'null'] })
+/** Of a message: its address says already what it is. */
+const schemas: Schema = { description: 'The URN of the message; passed over' }
+
+/** A tenant or product. */
+export const identifierSchema: Schema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: maxNameLength,
+  pattern: '^[^:\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: 'Without the character ":"; not blank',
+}
+/** What may be left out, be null or be empty. */
+const optional = (description?: string, more: Schema = {}): Schema => ({
+  ...text(description),
+  ...more,
+  type: ['string', 'null'],
 })
 
 const changeable = {
-  name: text(),
-  webhook_url: text('A public http or https address'),
-  webhook_secret: text(secretRule),
-  external_domain: text('Of type external only: pulls users and groups of this domain'),
-}
+  name: optional('Empty: not changed, or `scim-<tenant>-<product>`', { maxLength: maxNameLength }),
+  log_webhook_events: flag,
+  deactivated: flag,
+  webhook: {
+    ...closed(
+      {
+        endpoint: optional('As webhook_url'),
+        secret: optional('As webhook_secret'),
+        old_secret_valid_until: { description: 'As answers show it; passed over' },
+      },
+      [],
+    ),
+    type: ['object', 'null'],
+    description: 'In place of `webhook_url` and `webhook_secret`',
+  },
+  webhook_url: optional('A public http or https address; empty: no webhook', { maxLength: maxUrlLength }),
+  webhook_secret: optional(secretRule, { maxLength: maxNameLength }),
+  external_domain: optional('Of type external only: pulls users and groups of this domain'),
+} satisfies Record<Changeable, Schema>
 
 export const componentSchemas: readonly Schema[] = [
   named(
@@ -102,28 +144,17 @@ export const componentSchemas: readonly Schema[] = [
   ),
   named(
     'NewDirectory',
-    object(
+    closed(
       {
         ...changeable,
-        tenant: text('Without the character ":"'),
-        product: text('Without the character ":"'),
-        type: { ...type, default: 'generic-scim-v2' },
+        tenant: identifierSchema,
+        product: identifierSchema,
+        type: { type: ['string', 'null'], enum: [...directoryTypes, '', null], default: 'generic-scim-v2' },
       },
       ['tenant', 'product'],
     ),
   ),
-  named(
-    'DirectoryChange',
-    object(
-      {
-        ...changeable,
-        webhook: object(webhook.properties as never, []),
-        log_webhook_events: flag,
-        deactivated: flag,
-      } satisfies Record<Changeable, Schema>,
-      [],
-    ),
-  ),
+  named('DirectoryChange', { ...closed(changeable, []), minProperties: 1 }),
   named(
     'User',
     object({
@@ -216,6 +247,20 @@ export const componentSchemas: readonly Schema[] = [
     'Error',
     object({ data: { type: 'null' }, error: object({ message: text(), code: { type: 'integer' } }) }),
   ),
+  named('Problem', {
+    ...object(
+      {
+        type: text(),
+        title: text(),
+        status: { type: 'integer' },
+        detail: text('What to do'),
+        code: text('For programs'),
+        instance: text("The request's id"),
+      },
+      ['type', 'title', 'status', 'detail', 'code'],
+    ),
+    description: 'An answer of the gateway in front (RFC 9457)',
+  }),
   named('ScimResource', { ...scimResource, additionalProperties: true }),
   named(
     'ScimList',
@@ -227,20 +272,23 @@ export const componentSchemas: readonly Schema[] = [
       Resources: listOf('ScimResource'),
     }),
   ),
-  named('ScimPatch', object({ schemas, Operations: operations(['op']) }, ['Operations'])),
-  named('ScimBulk', object({ schemas, Operations: operations(['method', 'path']) }, ['Operations'])),
+  named(
+    'ScimPatch',
+    object({ schemas, Operations: { type: 'array', items: object({ op: text() }) } }, ['Operations']),
+  ),
+  named('ScimBulk', object({ schemas, Operations: { type: 'array', items: bulkOperation } }, ['Operations'])),
   named(
     'ScimSearch',
     object(
       {
         schemas,
-        filter: text(),
-        startIndex: { type: 'integer' },
-        count: { type: 'integer' },
-        sortBy: text(),
-        sortOrder: text(),
-        attributes: { type: 'array', items: text() },
-        excludedAttributes: { type: 'array', items: text() },
+        filter: nullable('string'),
+        startIndex: nullable('integer'),
+        count: nullable('integer'),
+        sortBy: nullable('string'),
+        sortOrder: nullable('string'),
+        attributes: { ...nullable('array'), items: text() },
+        excludedAttributes: { ...nullable('array'), items: text() },
       },
       [],
     ),

@@ -1,6 +1,9 @@
 import { fits } from '../secrets.js'
 import type { Request } from './http.js'
 
+/** What a 401 of the management API says of itself (RFC 9110, section 11.6.1). */
+export const wwwAuthenticate = 'Api-Key realm="management"'
+
 /** The credential of an `Authorization` header with one of these schemes, whatever their letter case. */
 export function credential(request: Request, schemes: readonly string[]): string | undefined {
   const [, scheme, value] = /^(\S+) +(\S+)$/.exec(request.headers.authorization ?? '') ?? []

@@ -12,6 +12,8 @@ export interface About {
   readonly path?: readonly string[]
   /** Query parameters by name. */
   readonly query?: Readonly<Record<string, Schema>>
+  /** Those that must be sent. */
+  readonly needs?: readonly string[]
   readonly body?: Schema
   /** The schema of `data`. */
   readonly data: Schema
@@ -33,14 +35,34 @@ export const scopeQuery: Readonly<Record<string, Schema>> = {
 }
 /** The query parameters of a list. */
 export const pageQuery: Readonly<Record<string, Schema>> = {
-  pageOffset: { type: 'integer', minimum: 0, default: 0 },
-  pageLimit: { type: 'integer', minimum: 1, maximum: 500, default: 50 },
-  pageToken: { ...textParameter, description: 'From the answer before; costs the same at any depth' },
+  pageOffset: { type: 'integer', minimum: 0, default: 0, description: '`offset` is an alias' },
+  pageLimit: {
+    type: 'integer',
+    minimum: 1,
+    default: 50,
+    description: 'More than 500 is taken as 500; `limit` and `page_size` are aliases',
+  },
+  pageToken: {
+    ...textParameter,
+    description: 'From the answer before; costs the same at any depth; `page_token` is an alias',
+  },
 }
 
 /** An endpoint of the management API with its answer in the envelope `{data, error}`. */
 export function endpoint(about: About, handler: Handler): Endpoint {
-  const { tag, summary, description, path = [], query, body, data, status = 200, paged, answer } = about
+  const {
+    tag,
+    summary,
+    description,
+    path = [],
+    query,
+    needs = [],
+    body,
+    data,
+    status = 200,
+    paged,
+    answer,
+  } = about
   const envelope = {
     type: 'object',
     properties: {
@@ -56,7 +78,7 @@ export function endpoint(about: About, handler: Handler): Endpoint {
     ...(description ? { description } : {}),
     security: [{ managementKey: [] }],
     ...(path.length > 0 ? { params: parameters(path) } : {}),
-    ...(query ? { querystring: { type: 'object', properties: query } } : {}),
+    ...(query ? { querystring: { type: 'object', properties: query, required: needs } } : {}),
     ...(body ? { body } : {}),
     response: { [status]: { description: 'Success', ...(answer ?? envelope) }, ...problems },
   }

@@ -7,7 +7,7 @@ import type { Store } from '../store/contract.js'
 import { Unavailable } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
 import { createTurns } from '../sync/turns.js'
-import { listOf, refTo } from './api-schemas.js'
+import { listOf, identifierSchema as name, refTo } from './api-schemas.js'
 import { baseUrlOf } from './base-url.js'
 import { endpoint, pageQuery } from './describe.js'
 import { overlapSeconds } from './directory-fields.js'
@@ -75,7 +75,8 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       {
         tag,
         summary: 'List the directories of a tenant and product',
-        query: { tenant: { type: 'string' }, product: { type: 'string' }, ...pageQuery },
+        query: { tenant: name, product: name, ...pageQuery },
+        needs: ['tenant', 'product'],
         data: list,
         paged: true,
       },
@@ -87,7 +88,8 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       {
         tag,
         summary: 'List the directories of a product, whatever their tenant',
-        query: { product: { type: 'string' }, ...pageQuery },
+        query: { product: name, ...pageQuery },
+        needs: ['product'],
         data: list,
         paged: true,
       },
@@ -144,10 +146,12 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       {
         tag,
         summary: 'Rotate the SCIM secret',
-        description: 'The answer holds the new secret; the old one stays good for `overlap_seconds`.',
+        description:
+          'The answer holds the new secret; the old one stays good for `overlap_seconds`, those before it for as long as they were promised; 0 ends all of them at once.',
         path,
         body: {
           type: 'object',
+          additionalProperties: false,
           properties: {
             overlap_seconds: {
               type: 'integer',

@@ -7,8 +7,13 @@ export const minSecretLength = 6
 export const minKeyBytes = 16
 
 const day = 24 * 60 * 60
+/** Replaced secrets that may be good at the same time: each costs a comparison or a signature. */
+export const maxOldSecrets = 8
 /** Seconds that the old SCIM secret stays good after a rotation. */
 export const overlapSeconds = { standard: day, longest: 30 * day } as const
+
+/** How long a one-time link to a consent may be good. */
+export const linkSeconds = { standard: day, shortest: 60, longest: 7 * day } as const
 
 /** What a PATCH may change. */
 export const changeable = [

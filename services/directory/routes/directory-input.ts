@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { refusedHost } from '../events/target.js'
 import { sealWebhook } from '../events/webhook.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
+import { goodOnes } from '../old-secrets.js'
 import { newSecret, type SecretBox } from '../secrets.js'
+import { type Fields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import {
   changeable,
+  linkSeconds,
   maxNameLength,
+  maxOldSecrets,
   maxUrlLength,
   minKeyBytes,
   minSecretLength,
@@ -15,7 +19,7 @@ import { HttpError } from './http.js'
 
 /** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */
 export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhooks: boolean): Directory {
-  const fields = fieldsOf(body)
+  const fields = flatWebhook(fieldsOf(body, ['tenant', 'product', 'type', ...changeable], shownOnly))
   const tenant = identifier(fields.get('tenant'), 'tenant')
   const product = identifier(fields.get('product'), 'product')
   const id = randomUUID()
@@ -26,8 +30,8 @@ export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhook
     tenant,
     product,
     type,
-    logWebhookEvents: false,
-    deactivated: false,
+    logWebhookEvents: flag(fields, 'log_webhook_events') ?? false,
+    deactivated: flag(fields, 'deactivated') ?? false,
     scimSecret: box.seal(newSecret(), id, 'scim'),
     webhook: readWebhook(fields, id, undefined, box, allowPrivateWebhooks),
     ...readExternal(fields, isPulled(type) ? { domain: '' } : undefined),
@@ -36,6 +40,14 @@ export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhook
 }
 
 const fixed = ['id', 'tenant', 'product', 'type'] as const
+/** What answers show beside, and who makes it. */
+const shownOnly = {
+  id: 'is given by the service',
+  scim: 'is made by the service: POST /{id}/scim-secret makes a new secret',
+  external_access_token: 'comes with a consent: POST /{id}/consent-link begins one',
+  external_refresh_token: 'comes with a consent: POST /{id}/consent-link begins one',
+  external_sync: 'is told by the service',
+}
 
 /** The directory as the body of a PATCH wants it; what the body does not name stays. Throws 400. */
 export function changeDirectory(
@@ -44,7 +56,7 @@ export function changeDirectory(
   box: SecretBox,
   allowPrivateWebhooks: boolean,
 ): Directory {
-  const fields = fieldsOf(body)
+  const fields = flatWebhook(fieldsOf(body, [...changeable, ...fixed], shownOnly))
   for (const name of fixed) {
     if (fields.has(name) && fields.get(name) !== directory[name]) {
       throw new HttpError(400, `${name} cannot be changed; make another directory.`)
@@ -58,47 +70,66 @@ export function changeDirectory(
     name: optional(fields.get('name'), 'name', maxNameLength) ?? directory.name,
     logWebhookEvents: flag(fields, 'log_webhook_events') ?? directory.logWebhookEvents,
     deactivated: flag(fields, 'deactivated') ?? directory.deactivated,
-    webhook: readWebhook(flatWebhook(fields), directory.id, directory.webhook, box, allowPrivateWebhooks),
+    webhook: readWebhook(fields, directory.id, directory.webhook, box, allowPrivateWebhooks),
     ...readExternal(fields, directory.external),
   }
 }
 
-/** The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day). Throws 400. */
+/**
+ * The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day), and those before it until
+ * the time they were promised. 0 ends all old ones at once. Throws 400.
+ */
 export function rotateScimSecret(directory: Directory, body: unknown, box: SecretBox): Directory {
   const { standard, longest } = overlapSeconds
-  const overlap = fieldsOf(body ?? {}).get('overlap_seconds') ?? standard
-  if (typeof overlap !== 'number' || !Number.isInteger(overlap) || overlap < 0 || overlap > longest) {
-    throw new HttpError(400, `overlap_seconds must be a whole number from 0 to ${longest}.`)
-  }
+  const overlap = wholeNumber(
+    fieldsOf(body === undefined ? {} : body, ['overlap_seconds']),
+    'overlap_seconds',
+    standard,
+    0,
+    longest,
+  )
   const until = new Date(Date.now() + overlap * 1000).toISOString()
+  const older = overlap === 0 ? [] : goodOnes(directory.oldScimSecrets)
+  if (older.length >= maxOldSecrets) {
+    throw new HttpError(
+      409,
+      `${older.length} old secrets are still good: wait, or end all of them with overlap_seconds 0.`,
+    )
+  }
+  const replaced = overlap === 0 ? [] : [{ secret: directory.scimSecret, until }]
   return {
     ...directory,
     scimSecret: box.seal(newSecret(), directory.id, 'scim'),
-    oldScimSecret: { secret: directory.scimSecret, until },
+    oldScimSecrets: [...replaced, ...older],
   }
 }
 
-type Fields = ReadonlyMap<string, unknown>
-
-function fieldsOf(body: unknown): Fields {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new HttpError(400, 'The body must be a JSON object.')
-  }
-  return new Map(Object.entries(body))
+/** How long a one-time link shall be good: `lifetime_seconds` of the body. Throws 400. */
+export function readLinkSeconds(body: unknown): number {
+  const { standard, shortest, longest } = linkSeconds
+  return wholeNumber(
+    fieldsOf(body === undefined ? {} : body, ['lifetime_seconds']),
+    'lifetime_seconds',
+    standard,
+    shortest,
+    longest,
+  )
 }
 
-function flag(fields: Fields, name: string): boolean | undefined {
-  const value = fields.get(name)
-  if (value === undefined || typeof value === 'boolean') return value
-  throw new HttpError(400, `${name} must be true or false.`)
-}
-
-/** A PATCH may name the webhook flat, or nested as answers show it. */
+/** The webhook may be named flat, or nested as answers show it; not both, as they could differ. */
 function flatWebhook(fields: Fields): Fields {
   const nested = fields.get('webhook')
   if (nested === undefined) return fields
-  const { endpoint, secret } = Object.fromEntries(fieldsOf(nested ?? { endpoint: '', secret: '' }))
-  return new Map([...fields, ['webhook_url', endpoint], ['webhook_secret', secret]])
+  if (fields.has('webhook_url') || fields.has('webhook_secret')) {
+    throw new HttpError(400, 'webhook says the same as webhook_url and webhook_secret: send one of them.')
+  }
+  const known = ['endpoint', 'secret', 'old_secret_valid_until']
+  const webhook = fieldsOf(nested ?? { endpoint: '', secret: '' }, known, {}, 'webhook')
+  return new Map([
+    ...fields,
+    ['webhook_url', webhook.get('endpoint')],
+    ['webhook_secret', webhook.get('secret')],
+  ])
 }
 
 /** What is not named stays; an empty address takes the webhook away. */
@@ -120,7 +151,14 @@ function readWebhook(
   if (target === undefined || (secret === undefined && !current)) {
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
-  return sealWebhook(box, id, { endpoint: target, secret }, current)
+  const webhook = sealWebhook(box, id, { endpoint: target, secret }, current)
+  if ((webhook.oldSecrets?.length ?? 0) > maxOldSecrets) {
+    throw new HttpError(
+      409,
+      `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`,
+    )
+  }
+  return webhook
 }
 
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'
@@ -151,19 +189,6 @@ export function identifier(value: unknown, name: string): string {
   if (text === undefined) throw new HttpError(400, `${name} is required.`)
   if (text.includes(':')) throw new HttpError(400, `${name} must not contain the character ":".`)
   return text
-}
-
-function optional(value: unknown, name: string, maxLength: number): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined
-  if (typeof value !== 'string') throw new HttpError(400, `${name} must be a string.`)
-  if (value.length > maxLength) throw new HttpError(400, `${name} is longer than ${maxLength} characters.`)
-  if (/\p{Cc}/u.test(value) || value.trim() === '') {
-    throw new HttpError(400, `${name} must not be blank or hold control characters.`)
-  }
-  if (/\p{Surrogate}/u.test(value)) {
-    throw new HttpError(400, `${name} holds half a character (a lone surrogate).`)
-  }
-  return value
 }
 
 function checkWebhookUrl(text: string, allowPrivate: boolean): void {

@@ -1,103 +1,81 @@
 import { ConnectionError } from '../external/error.js'
-import { type ExternalService, oauthPath } from '../external/service.js'
-import type { Log } from '../log.js'
+import type { ExternalService } from '../external/service.js'
 import type { Store } from '../store/contract.js'
-import { refTo } from './api-schemas.js'
 import { baseUrlOf } from './base-url.js'
 import { endpoint } from './describe.js'
-import {
-  type Endpoint,
-  explain,
-  type Handler,
-  HttpError,
-  logFault,
-  query,
-  type Reply,
-  type Request,
-  resource,
-  retryAfter,
-  type Server,
-} from './http.js'
+import { linkSeconds } from './directory-fields.js'
+import { readLinkSeconds } from './directory-input.js'
+import { HttpError, param, query, type Request, resource, type Server } from './http.js'
 
 export interface ExternalRouteParts {
   readonly external: ExternalService
   readonly store: Store
   readonly baseUrl: string | undefined
-  readonly log: Log
 }
 
 const tag = 'External provider'
-const longestCode = 4096
 
-/** The consent of a provider's admin: two pages that a browser opens, without a key. Mounted at `oauthPath`. */
-export function addConsent(server: Server, { external, baseUrl, log }: ExternalRouteParts): void {
-  const { connection, readState } = external
-  const redirectUrlOf = (request: Request): string => external.redirectUrl(baseUrlOf(request, baseUrl)) ?? ''
-
-  server.addHook('onSend', async (_request, reply) => {
-    // The address of the callback holds a code.
-    reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
-  })
-  server.setErrorHandler((error, request, reply) => {
-    const { status, message } = explain(worded(error))
-    // The provider's or a setting's fault: the sentence says it all, and anybody may call this.
-    if (error instanceof ConnectionError) log.warn({ status, err: message }, 'directory not connected')
-    else if (status >= 500) logFault(log, request, error)
-    if (status === 503) reply.header('retry-after', retryAfter)
-    const body = { data: null, error: { message, code: status } }
-    return tell(request, reply.code(status), body, message)
-  })
-
-  resource(server, '/authorize', {
-    GET: page(
-      'Send the admin of a directory to the provider for their consent',
-      { directoryId: 'Of a directory of type external' },
-      { 302: 'To the provider; `data.authorizationUrl` is the same address' },
-      async (request, reply) => {
-        const directoryId = query(request, 'directoryId')
-        if (!directoryId) throw new HttpError(400, 'The query parameter directoryId is required.')
-        const authorizationUrl = await connection.authorizationUrl(directoryId, redirectUrlOf(request))
-        reply.code(302).header('location', authorizationUrl)
-        return { data: { authorizationUrl }, error: null }
-      },
-    ),
-  })
-  resource(server, '/callback', {
-    GET: page(
-      "Take the provider's answer and store the tokens",
+/** One-time links to the consent of a directory's admin. Part of the management API. */
+export function addConsentLinks(server: Server, { external, store, baseUrl }: ExternalRouteParts): void {
+  const { consent } = external
+  resource(server, '/:directoryId/consent-link', {
+    POST: endpoint(
       {
-        code: "The provider's",
-        state: 'As it was sent to the provider, at most ten minutes ago',
-        error: "The provider's",
+        tag,
+        summary: "Make a one-time link for the directory's admin",
+        description:
+          'Whoever opens `url` and gives their consent connects the directory, also one that is connected already. The link is good for one connection, which ends all other links of the directory.',
+        path: ['directoryId'],
+        body: {
+          type: 'object',
+          additionalProperties: false,
+          properties: {
+            lifetime_seconds: {
+              type: 'integer',
+              minimum: linkSeconds.shortest,
+              maximum: linkSeconds.longest,
+              default: linkSeconds.standard,
+            },
+          },
+        },
+        data: {
+          type: 'object',
+          properties: {
+            url: { type: 'string', description: 'Shown once' },
+            expires_at: { type: 'string', format: 'date-time' },
+          },
+          required: ['url', 'expires_at'],
+        },
+        status: 201,
       },
-      { 200: 'The directory is connected' },
       async (request, reply) => {
-        const directoryId = readState(query(request, 'state') ?? '')
-        if (directoryId === undefined) {
-          throw new HttpError(
-            400,
-            `The state is missing, not ours or older than ten minutes: begin anew at ${oauthPath}/authorize.`,
-          )
-        }
-        const refused = query(request, 'error')
-        if (refused !== undefined) {
-          const why = /^[a-z_]{1,40}$/.test(refused) ? ` (${refused})` : ''
-          throw new HttpError(
-            400,
-            `The provider gave no consent${why}: begin anew at ${oauthPath}/authorize.`,
-          )
-        }
-        const code = query(request, 'code')
-        if (!code || code.length > longestCode)
-          throw new HttpError(400, 'The query parameter code is required.')
-        const tokens = await connection.exchange(directoryId, code, redirectUrlOf(request))
-        const { access_token: access, refresh_token: refresh, expiry_date: expires } = tokens
-        await connection.store(directoryId, { access, refresh, expires })
-        const message = 'The directory is connected.'
-        return tell(request, reply, { data: { message }, error: null }, `${message} You may close this page.`)
+        const seconds = readLinkSeconds(request.body)
+        const { token, until } = await linkOf(param(request, 'directoryId'), seconds)
+        const url = new URL(external.authorizeUrl(baseUrlOf(request, baseUrl)))
+        url.searchParams.set('link', token)
+        reply.code(201)
+        return { data: { url: url.href, expires_at: new Date(until).toISOString() }, error: null }
+      },
+    ),
+    DELETE: endpoint(
+      { tag, summary: "End all of the directory's links", path: ['directoryId'], data: { type: 'null' } },
+      async request => {
+        const id = param(request, 'directoryId')
+        if (!(await store.directory(id))) throw new HttpError(404, 'There is no directory with this id.')
+        await store.dropLinks(id)
+        return { data: null, error: null }
       },
     ),
   })
+
+  async function linkOf(directoryId: string, seconds: number) {
+    try {
+      return await consent.link(directoryId, seconds * 1000)
+    } catch (error) {
+      if (error instanceof ConnectionError) throw new HttpError(error.status, error.message)
+      throw error
+    }
+  }
 }
 
 /** The spec's endpoint 9. Part of the management API. */
@@ -143,52 +121,14 @@ async function requireConnected(store: Store, directoryId: string, isSpecial: bo
   }
   if (directory.external?.tokens) return
   const why = directory.external
-    ? `is not connected yet: its admin begins at ${oauthPath}/authorize?directoryId=${directoryId}`
+    ? `is not connected yet: its admin needs a link, as POST /${directoryId}/consent-link gives one`
     : 'is not of type external'
   throw new HttpError(400, `This directory ${why}.`)
 }
 
 function flag(request: Request, name: string): boolean {
   const text = query(request, name)
-  if (text === undefined || text === '' || text === 'false') return false
+  if (text === undefined || text === 'false') return false
   if (text === 'true') return true
   throw new HttpError(400, `The query parameter ${name} must be true or false.`)
-}
-
-const worded = (error: unknown): unknown =>
-  error instanceof ConnectionError ? new HttpError(error.status, error.message) : error
-
-/** A person with a browser gets a sentence, a program the envelope. */
-function tell(request: Request, reply: Reply, body: object, sentence: string): unknown {
-  if (!String(request.headers.accept).includes('text/html')) return reply.send(body)
-  return reply
-    .type('text/plain; charset=utf-8')
-    .header('x-content-type-options', 'nosniff')
-    .send(`${sentence}\n`)
-}
-
-/** A page that needs no key, with what the API document tells of it. */
-function page(
-  summary: string,
-  parameters: Record<string, string>,
-  answers: Record<number, string>,
-  handler: Handler,
-): Endpoint {
-  const described = Object.entries(answers).map(([status, description]) => [
-    status,
-    { description, type: 'object' },
-  ])
-  const properties = Object.fromEntries(
-    Object.entries(parameters).map(([name, description]) => [name, { type: 'string', description }]),
-  )
-  return {
-    schema: {
-      tags: [tag],
-      summary,
-      security: [],
-      querystring: { type: 'object', properties },
-      response: { ...Object.fromEntries(described), '4xx': refTo('Error'), '5xx': refTo('Error') },
-    },
-    handler,
-  }
 }

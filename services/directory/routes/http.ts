@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -45,6 +46,9 @@ export function createServer(): Server {
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength, querystringParser: parseQuery },
   })
+  for (const method of METHODS.filter(method => method !== 'CONNECT')) {
+    if (!server.supportedMethods.includes(method)) server.addHttpMethod(method)
+  }
   // Schemas describe the routes for the API document. Input is read by our own code, whose sentences help more, and an
   // answer is sent as it is: a serializer made from its schema would drop attributes that only the client knows.
   server.setValidatorCompiler(() => () => true)
@@ -88,16 +92,16 @@ export function resource(
     const endpoint = typeof given === 'function' ? { handler: given } : given
     server.route({ method: method as Method, url, ...endpoint })
   }
-  const others = methods.filter(method => !handlers[method])
+  const others = server.supportedMethods.filter(
+    method => !handlers[method as Method] && !(method === 'HEAD' && handlers.GET),
+  )
   const allow = Object.keys(handlers).flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  server.route({
-    method: [...others, ...(handlers.GET ? [] : ['HEAD']), 'OPTIONS'],
-    url,
-    handler: async (request, reply) => {
-      reply.header('allow', allow.join(', '))
-      throw new HttpError(405, `${request.method} is not possible here; possible: ${allow.join(', ')}.`)
-    },
-  })
+  const refuse = async (request: Request, reply: Reply): Promise<never> => {
+    reply.header('allow', allow.join(', '))
+    throw new HttpError(405, `${request.method} is not possible here; possible: ${allow.join(', ')}.`)
+  }
+  // Before the body is looked at: what is wrong is the method, whatever came with it.
+  server.route({ method: others, url, onRequest: refuse, handler: refuse })
 }
 
 /** The status and sentence of an error; faults of our own (500) tell nothing about themselves. */
@@ -105,6 +109,8 @@ export function explain(error: unknown): { status: number; message: string } {
   if (error instanceof HttpError) return { status: error.status, message: error.message }
   if (error instanceof Unavailable) return { status: 503, message: error.message }
   const { statusCode = 500, code } = error as { statusCode?: number; code?: string }
+  // A known path would have answered 405 before its body was asked about.
+  if (code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE') return { status: 404, message: nothingHere }
   const known = code === undefined ? undefined : sentences[code]
   if (known) return { status: statusCode, message: known }
   if (statusCode >= 400 && statusCode < 500) return { status: statusCode, message: (error as Error).message }
@@ -120,6 +126,9 @@ export function logFault(log: Log, request: Request, error: unknown): void {
     'request failed',
   )
 }
+
+/** Of an unknown path. */
+export const nothingHere = 'There is nothing at this path.'
 
 const sentences: Record<string, string> = {
   FST_ERR_CTP_BODY_TOO_LARGE: `The body is larger than ${limits.bodyBytes} bytes.`,
@@ -143,7 +152,7 @@ export function query(request: Request, name: string): string | undefined {
 /** A query parameter that must be a whole number. */
 export function queryInteger(request: Request, name: string): number | undefined {
   const text = query(request, name)
-  if (text === undefined || text === '') return undefined
+  if (text === undefined) return undefined
   const number = /^[+-]?\d{1,15}$/.test(text) ? Number(text) : undefined
   if (number === undefined) throw new HttpError(400, `The query parameter ${name} must be a whole number.`)
   return number

@@ -1,9 +1,9 @@
 import type { Log } from '../log.js'
-import { credential, isKeyOf } from './auth.js'
+import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
 import { addDirectories, type DirectoryParts } from './directories.js'
 import { addEvents } from './events.js'
-import { addSyncExternal, type ExternalRouteParts } from './external.js'
-import { acceptJson, explain, HttpError, logFault, retryAfter, type Server } from './http.js'
+import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './external.js'
+import { acceptJson, explain, HttpError, logFault, nothingHere, retryAfter, type Server } from './http.js'
 import { addPeople } from './people.js'
 import { addWebhookLog } from './webhook-log.js'
 
@@ -27,6 +27,7 @@ export function addManagement(server: Server, parts: ManagementParts): void {
   addDirectories(server, parts)
   addPeople(server, store, baseUrl)
   addEvents(server, parts)
+  addConsentLinks(server, parts)
   addSyncExternal(server, parts)
   addWebhookLog(server, parts)
 }
@@ -36,10 +37,11 @@ export function answerErrors(server: Server, log: Log): void {
   server.setErrorHandler((error, request, reply) => {
     const { status, message } = explain(error)
     if (status >= 500) logFault(log, request, error)
+    if (status === 401) reply.header('www-authenticate', wwwAuthenticate)
     if (status === 503) reply.header('retry-after', retryAfter)
     reply.code(status).send({ data: null, error: { message, code: status } })
   })
   server.setNotFoundHandler((_request, reply) => {
-    reply.code(404).send({ data: null, error: { message: 'There is nothing at this path.', code: 404 } })
+    reply.code(404).send({ data: null, error: { message: nothingHere, code: 404 } })
   })
 }

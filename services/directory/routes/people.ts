@@ -2,15 +2,23 @@ import type { Member, Page, Resource, ResourceType } from '../model.js'
 import { viewGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
+import { byEmail, byName, lookUp } from '../sync/lookup.js'
 import { allMembers } from '../sync/members.js'
 import { listOf, refTo } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { HttpError, param, type Reply, type Request, resource, type Server } from './http.js'
+import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
 import { readScope } from './scope.js'
 
 const tag = 'Users and groups'
 const listQuery = { ...scopeQuery, ...pageQuery }
+const wanted = (description: string) => ({ type: 'string', minLength: 1, description })
+const userQuery = {
+  email: wanted('Only users with this e-mail address, or this userName, in any letter case'),
+  group: wanted('Only members of the group with this id, in order of their ids'),
+  ...listQuery,
+}
+const groupQuery = { name: wanted('Only groups of this name, in any letter case'), ...listQuery }
 
 /** The spec's endpoints 4 to 8: users, groups and members as integrators read them. */
 export function addPeople(server: Server, store: Store, baseUrl: string | undefined): void {
@@ -19,9 +27,11 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     reply: Reply,
     type: ResourceType,
     view: (item: Resource) => unknown,
+    terms?: readonly string[],
   ): Promise<object> => {
     const scope = await readScope(request, store)
-    const read = (page: Page) => store.resources(scope, type, page)
+    const read = (page: Page) =>
+      terms ? lookUp(store, scope, type, terms, page) : store.resources(scope, type, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, item => item)
     return { data: items.map(view), error: null, ...more }
   }
@@ -30,12 +40,31 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     if (!found) throw new HttpError(404, `There is no ${type} with this id.`)
     return found
   }
+  const usersOf = async (request: Request, reply: Reply, groupId: string): Promise<object> => {
+    const group = await store.resource(await readScope(request, store), 'group', groupId)
+    if (!group) throw new HttpError(404, 'There is no group with this id.')
+    const read = (page: Page) => store.members(group.id, page)
+    const { items, more } = await readOn(request, reply, baseUrl, read, placeOfMember)
+    const ids = items.map(({ userId }) => userId)
+    const users = await store.resourcesById(group.directoryId, 'user', ids)
+    const byId = new Map(users.map(user => [user.id, user]))
+    const found = ids.map(id => byId.get(id)).filter(user => user !== undefined)
+    return { data: found.map(viewUser), error: null, ...more }
+  }
   const path = ['id']
 
   resource(server, '/users', {
     GET: endpoint(
-      { tag, summary: 'List users', query: listQuery, data: listOf('User'), paged: true },
-      async (request, reply) => list(request, reply, 'user', viewUser),
+      { tag, summary: 'List users', query: userQuery, data: listOf('User'), paged: true },
+      async (request, reply) => {
+        const email = sought(request, 'email')
+        const group = sought(request, 'group')
+        if (email !== undefined && group !== undefined) {
+          throw new HttpError(400, 'email and group exclude each other: send one.')
+        }
+        if (group !== undefined) return usersOf(request, reply, group)
+        return list(request, reply, 'user', viewUser, email === undefined ? undefined : byEmail(email))
+      },
     ),
   })
   resource(server, '/users/:id', {
@@ -49,11 +78,14 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
       {
         tag,
         summary: 'List groups, without their members',
-        query: listQuery,
+        query: groupQuery,
         data: listOf('Group'),
         paged: true,
       },
-      async (request, reply) => list(request, reply, 'group', viewGroup),
+      async (request, reply) => {
+        const name = sought(request, 'name')
+        return list(request, reply, 'group', viewGroup, name === undefined ? undefined : byName(name))
+      },
     ),
   })
   resource(server, '/groups/:id', {
@@ -90,6 +122,13 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
       },
     ),
   })
+}
+
+/** What a list is narrowed by. Empty it is refused, as it would list everybody. */
+function sought(request: Request, name: string): string | undefined {
+  const value = query(request, name)
+  if (value === '') throw new HttpError(400, `The query parameter ${name} must not be empty.`)
+  return value
 }
 
 const placeOfMember = ({ userId }: Member) => ({ created: '', id: userId })

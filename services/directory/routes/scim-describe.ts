@@ -9,24 +9,32 @@ export interface ScimAbout {
   readonly body?: 'ScimResource' | 'ScimPatch' | 'ScimSearch' | 'ScimBulk'
   readonly status?: 200 | 201 | 204
   readonly list?: boolean
+  /** What the intake tells of itself: no parameter counts there, and a filter is refused. */
+  readonly discovery?: boolean
 }
 
 const text = { type: 'string' }
+/** In any letter case; no flag stands for that in a schema. */
+export const sortOrderPattern = `^(${['ascending', 'descending'].map(anyCase).join('|')})?$`
 const listQuery = {
   filter: { ...text, description: 'RFC 7644, section 3.4.2.2' },
-  startIndex: { type: 'integer', minimum: 1, default: 1 },
-  count: { type: 'integer', minimum: 0, maximum: 200, default: 100 },
+  startIndex: { type: 'integer', default: 1, description: 'Less than 1 is taken as 1' },
+  count: { type: 'integer', default: 100, description: 'Less than 0 is taken as 0, more than 200 as 200' },
   sortBy: text,
-  sortOrder: { type: 'string', enum: ['ascending', 'descending'] },
+  sortOrder: { ...text, pattern: sortOrderPattern, description: '`ascending` (the default) or `descending`' },
 }
 const shownQuery = {
   attributes: { ...text, description: 'Names, separated by commas' },
   excludedAttributes: { ...text, description: 'Names, separated by commas' },
 }
 
+function anyCase(word: string): string {
+  return word.replace(/[a-z]/g, letter => `[${letter.toUpperCase()}${letter}]`)
+}
+
 /** An endpoint of the SCIM intake. */
 export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout = {}): Endpoint {
-  const { path = [], body, status = 200, list } = about
+  const { path = [], body, status = 200, list, discovery } = about
   const asksInBody = body === 'ScimSearch' || body === 'ScimBulk'
   const querystring = { type: 'object', properties: { ...(list ? listQuery : {}), ...shownQuery } }
   const answer = status === 204 ? { type: 'null' } : refTo(list ? 'ScimList' : 'ScimResource')
@@ -37,7 +45,7 @@ export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout
     consumes: ['application/scim+json', 'application/json'],
     produces: ['application/scim+json'],
     params: parameters(['directoryId', ...path]),
-    ...(asksInBody || status === 204 ? {} : { querystring }),
+    ...(asksInBody || discovery || status === 204 ? {} : { querystring }),
     ...(body ? { body: refTo(body) } : {}),
     response: {
       [status]: { description: 'Success', ...answer },

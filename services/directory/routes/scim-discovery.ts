@@ -7,10 +7,14 @@ import { scimEndpoint } from './scim-describe.js'
 /** What the intake tells of itself (RFC 7644, section 4); `baseOf` gives the address of the request's directory. */
 export function addDiscovery(server: Server, baseOf: (request: Request) => string): void {
   resource(server, '/:directoryId/ServiceProviderConfig', {
-    GET: scimEndpoint('What the intake can do', async request => {
-      refuseFilter(request)
-      return serviceProviderConfig(baseOf(request))
-    }),
+    GET: scimEndpoint(
+      'What the intake can do',
+      async request => {
+        refuseFilter(request)
+        return serviceProviderConfig(baseOf(request))
+      },
+      { discovery: true },
+    ),
   })
   addDocuments(server, baseOf, 'ResourceTypes', resourceTypes)
   addDocuments(server, baseOf, 'Schemas', schemas)
@@ -41,7 +45,7 @@ function addDocuments(
           Resources,
         }
       },
-      { list: true },
+      { list: true, discovery: true },
     ),
   })
   resource(server, `/:directoryId/${path}/:id`, {
@@ -52,7 +56,7 @@ function addDocuments(
         if (!document) throw new ScimError(404, `There is nothing of this name in ${path}.`)
         return document
       },
-      { path: ['id'] },
+      { path: ['id'], discovery: true },
     ),
   })
 }

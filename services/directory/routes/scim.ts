@@ -16,6 +16,7 @@ import {
   type Handler,
   logFault,
   type Method,
+  nothingHere,
   param,
   type Reply,
   type Request,
@@ -142,5 +143,5 @@ function answerScimErrors(server: Server, log: Log): void {
     if (status >= 500) logFault(log, request, error)
     return refuse(reply, status, message, status === 400 ? 'invalidSyntax' : undefined)
   })
-  server.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'There is nothing at this path.'))
+  server.setNotFoundHandler((_request, reply) => refuse(reply, 404, nothingHere))
 }

@@ -24,6 +24,15 @@ export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView 
   return { id, name: String(raw.displayName), raw: { ...raw, id } }
 }
 
-/** Members as a group shows them, in SCIM and in `raw`. */
+/** Members as the management API shows them in `raw`. */
 export const viewMembers = (members: readonly Member[]): JsonObject[] =>
   members.map(({ userId, label }) => ({ value: userId, display: label }))
+
+/** Members as SCIM shows them; `base` is the address of the directory's intake. */
+export const viewScimMembers = (members: readonly Member[], base: string): JsonObject[] =>
+  members.map(({ userId, label }) => ({
+    value: userId,
+    $ref: `${base}/Users/${userId}`,
+    type: 'User',
+    display: label,
+  }))

@@ -5,12 +5,15 @@ import { readResource, requireText } from './resource.js'
 import { userAttributes } from './schema.js'
 import { countValues } from './size.js'
 
-/** Checks a whole user and brings it into the form that is kept. Throws 400 invalidValue or invalidSyntax, or 413. */
-export function readUser(body: unknown): JsonObject {
+/**
+ * Checks a whole user and brings it into the form that is kept. A body that does not say whether the user is active leaves that
+ * as it is: `active` before. Throws 400 invalidValue or invalidSyntax, or 413.
+ */
+export function readUser(body: unknown, active: Json = true): JsonObject {
   const { id: _id, meta: _meta, ...raw } = readResource(body, userUrn, userAttributes)
   requireText(raw, 'userName')
   countValues(raw)
-  return { ...raw, active: raw.active ?? true }
+  return { ...raw, active: raw.active ?? active }
 }
 
 /** The directory user of the management API and of events. */

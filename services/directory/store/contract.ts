@@ -9,6 +9,7 @@ import type {
   Scope,
 } from '../model.js'
 import type { EventStore, StoredEvent } from './event-contract.js'
+import type { LinkStore } from './link-contract.js'
 import type { PullStore } from './pull-contract.js'
 
 /**
@@ -71,7 +72,7 @@ export interface DirectoryStore {
 }
 
 /** What the service asks of a database. One test suite (test/services/directory/store-contract.ts) holds for all adapters. */
-export interface Store extends DirectoryStore, EventStore, PullStore {
+export interface Store extends DirectoryStore, EventStore, LinkStore, PullStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>
   /** All of the change and its events, or nothing and undefined when `head` is no longer the directory's head. */

@@ -11,6 +11,7 @@ import type { Directory, Place, ResourceType, Scope } from '../model.js'
 import { type Store, Unavailable, type Write } from './contract.js'
 import type { StoredEvent } from './event-contract.js'
 import type { DeadDocument, EventDocument, LeaseDocument, LogDocument } from './mongodb-event-documents.js'
+import type { LinkDocument } from './mongodb-links.js'
 import type { PullDocument } from './mongodb-pulls.js'
 
 export interface DirectoryDocument {
@@ -98,6 +99,7 @@ export interface Collections {
   parts: Collection<PartDocument>
   removed: Collection<RemovedDocument>
   pulls: Collection<PullDocument>
+  links: Collection<LinkDocument>
 }
 
 /** How long a server may be away, or connected but silent, unless the URL says otherwise. */
@@ -145,12 +147,13 @@ function named(db: Db): Collections {
     parts: db.collection('directory_commit_parts'),
     removed: db.collection('directory_removed'),
     pulls: db.collection('directory_pulls'),
+    links: db.collection('directory_consent_links'),
   }
 }
 
 async function createIndexes(collections: Collections): Promise<void> {
   const { directories, commits, resources, memberships, parts, removed } = collections
-  const { events, outbox, leases, deadLetters, webhookLog, pulls } = collections
+  const { events, outbox, leases, deadLetters, webhookLog, pulls, links } = collections
   await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await directories.createIndex({ product: 1, created: 1, _id: 1 })
   await directories.createIndex({ created: 1, _id: 1 })
@@ -177,6 +180,8 @@ async function createIndexes(collections: Collections): Promise<void> {
   await parts.createIndex({ commit: 1, _id: 1 })
   await removed.createIndex({ purgedAt: 1 })
   await pulls.createIndex({ directory: 1, fence: 1 })
+  await links.createIndex({ directory: 1 })
+  await links.createIndex({ until: 1 })
 }
 
 /** The order of creation. */

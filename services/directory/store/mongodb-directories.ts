@@ -8,7 +8,7 @@ import { purgeEvents } from './mongodb-events.js'
  * another process. `purgeAgain` takes away what a change wrote that was still under way when its directory went.
  */
 export function createDirectoryStore(collections: Collections) {
-  const { directories, journals, commits, resources, memberships, parts, removed, pulls } = collections
+  const { directories, journals, commits, resources, memberships, parts, removed, pulls, links } = collections
 
   /** True while the directory still held something. */
   async function purge(directory: string): Promise<boolean> {
@@ -16,6 +16,7 @@ export function createDirectoryStore(collections: Collections) {
       await collection.deleteOne({ _id: directory } as object)
     }
     await pulls.deleteMany({ directory })
+    await links.deleteMany({ directory })
     const found = await resources
       .find({ directory }, { projection: { _id: 1 } })
       .limit(purgeBatch)

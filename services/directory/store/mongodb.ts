@@ -12,6 +12,7 @@ import {
 } from './mongodb-connection.js'
 import { createDirectoryStore } from './mongodb-directories.js'
 import { createEventStore } from './mongodb-events.js'
+import { createLinkStore } from './mongodb-links.js'
 import { createPullStore } from './mongodb-pulls.js'
 
 const tombstoneMs = 60 * 60 * 1000
@@ -41,6 +42,7 @@ export async function openMongodb(url: string): Promise<Store> {
     ...ofDirectories,
     ...createEventStore(collections, finishAbandoned),
     ...createPullStore(collections),
+    ...createLinkStore(collections),
 
     head,
     commit,

@@ -21,6 +21,7 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     )
     for (const resource of resources) deleteResource(sql, resource.id)
     purgePulls(sql, id)
+    run('DELETE FROM consent_links WHERE directory_id = ?', id)
     return resources.length + purgeEvents(sql, id) > 0
   }
 

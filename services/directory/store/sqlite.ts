@@ -8,6 +8,7 @@ import { createDirectoryStore } from './sqlite-directories.js'
 import { eventSchema } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
+import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 
@@ -42,6 +43,7 @@ export function openSqlite(file: string): Store {
   db.exec(sqliteSchema)
   db.exec(eventSchema)
   db.exec(pullSchema)
+  db.exec(linkSchema)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -131,6 +133,7 @@ export function openSqlite(file: string): Store {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
     ...createPullStore(writing),
+    ...createLinkStore(writing),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)

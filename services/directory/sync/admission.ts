@@ -1,11 +1,12 @@
 import type { Directory } from '../model.js'
+import { goodOnes } from '../old-secrets.js'
 import { ScimError } from '../scim/error.js'
 import { fits, hashKey, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 
 /**
  * The directory that a SCIM secret opens. Checked in this order: the directory exists (404), the secret is its own or, for a
- * while after a rotation, its old one (401), the directory is active (403). Throws ScimError.
+ * while after a rotation, an old one (401), the directory is active (403). Throws ScimError.
  */
 export async function admit(
   store: Store,
@@ -15,9 +16,8 @@ export async function admit(
 ): Promise<Directory> {
   const directory = await store.directory(directoryId)
   if (!directory) throw new ScimError(404, 'There is no directory with this id.')
-  const { id, scimSecret, oldScimSecret } = directory
-  const overlaps = oldScimSecret !== undefined && Date.parse(oldScimSecret.until) > Date.now()
-  const sealed = [scimSecret, ...(overlaps ? [oldScimSecret.secret] : [])]
+  const { id, scimSecret, oldScimSecrets } = directory
+  const sealed = [scimSecret, ...goodOnes(oldScimSecrets).map(old => old.secret)]
   const hashes = sealed.map(each => hashKey(box.open(each, id, 'scim')))
   // Every one is compared, so the time taken does not tell which was near.
   if (secret === undefined || !hashes.map(hash => fits(secret, hash)).includes(true)) {

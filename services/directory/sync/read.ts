@@ -1,5 +1,5 @@
 import type { Directory, JsonObject, Resource } from '../model.js'
-import { viewMembers } from '../scim/group.js'
+import { viewScimMembers } from '../scim/group.js'
 import type { Naming } from '../scim/naming.js'
 import type { Projection } from '../scim/projection.js'
 import type { Question } from '../scim/question.js'
@@ -62,7 +62,7 @@ export function createReader(store: Store, naming: Naming): Reader {
 
   const withMembers = async (resource: Resource, base: string): Promise<JsonObject> => ({
     ...plain(resource, base),
-    members: viewMembers(await allMembers(store, resource.id)),
+    members: viewScimMembers(await allMembers(store, resource.id), base),
   })
 
   const wantsMembers = ({ projection }: Wish): boolean =>

@@ -3,7 +3,7 @@ import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Filter } from '../scim/filter.js'
-import { viewMembers } from '../scim/group.js'
+import { viewScimMembers } from '../scim/group.js'
 import { matches } from '../scim/match.js'
 import type { Question } from '../scim/question.js'
 import { compareKeys, type Order, type SortKey, sortKey } from '../scim/sort.js'
@@ -65,7 +65,10 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     if (ids.length === 0) return async (resource, base) => plain(resource, base)
     return async (resource, base) => {
       const present = await store.membersAmong(resource.id, ids)
-      const members = viewMembers([...present].map(userId => ({ userId, label: '' })))
+      const members = viewScimMembers(
+        [...present].map(userId => ({ userId, label: '' })),
+        base,
+      )
       return { ...plain(resource, base), members }
     }
   }

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
 import { viewGroup } from '../scim/group.js'
-import { isObject } from '../scim/json.js'
 import { applyPatch } from '../scim/patch.js'
 import { parsePatch } from '../scim/patch-path.js'
 import { userAttributes } from '../scim/schema.js'
@@ -78,14 +77,12 @@ export function createUserSync(store: Store, change: Changer): UserSync {
     },
 
     // A PUT that does not mention `active` says nothing about it (RFC 7644, section 3.5.1).
-    replace: (directory, id, body, check) =>
-      update(directory, id, check, old =>
-        readUser(isObject(body) ? { active: old.active ?? true, ...body } : body),
-      ),
+    replace: (directory, id, body, check) => update(directory, id, check, old => readUser(body, old.active)),
 
+    // Nor does a PATCH that removes it: nobody is let in again by a word that was taken away.
     patch: (directory, id, body, check) =>
       update(directory, id, check, old =>
-        readUser(applyPatch(old, parsePatch(body, extensionsOf(old)), userAttributes)),
+        readUser(applyPatch(old, parsePatch(body, extensionsOf(old)), userAttributes), old.active),
       ),
 
     async remove(directory, id, check) {

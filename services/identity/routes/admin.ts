@@ -16,8 +16,8 @@ const MAX_BATCH = 1000
 
 export function adminRoutes(identities: Identities): Routes {
   async function list(request: Request): Promise<Answer> {
-    const size = pageSize(request.query.get('page_size'))
-    const token = request.query.get('page_token')
+    const size = pageSize(either(request, 'page_size', 'pageLimit'))
+    const token = either(request, 'page_token', 'pageToken')
     const after = token ? readPageToken(token) : undefined
     if (token && after === undefined) {
       throw new HttpError(400, 'page_token', 'page_token has to be the next_page_token of an earlier page.')
@@ -139,11 +139,17 @@ function notFound(): HttpError {
   return new HttpError(404, 'not_found', 'There is no such identity.')
 }
 
+/** A parameter by its name or by the one that the directory's management API has for it. */
+function either(request: Request, name: string, alias: string): string | null {
+  const [own, other] = [request.query.get(name), request.query.get(alias)]
+  if (own === null || other === null) return own ?? other
+  throw new HttpError(400, name, `${name} and ${alias} say the same: send one.`)
+}
+
+/** More than the most is taken as the most, as everywhere. */
 function pageSize(text: string | null): number {
   if (text === null) return PAGE_SIZE
-  const size = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (size < 1 || size > MAX_PAGE_SIZE) {
-    throw new HttpError(400, 'page_size', `page_size has to be a whole number from 1 to ${MAX_PAGE_SIZE}.`)
-  }
-  return size
+  const size = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (size < 1) throw new HttpError(400, 'page_size', 'page_size has to be a whole number of at least 1.')
+  return Math.min(size, MAX_PAGE_SIZE)
 }

@@ -88,12 +88,15 @@ t.test('what is not there, not allowed or too much is said as problem+json', asy
     ['/nothing', {}, 404],
     ['/state?x=1', { method: 'POST', body: '{}' }, 405],
     ['/livez', { method: 'DELETE' }, 405],
+    ['/livez', { method: 'QUERY' }, 405],
+    ['/nowhere', { method: 'QUERY' }, 404],
     [
       '/state',
       { method: 'POST', body: 'x'.repeat(5000), headers: { 'content-type': 'application/json' } },
       [405, 413],
     ],
     ['/%zz', {}, [400, 404]],
+    ['/livez', { headers: { x: 'x'.repeat(20_000) } }, 431],
   ] as const) {
     const answer = await get(path, init)
     t.ok([status].flat().includes(answer.status as never), `${path}: ${answer.status}`)

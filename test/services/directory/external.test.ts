@@ -5,26 +5,14 @@ import t, { type Test } from 'tap'
 import { readExternalSettings } from '../../../services/directory/external/settings.js'
 import { createStateSigner } from '../../../services/directory/external/state.js'
 import { start } from '../../../services/directory/index.js'
+import { newSecret } from '../../../services/directory/secrets.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
+import { consent } from './consenting.js'
 import { apiKey, type Service, startReceiver, startService } from './harness.js'
 import { json, people, type StandIn, startProvider } from './provider.js'
 
 const minute = 60_000
-
-/** The admin's browser: to the provider and back, which gives `code`. */
-async function consent(service: Service, directoryId: string, code = 'good-code') {
-  const begun = await fetch(`${service.url}/api/scim/oauth/authorize?directoryId=${directoryId}`, {
-    redirect: 'manual',
-  })
-  const location = new URL(begun.headers.get('location') ?? 'about:blank')
-  const state = location.searchParams.get('state') ?? ''
-  const ended = await service.call(
-    'GET',
-    `/api/scim/oauth/callback?state=${encodeURIComponent(state)}&code=${code}`,
-  )
-  return { begun, location, state, ended }
-}
 
 async function syncOf(service: Service, id: string, after?: string) {
   return waitUntil('the pull is over', async () => {
@@ -45,7 +33,7 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   const empty = { external_domain: 'acme.example', external_access_token: '', external_refresh_token: '' }
   t.match(made.body.data, { type: 'external', ...empty, external_sync: null })
   const early = await service.manage('POST', `/cron/sync-external?directoryId=${id}`)
-  t.match([early.status, early.body.error.message], [400, /not connected yet.*authorize\?directoryId=/])
+  t.match([early.status, early.body.error.message], [400, /not connected yet.*consent-link/])
 
   const { begun, location, ended } = await consent(service, id)
   t.equal(begun.status, 302)
@@ -131,11 +119,13 @@ t.test('what cannot be connected is refused with a sentence', async t => {
   const { body } = await service.manage('POST', '', { tenant: 'acme', product: 'crm', type: 'google' })
   const { id } = body.data
   const scim = await service.directory()
-  const { state, location } = await consent(service, id)
+  t.equal((await consent(service, id)).ended.status, 200)
+  const { state, location, cookie } = await consent(service, id, 'bad-code')
   t.equal(location.searchParams.get('redirect_uri'), 'https://sync.example.com/api/scim/oauth/callback')
-  const other = createStateSigner(randomBytes(32)).sign(id)
+  const bound = { directoryId: id, link: newSecret(), browser: newSecret() }
+  const other = createStateSigner(randomBytes(32)).sign(bound)
   for (const [path, status, sentence] of [
-    ['authorize', 400, /directoryId is required/],
+    ['authorize', 400, /link or directoryId is required/],
     ['authorize?directoryId=unknown', 404, /no directory with this id/],
     [`authorize?directoryId=${scim.id}`, 400, /type okta-scim-v2 is not pulled/],
     ['callback', 400, /state is missing, not ours or older than ten minutes/],
@@ -145,10 +135,11 @@ t.test('what cannot be connected is refused with a sentence', async t => {
     [`callback?code=good-code&state=${state}&state=${state}`, 400, /given twice/],
     [`callback?state=${state}`, 400, /code is required/],
     [`callback?state=${state}&error=access_denied`, 400, /gave no consent \(access_denied\)/],
-    [`callback?state=${state}&error=%3Cscript%3E`, 400, /gave no consent: begin anew/],
+    [`callback?state=${state}&error=%3Cscript%3E`, 400, /gave no consent: open the link again/],
     [`callback?state=${state}&code=bad-code`, 400, /refused the authorization_code \(400: invalid_grant\)/],
   ] as const) {
-    const answer = await service.call('GET', `/api/scim/oauth/${path}`)
+    const headers = { authorization: `Api-Key ${apiKey}`, cookie }
+    const answer = await service.call('GET', `/api/scim/oauth/${path}`, undefined, headers)
     t.match(
       [answer.status, answer.body.data, answer.body.error],
       [status, null, { code: status, message: sentence }],
@@ -207,7 +198,7 @@ t.test('what cannot be connected is refused with a sentence', async t => {
   const unset = await startService(t)
   const without = (await unset.manage('POST', '', { tenant: 'a', product: 'b', type: 'external' })).body.data
     .id
-  const answer = await unset.call('GET', `/api/scim/oauth/authorize?directoryId=${without}`)
+  const answer = await unset.manage('POST', `/${without}/consent-link`)
   t.match([answer.status, answer.body.error.message], [501, /EXTERNAL_CLIENT_ID/])
 })
 
@@ -236,11 +227,12 @@ t.test('a pull that hangs holds up neither the API nor the end of the service', 
 
 t.test('a state is good for ten minutes', async t => {
   const signer = createStateSigner(randomBytes(32))
-  const state = signer.sign('a-directory')
-  t.equal(signer.read(state), 'a-directory')
+  const bound = { directoryId: 'a-directory', link: newSecret(), browser: newSecret() }
+  const state = signer.sign(bound)
+  t.same(signer.read(state), bound)
   const now = Date.now()
   const clock = t.capture(Date, 'now', () => now + 10 * minute - 1000)
-  t.equal(signer.read(state), 'a-directory')
+  t.same(signer.read(state), bound)
   clock.restore()
   t.capture(Date, 'now', () => now + 10 * minute + 1000)
   t.equal(signer.read(state), undefined)

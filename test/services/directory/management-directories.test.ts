@@ -35,7 +35,16 @@ function changes(t: Test, service: Service): void {
     t.match((await service.manage('GET', `/${id}`)).body.data, { name: 'New name', scim: before.scim })
     const refused: [unknown, RegExp][] = [
       [{}, /nothing that can be changed: name, /],
-      [{ webhookUrl: 'https://example.com' }, /nothing that can be changed/],
+      [{ id }, /nothing that can be changed/],
+      [{ webhookUrl: 'https://example.com' }, /Unknown field "webhookUrl". Did you mean "webhook_url"\?/],
+      [{ name: 'Other', log_webhook_event: true }, /Did you mean "log_webhook_events"\?/],
+      [{ colour: 'red' }, /Unknown field "colour". Known here: name, /],
+      [{ webhook: { url: 'https://example.com' } }, /Unknown field "url" in webhook/],
+      [{ webhook: { secret: 'hush-hush' }, webhook_url: '' }, /send one of them/],
+      [{ scim: { secret: 'mine' } }, /scim is made by the service: POST .*scim-secret/],
+      [{ external_access_token: 'x' }, /comes with a consent/],
+      [{ ['x'.repeat(5000)]: 1 }, /Unknown field "x{60}…"/],
+      [JSON.stringify({ a: 1 }).replace('a', '__proto__'), /Unknown field "__proto__"/],
       [{ tenant: 'other' }, /tenant cannot be changed/],
       [{ type: 'azure-scim-v2' }, /type cannot be changed/],
       [{ deactivated: 'yes' }, /deactivated must be true or false/],
@@ -50,6 +59,38 @@ function changes(t: Test, service: Service): void {
       t.match(await patch(body), { status: 400, body: { error: { message, code: 400 } } })
     }
     t.match(await service.manage('PATCH', '/unknown', { name: 'x' }), { status: 404 })
+  })
+
+  t.test('a new directory takes what a PATCH takes, and refuses what it does not know', async t => {
+    const owner = { tenant: 'forms', product: `p-${Math.random()}` }
+    const make = async (more: unknown) =>
+      service.manage('POST', '', typeof more === 'string' ? more : { ...owner, ...(more as object) })
+    const webhook = { endpoint: 'https://example.com/a', secret: 'hush-hush' }
+    const made = await make({ webhook, log_webhook_events: true, deactivated: true })
+    t.match(made, { status: 201, body: { data: { webhook, log_webhook_events: true, deactivated: true } } })
+    t.match((await make({ webhook: null })).body.data.webhook, { endpoint: '', secret: '' })
+    const before = (await service.manage('GET', `?tenant=forms&product=${owner.product}`)).body.data
+    for (const [more, message] of [
+      [{ tenent: 'x' }, /Unknown field "tenent". Did you mean "tenant"\?/],
+      [{ webhookUrl: webhook.endpoint }, /Did you mean "webhook_url"\?/],
+      [
+        { webhook: { url: webhook.endpoint } },
+        /Unknown field "url" in webhook. Known here: endpoint, secret/,
+      ],
+      [{ webhook: { endpoint: webhook.endpoint } }, /belong together/],
+      [{ webhook: [] }, /webhook must be a JSON object/],
+      [{ webhook, webhook_secret: 'other-secret' }, /send one of them/],
+      [{ id: 'mine' }, /id is given by the service/],
+      [{ scim: { secret: 'mine' } }, /scim is made by the service/],
+      [{ log_webhook_events: 'yes' }, /must be true or false/],
+    ] as const) {
+      t.match(await make(more), { status: 400, body: { error: { message, code: 400 } } })
+    }
+    t.same((await service.manage('GET', `?tenant=forms&product=${owner.product}`)).body.data, before)
+    t.match(await service.manage('POST', `/${before[0].id}/scim-secret`, { overlap_second: 0 }), {
+      status: 400,
+      body: { error: { message: /Did you mean "overlap_seconds"\?/ } },
+    })
   })
 
   t.test(
@@ -90,13 +131,24 @@ function changes(t: Test, service: Service): void {
     const left = Date.parse(first.body.data.scim.old_secret_valid_until) - Date.now()
     t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000, 'a day of overlap')
     t.same([await status(secret), await status(fresh)], [200, 200])
+    const next = (await rotate({ overlap_seconds: 60 })).body.data.scim
+    t.equal(next.old_secret_valid_until, first.body.data.scim.old_secret_valid_until, 'the longest promise')
+    t.same([await status(secret), await status(fresh), await status(next.secret)], [200, 200, 200])
+    const now = Date.now()
+    const clock = t.capture(Date, 'now', () => now + 61_000)
+    t.same([await status(secret), await status(fresh)], [200, 401], 'each until its promised time')
+    clock.restore()
     const second = await rotate({ overlap_seconds: 0 })
     t.notOk('old_secret_valid_until' in second.body.data.scim)
     t.same(
       [await status(secret), await status(fresh), await status(second.body.data.scim.secret)],
       [401, 401, 200],
     )
-    for (const overlap_seconds of [-1, 1.5, '60', 10_000_000]) {
+    for (let n = 0; n < 8; n++) t.equal((await rotate()).status, 200)
+    t.match(await rotate(), { status: 409, body: { error: { message: /8 old secrets are still good/ } } })
+    t.equal((await rotate({ overlap_seconds: 0 })).status, 200)
+    t.equal((await rotate('null')).status, 400)
+    for (const overlap_seconds of [-1, 1.5, '60', null, 10_000_000]) {
       t.match(await rotate({ overlap_seconds }), {
         status: 400,
         body: { error: { message: /overlap_seconds/ } },
@@ -231,6 +283,17 @@ t.test('what the API document says of answers is what is answered', async t => {
     operations.every(([, each]) => each.summary && each.security),
     'each has a summary and says how to sign in',
   )
+  const names = operations.map(([, each]) => (each as { operationId?: string }).operationId)
+  t.ok(names.every(name => name && /^[a-z][A-Za-z]+$/.test(name)) && new Set(names).size === names.length)
+  t.ok(
+    ['postDirectories', 'patchDirectory', 'getGroupsByIdMembers', 'putScimUsersById'].every(name =>
+      names.includes(name),
+    ),
+  )
+  t.same(document.servers, [{ url: '/' }])
+  const gateways = document.paths['/api/v1/directory-sync/users'].get.responses
+  for (const status of ['429', '4XX', '5XX'])
+    t.ok(gateways[status].content['application/problem+json'], status)
 
   const ajv = new Ajv2020({ strict: false, logger: false })
   ajv.addSchema(document, 'api')

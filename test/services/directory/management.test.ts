@@ -110,6 +110,7 @@ t.test('refusals: status, envelope and a sentence that helps', async t => {
     [400, 'GET', '/api/v1/directory-sync/users?tenant[$ne]=t&tenant=t&product=p', undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=p&pageOffset=-1', undefined, key],
     [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=p&pageLimit=x', undefined, key],
+    [400, 'GET', '/api/v1/directory-sync/users?tenant=t&product=p&pageLimit=', undefined, key],
     [400, 'GET', '/api/v1/%zz', undefined, key],
     [404, 'GET', '/api/v1/directory-sync/unknown', undefined, key],
     [404, 'GET', '/api/v1/directory-sync/users?directoryId=unknown', undefined, key],
@@ -132,6 +133,7 @@ t.test('refusals: status, envelope and a sentence that helps', async t => {
     t.equal(answer.status, status, `${status} ${method} ${path}`)
     t.match(answer.body, { data: null, error: { message: String, code: status } })
     if (status === 405) t.match(answer.headers.get('allow'), 'GET')
+    if (status === 401) t.equal(answer.headers.get('www-authenticate'), 'Api-Key realm="management"')
   }
 })
 

@@ -244,7 +244,11 @@ function standard(t: Test, service: Service): void {
     const made = await scim('GET', new URL(ada.location).pathname.split(directory)[1] ?? '')
     t.match(made.body, { userName: 'ada', title: 'T', meta: { location: ada.location } })
     const group = await scim('GET', `/Groups${search({ filter: 'displayName eq "team"' })}`)
-    t.same(group.body.Resources[0].members, [{ value: made.body.id, display: 'Ada Lovelace' }])
+    const $ref = `${service.url}/api/scim/v2.0/${directory}/Users/${made.body.id}`
+    t.same(group.body.Resources[0].members, [
+      { value: made.body.id, $ref, type: 'User', display: 'Ada Lovelace' },
+    ])
+    t.equal((await scim('GET', $ref.split(directory)[1] ?? '')).body.userName, 'ada')
     t.notOk(JSON.stringify([body, made, service.logged]).includes('canary'))
 
     const bad = { method: 'DELETE', path: '/Users/unknown' }

@@ -57,6 +57,14 @@ function users(t: Test, service: Service): void {
       )
       t.match(patch, { status: 200, body: { active: false } })
       t.match((await scim('PUT', `/Users/${id}`, { userName: 'eve@example.com' })).body, { active: false })
+      for (const op of [
+        { op: 'remove', path: 'active' },
+        { op: 'replace', value: { active: null } },
+      ]) {
+        t.match(await scim('PATCH', `/Users/${id}`, patchOp(op)), { status: 200, body: { active: false } })
+      }
+      const nulled = await scim('PUT', `/Users/${id}`, { userName: 'eve@example.com', active: null })
+      t.match(nulled.body, { active: false }, 'nobody is let in again by a word that was taken away')
       t.match((await scim('GET', `/Users${find('active eq false')}`)).body, { totalResults: 1 })
       t.same(await scim('DELETE', `/Users/${id}`).then(({ status, body }) => [status, body]), [
         204,

@@ -6,6 +6,7 @@ import { termsOf } from '../../../services/directory/scim/terms.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import { directoryContract } from './directory-contract.js'
 import { eventContract } from './event-contract.js'
+import { linkContract } from './link-contract.js'
 import { pullContract } from './pull-contract.js'
 import {
   claimed,
@@ -159,6 +160,7 @@ export function storeContract(t: Test, store: Store): void {
   directoryContract(t, store, { fresh, newResource, save, write })
   eventContract(t, store, fresh)
   pullContract(t, store, fresh)
+  linkContract(t, store, fresh)
 
   t.test('a change with thousands of members and megabytes of events is one change', async t => {
     const directory = await fresh()

@@ -223,6 +223,7 @@ t.test('after a change of its secret both secrets sign for a day; neither is rea
   const receiver = await startReceiver(t)
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const { id, scim } = await hooked(service, receiver.url, 'the-first-secret')
+  await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-secret-between' })
   const { body } = await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-second-secret' })
   t.equal(body.data.webhook.secret, 'the-second-secret')
   const left = Date.parse(body.data.webhook.old_secret_valid_until) - Date.now()
@@ -231,17 +232,18 @@ t.test('after a change of its secret both secrets sign for a day; neither is rea
   const { headers, text } = await waitUntil('the event', () => receiver.calls[0])
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`
   const sign = (key: string) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
-  t.equal(headers['webhook-signature'], `${sign('the-second-secret')} ${sign('the-first-secret')}`)
+  const [second, between, first] = ['the-second-secret', 'the-secret-between', 'the-first-secret'].map(sign)
+  t.equal(headers['webhook-signature'], [second, between, first].join(' '), 'each for its own day')
   const [, code = ''] = /```js\n([\s\S]*?)```/.exec(projectFile('docs/webhooks.md')) ?? []
   const { isGenuine } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
-  for (const key of ['the-first-secret', 'the-second-secret'])
+  for (const key of ['the-first-secret', 'the-secret-between', 'the-second-secret'])
     t.ok(isGenuine(headers, text, key), 'as documented')
   t.notOk(isGenuine(headers, `${text} `, 'the-second-secret'))
   const [, time, boxyhq] = /^t=(\d+),s=(\w+)$/.exec(String(headers['boxyhq-signature'])) ?? []
   t.equal(boxyhq, createHmac('sha256', 'the-second-secret').update(`${time}.${text}`).digest('hex'))
   for (const file of readdirSync(service.dataDir)) {
     const bytes = readFileSync(join(service.dataDir, file), 'latin1')
-    t.notMatch(bytes, /the-(first|second)-secret/, file)
+    t.notMatch(bytes, /the-(first|second)-secret|the-secret-between/, file)
   }
 })
 

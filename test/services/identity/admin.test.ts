@@ -104,9 +104,19 @@ t.test('pages have a size and lead on by a token', async t => {
     t.equal(page.json().next_page_token === null, path === undefined)
   }
   t.same(seen, ids)
+  const all = (await call('GET', '/admin/identities?page_size=501')).json().identities as object[]
+  t.equal(all.length, 5, 'more than the most is taken as the most')
+  const first = (await call('GET', '/admin/identities?pageLimit=2')).json()
+  const rest = (await call('GET', `/admin/identities?pageToken=${first.next_page_token}`)).json()
+  const both = [first, rest].flatMap(page => page.identities as { id: string }[])
+  t.same(
+    both.map(({ id }) => id),
+    ids,
+    "the directory's words do, too",
+  )
   for (const query of [
     'page_size=0',
-    'page_size=501',
+    'page_size=2&pageLimit=2',
     'page_size=x',
     'page_size=1e2',
     'page_token=x',

@@ -1,0 +1,23 @@
+/** What is no HTTP request, or one with too many fields: it never becomes one of fastify's, and is told in the same form. */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+
+const STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+}
+
+/** Fastify's `clientErrorHandler`. */
+export function refuseClient({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const status = STATUS[code] ?? 400
+  const title = STATUS_CODES[status]
+  const detail =
+    status === 431 ? 'The address and the fields are too long.' : 'This is no whole HTTP request.'
+  const body = JSON.stringify({ type: 'about:blank', title, status, detail })
+  const fields = `Content-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close`
+  socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields}\r\n\r\n${body}`)
+}

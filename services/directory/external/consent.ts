@@ -1,0 +1,99 @@
+import { hashKey, newSecret } from '../secrets.js'
+import type { ConsentLink, LinkStore } from '../store/link-contract.js'
+import type { Connection } from './connection.js'
+import { ConnectionError } from './error.js'
+import type { StateSigner } from './state.js'
+
+/**
+ * A consent over HTTP. It is begun with a one-time link, ends in the browser that began it, and uses the link up: who only
+ * knows a directory's id can neither connect it nor replace its tokens. All throw ConnectionError.
+ */
+export interface Consent {
+  /** A new link to the directory's consent: its token, which is kept nowhere, and its end (epoch ms). */
+  link(directoryId: string, lifeMs: number): Promise<{ token: string; until: number }>
+  /** Where to send the browser that opened the link, and what it must keep until it comes back. */
+  begin(token: string, redirectUrl: string): Promise<{ authorizationUrl: string; cookie: Cookie }>
+  /** The consent that a browser comes back with; `trusted` needs no cookie. */
+  resume(state: string, cookies: ReadonlyMap<string, string>, trusted: boolean): Promise<Resumed>
+}
+
+export interface Cookie {
+  readonly name: string
+  readonly value: string
+}
+
+/** A consent whose state, link and browser belong together. */
+export interface Resumed {
+  readonly cookieName: string
+  /** Exchanges the provider's code, uses the link up and stores the tokens. */
+  finish(code: string, redirectUrl: string): Promise<void>
+}
+
+export interface ConsentParts {
+  readonly store: LinkStore
+  readonly connection: Connection
+  readonly states: StateSigner
+}
+
+const hashOf = (token: string): string => hashKey(token).toString('base64url')
+/** Each consent has a cookie of its own, so two tabs do not disturb one another. */
+const cookieNameOf = (browser: string): string => `sluice_consent_${browser.slice(0, 12)}`
+
+export function createConsent({ store, connection, states }: ConsentParts): Consent {
+  async function held(hash: string): Promise<ConsentLink> {
+    const link = await store.link(hash, Date.now())
+    if (link) return link
+    throw usedUp()
+  }
+
+  return {
+    async link(directoryId, lifeMs) {
+      await connection.requirePossible(directoryId)
+      const token = newSecret()
+      const now = Date.now()
+      await store.addLink({ hash: hashOf(token), directoryId, until: now + lifeMs }, now)
+      return { token, until: now + lifeMs }
+    },
+
+    async begin(token, redirectUrl) {
+      const { hash: link, directoryId } = await held(hashOf(token))
+      const value = newSecret()
+      const browser = hashOf(value)
+      const state = states.sign({ directoryId, link, browser })
+      const authorizationUrl = await connection.authorizationUrl(directoryId, redirectUrl, state)
+      return { authorizationUrl, cookie: { name: cookieNameOf(browser), value } }
+    },
+
+    async resume(state, cookies, trusted) {
+      const bound = states.read(state)
+      if (!bound) {
+        throw new ConnectionError(
+          400,
+          'The state is missing, not ours or older than ten minutes: open the link again.',
+        )
+      }
+      const { directoryId, link, browser } = bound
+      const cookieName = cookieNameOf(browser)
+      if (!trusted && hashOf(cookies.get(cookieName) ?? '') !== browser) {
+        throw new ConnectionError(
+          403,
+          'This is not the browser that began the consent, or it keeps no cookies: open the link again here.',
+        )
+      }
+      await held(link)
+      return {
+        cookieName,
+        async finish(code, redirectUrl) {
+          const tokens = await connection.exchange(directoryId, code, redirectUrl)
+          if (!(await store.takeLink(link, Date.now()))) throw usedUp()
+          const { access_token: access, refresh_token: refresh, expiry_date: expires } = tokens
+          await connection.store(directoryId, { access, refresh, expires })
+          await store.dropLinks(directoryId)
+        },
+      }
+    },
+  }
+}
+
+const usedUp = (): ConnectionError =>
+  new ConnectionError(403, 'This link is not ours, was used already or has ended: ask for a new one.')

@@ -1,0 +1,161 @@
+import { ConnectionError } from '../external/error.js'
+import type { ExternalService } from '../external/service.js'
+import { stateLifeMs } from '../external/state.js'
+import type { Log } from '../log.js'
+import { refTo } from './api-schemas.js'
+import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
+import { baseUrlOf } from './base-url.js'
+import {
+  type Endpoint,
+  explain,
+  type Handler,
+  HttpError,
+  logFault,
+  query,
+  type Reply,
+  type Request,
+  resource,
+  retryAfter,
+  type Server,
+} from './http.js'
+
+export interface ConsentRouteParts {
+  readonly external: ExternalService
+  readonly keyHashes: readonly Buffer[]
+  readonly baseUrl: string | undefined
+  readonly log: Log
+}
+
+const longestCode = 4096
+
+/** The consent of a provider's admin: two pages that a browser opens with a one-time link. Mounted at `oauthPath`. */
+export function addConsent(server: Server, { external, keyHashes, baseUrl, log }: ConsentRouteParts): void {
+  const { consent } = external
+  const redirectUrlOf = (request: Request): string => external.redirectUrl(baseUrlOf(request, baseUrl)) ?? ''
+  const hasKey = (request: Request): boolean => isKeyOf(credential(request, ['api-key', 'bearer']), keyHashes)
+
+  server.addHook('onSend', async (_request, reply) => {
+    // The address of the callback holds a code, that of the link a token.
+    reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+  })
+  server.setErrorHandler((error, request, reply) => {
+    const { status, message } = explain(worded(error))
+    // The provider's or a setting's fault: the sentence says it all, and anybody may call this.
+    if (error instanceof ConnectionError) log.warn({ status, err: message }, 'directory not connected')
+    else if (status >= 500) logFault(log, request, error)
+    if (status === 401) reply.header('www-authenticate', wwwAuthenticate)
+    if (status === 503) reply.header('retry-after', retryAfter)
+    const body = { data: null, error: { message, code: status } }
+    return tell(request, reply.code(status), body, message)
+  })
+
+  resource(server, '/authorize', {
+    GET: page(
+      'Send the admin of a directory to the provider for their consent',
+      {
+        link: 'The token of a one-time link (`POST /{directoryId}/consent-link`)',
+        directoryId: 'In place of the link, with a management key: of a directory of type external',
+      },
+      { 302: 'To the provider; `data.authorizationUrl` is the same address' },
+      async (request, reply) => {
+        const redirectUrl = redirectUrlOf(request)
+        const token = query(request, 'link') || (await ownLink(request))
+        const { authorizationUrl, cookie } = await consent.begin(token, redirectUrl)
+        reply.header('set-cookie', cookieText(cookie.name, cookie.value, redirectUrl, stateLifeMs / 1000))
+        reply.code(302).header('location', authorizationUrl)
+        return { data: { authorizationUrl }, error: null }
+      },
+    ),
+  })
+  resource(server, '/callback', {
+    GET: page(
+      "Take the provider's answer and store the tokens",
+      {
+        code: "The provider's",
+        state: 'As it was sent to the provider, at most ten minutes ago',
+        error: "The provider's",
+      },
+      { 200: 'The directory is connected' },
+      async (request, reply) => {
+        const cookies = cookiesOf(request)
+        const resumed = await consent.resume(query(request, 'state') ?? '', cookies, hasKey(request))
+        const refused = query(request, 'error')
+        if (refused !== undefined) {
+          const why = /^[a-z_]{1,40}$/.test(refused) ? ` (${refused})` : ''
+          throw new HttpError(400, `The provider gave no consent${why}: open the link again.`)
+        }
+        const code = query(request, 'code')
+        if (!code || code.length > longestCode)
+          throw new HttpError(400, 'The query parameter code is required.')
+        const redirectUrl = redirectUrlOf(request)
+        await resumed.finish(code, redirectUrl)
+        reply.header('set-cookie', cookieText(resumed.cookieName, '', redirectUrl, 0))
+        const message = 'The directory is connected.'
+        return tell(request, reply, { data: { message }, error: null }, `${message} You may close this page.`)
+      },
+    ),
+  })
+
+  /** Who has a management key needs no link of its own: it is made on the way. */
+  async function ownLink(request: Request): Promise<string> {
+    const directoryId = query(request, 'directoryId')
+    if (!hasKey(request)) {
+      throw new HttpError(
+        401,
+        'A consent begins with a one-time link, which the management API hands out (POST /{directoryId}/consent-link), or with a management key.',
+      )
+    }
+    if (!directoryId) throw new HttpError(400, 'The query parameter link or directoryId is required.')
+    return (await consent.link(directoryId, stateLifeMs)).token
+  }
+}
+
+/** `Lax`, as the provider sends the browser back from its own site. */
+function cookieText(name: string, value: string, redirectUrl: string, seconds: number): string {
+  const { pathname, protocol } = new URL(redirectUrl)
+  const secure = protocol === 'https:' ? '; Secure' : ''
+  return `${name}=${value}; Path=${pathname}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
+}
+
+function cookiesOf(request: Request): Map<string, string> {
+  const pairs = (request.headers.cookie ?? '').split(';').map(pair => pair.trim().split('='))
+  return new Map(pairs.map(([name = '', ...value]) => [name, value.join('=')]))
+}
+
+const worded = (error: unknown): unknown =>
+  error instanceof ConnectionError ? new HttpError(error.status, error.message) : error
+
+/** A person with a browser gets a sentence, a program the envelope. */
+function tell(request: Request, reply: Reply, body: object, sentence: string): unknown {
+  if (!String(request.headers.accept).includes('text/html')) return reply.send(body)
+  return reply
+    .type('text/plain; charset=utf-8')
+    .header('x-content-type-options', 'nosniff')
+    .send(`${sentence}\n`)
+}
+
+/** A page that a browser opens, with what the API document tells of it. */
+function page(
+  summary: string,
+  parameters: Record<string, string>,
+  answers: Record<number, string>,
+  handler: Handler,
+): Endpoint {
+  const described = Object.entries(answers).map(([status, description]) => [
+    status,
+    { description, type: 'object' },
+  ])
+  const properties = Object.fromEntries(
+    Object.entries(parameters).map(([name, description]) => [name, { type: 'string', description }]),
+  )
+  return {
+    schema: {
+      tags: ['External provider'],
+      summary,
+      security: [],
+      querystring: { type: 'object', properties },
+      response: { ...Object.fromEntries(described), '4xx': refTo('Error'), '5xx': refTo('Error') },
+    },
+    handler,
+  }
+}
