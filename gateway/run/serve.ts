@@ -8,6 +8,7 @@ import { Failure, type Loaded, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
 import { type RunningGateway, startGateway } from './start.js'
+import { variable } from './variable.js'
 import { watchSources } from './watch.js'
 
 const EMBEDDED = {
@@ -111,7 +112,7 @@ function hasLostTerminal(): boolean {
 }
 
 function warnOfLonelySecret({ gateway }: Config, log: Log): void {
-  if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
+  if (gateway.redis === '' || variable('ENCRYPTION_KEY', process.env)) return
   log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
 }
 

@@ -20,6 +20,7 @@ export type { TokenSet } from './external/oauth.js'
 export type { Answer, EmbeddedDirectory, NewDirectory, SyncResult } from './in-process.js'
 export type { DirectoryRequest, DirectoryResponse } from './in-process-handler.js'
 export type { Log } from './log.js'
+export { type Rotation, rotateKeys } from './rotate-keys.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
 export interface DirectoryService extends EmbeddedDirectory {

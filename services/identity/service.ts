@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildApp, type Log } from './app.js'
+import { withFiles } from './environment.js'
 import { Identities } from './identities.js'
 import { adminRoutes } from './routes/admin.js'
 import { guardAdmin, readAdminKeys } from './routes/admin-guard.js'
@@ -10,7 +11,7 @@ import { registrationRoutes } from './routes/registration.js'
 import { sessionRoutes } from './routes/sessions.js'
 import { settingsRoutes } from './routes/settings.js'
 import { readSchemas } from './schemas.js'
-import { serviceSecret } from './secret.js'
+import { Signer, serviceSecrets } from './secret.js'
 import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
 import { openMongoStore } from './store/mongodb.js'
 import { openSqliteStore } from './store/sqlite.js'
@@ -26,25 +27,26 @@ export interface Running {
 export interface StartOptions {
   /**
    * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
-   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY.
+   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY; each may be in a file that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
 }
 
 /** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about what is set wrong. */
-export async function startService({ env, log }: StartOptions): Promise<Running> {
+export async function startService({ env: given, log }: StartOptions): Promise<Running> {
+  const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
   const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
   const identifiers = identifiersOf(schemas)
-  const secret = serviceSecret(env)
+  const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
   const store = await openStore(env.MONGODB_URL, file, identifiers)
   const identities = new Identities(schemas, identifiers, store, Date.now)
   const app = buildApp(
     new Map([
-      ...registrationRoutes(identities, secret, Date.now),
-      ...settingsRoutes(identities, secret, Date.now),
+      ...registrationRoutes(identities, signer, Date.now),
+      ...settingsRoutes(identities, signer, Date.now),
       ...guardAdmin(adminRoutes(identities), adminKeys),
       ...sessionRoutes(),
     ]),

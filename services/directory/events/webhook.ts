@@ -24,6 +24,14 @@ export function sealWebhook(
   return { ...sealed, oldSecret: { secret: before.secret, until } }
 }
 
+/** The webhook with its secrets under the first encryption key. */
+export function resealWebhook(box: SecretBox, directoryId: string, webhook: Webhook): Webhook {
+  const reseal = (sealed: string): string => box.reseal(sealed, directoryId, field)
+  const { secret, oldSecret } = webhook
+  const old = oldSecret && { oldSecret: { ...oldSecret, secret: reseal(oldSecret.secret) } }
+  return { ...webhook, secret: reseal(secret), ...old }
+}
+
 /** The webhook as the management API shows it, its secret in clear. */
 export function viewWebhook(
   box: SecretBox,

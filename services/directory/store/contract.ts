@@ -60,6 +60,8 @@ export interface DirectoryStore {
   directory(id: string): Promise<Directory | undefined>
   /** In order of creation, then id. */
   directories(scope: DirectoryScope, page: Page): Promise<Directory[]>
+  /** Of all products, in order of creation, then id: those after a place. */
+  everyDirectory(page: { readonly after: Place | undefined; readonly limit: number }): Promise<Directory[]>
   /** The first directory ever made: enough to try the encryption key on. */
   oldestDirectory(): Promise<Directory | undefined>
   /** False, and nothing changed, when the directory is no longer as it was in `before`. */

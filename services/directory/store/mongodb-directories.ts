@@ -50,6 +50,10 @@ export function createDirectoryStore(collections: Collections) {
         document => document.body as Directory,
       )
     },
+    everyDirectory: async ({ after, limit }) =>
+      (await directories.find(placedAfter(after)).sort(byAge).limit(limit).toArray()).map(
+        document => document.body as Directory,
+      ),
     oldestDirectory: async () => (await directories.find().sort(byAge).limit(1).next())?.body,
     replaceDirectory: async (before, after) =>
       (await directories.updateOne({ _id: before.id, body: before }, { $set: { body: after } }))

@@ -10,6 +10,7 @@ import { holdIdentity } from '../holder.js'
 import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
+import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
 import { FormPages, isBrowser, TOKEN_MISSING, takenError, wantsNodes } from './self-service.js'
 import { SETTINGS_PATH } from './settings.js'
@@ -19,10 +20,10 @@ const DONE = `${PATH}/done`
 
 /**
  * GET shows the form, POST registers: a browser is led on to a page, any other client gets the identity, and both
- * hold it for a while. `secret` signs tokens and cookies, `now` is the clock in milliseconds.
+ * hold it for a while. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
-export function registrationRoutes(identities: Identities, secret: Buffer, now: () => number): Routes {
-  const forms = new FormPages(secret, { path: PATH, heading: 'Register', submit: 'Register' })
+export function registrationRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
+  const forms = new FormPages(signer, { path: PATH, heading: 'Register', submit: 'Register' })
 
   async function show(request: Request): Promise<Answer> {
     const schema = identities.schemaOf(request.project)
@@ -40,11 +41,11 @@ export function registrationRoutes(identities: Identities, secret: Buffer, now: 
         ? forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors })
         : refusal(status, errors)
     if ('errors' in result) return refused(statusOf(result.errors), result.errors)
-    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
+    if (!hasToken(signer, request, entries)) return refused(403, [TOKEN_MISSING])
     const outcome = await stored(request.project, result.traits)
     if ('errors' in outcome) return refused(statusOf(outcome.errors), outcome.errors)
     const { identity, version } = outcome
-    const held = holdIdentity(secret, request, identity.id, now())
+    const held = holdIdentity(signer, request, identity.id, now())
     return isBrowser(request)
       ? { status: 303, headers: { ...held, location: `${DONE}?identity=${identity.id}` } }
       : {

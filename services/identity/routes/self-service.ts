@@ -8,6 +8,7 @@ import type { CompiledSchema } from '../form/schema.js'
 import type { Sent } from '../form/sent.js'
 import { type Answer, prefers, type Request } from '../http.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
+import type { Signer } from '../secret.js'
 import type { IdentifierTaken } from '../store/contract.js'
 
 /** One of the forms. */
@@ -38,20 +39,20 @@ export function wantsNodes(request: Request): boolean {
   return !isBrowser(request) && prefers(request.header('accept'), 'application/json', 'text/html')
 }
 
-/** Shows forms, each with a token of this service's secret. */
+/** Shows forms, each with a token of this service. */
 export class FormPages {
-  readonly #secret: Buffer
+  readonly #signer: Signer
   readonly #place: FormPlace
 
-  constructor(secret: Buffer, place: FormPlace) {
-    this.#secret = secret
+  constructor(signer: Signer, place: FormPlace) {
+    this.#signer = signer
     this.#place = place
   }
 
   /** The form as a page. */
   page(request: Request, status: number, { schema, sent, errors = [], hidden, notice }: Shown): Answer {
     const { path, heading, submit } = this.#place
-    const { token, headers } = issueToken(this.#secret, request)
+    const { token, headers } = issueToken(this.#signer, request)
     const frame = { action: path, submit, hidden: { [TOKEN_FIELD]: token, ...hidden } }
     const form = renderForm(frame, buildNodes(schema, sent, errors), errors)
     const title = errors.length > 0 ? `Error: ${heading}` : heading
@@ -61,7 +62,7 @@ export class FormPages {
 
   /** The form for clients that render it themselves. */
   nodes(request: Request, { schema, sent }: Shown, more: object = {}): Answer {
-    const { token, headers } = issueToken(this.#secret, request)
+    const { token, headers } = issueToken(this.#signer, request)
     const nodes = buildNodes(schema, sent, [])
     return {
       status: 200,

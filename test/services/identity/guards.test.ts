@@ -1,5 +1,6 @@
 import t from 'tap'
 import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
+import { Signer } from '../../../services/identity/secret.js'
 import { formData, tag } from './form-data.js'
 import { cookieOf, HTML, PERSON, REGISTRATION, started } from './started.js'
 import { MULTIPART, multipart, URL_ENCODED, urlEncoded } from './submit.js'
@@ -119,7 +120,8 @@ t.test('administration is for this machine, or for whoever has a key when keys a
 })
 
 t.test('an identity is held for an hour, by nobody who changes the cookie', t => {
-  const secret = Buffer.from('secret')
+  const [old, fresh] = [Buffer.from('old'), Buffer.from('fresh')]
+  const signer = new Signer([old])
   const asking = (cookie: string) => ({
     query: new URLSearchParams(),
     header: (name: string) => (name === 'cookie' ? cookie : undefined),
@@ -128,14 +130,15 @@ t.test('an identity is held for an hour, by nobody who changes the cookie', t =>
     params: {},
   })
   const hour = 3_600_000
-  const given = holdIdentity(secret, asking(''), 'some-id', 1000)['set-cookie'] ?? ''
+  const given = holdIdentity(signer, asking(''), 'some-id', 1000)['set-cookie'] ?? ''
   t.match(given, /; Max-Age=3600$/)
   const cookie = given.split(';')[0] as string
-  t.equal(heldIdentity(secret, asking(`other=1; ${cookie}`), 999 + hour), 'some-id')
-  t.equal(heldIdentity(secret, asking(cookie), 1000 + hour), undefined)
-  t.equal(heldIdentity(Buffer.from('other'), asking(cookie), 1000), undefined)
+  t.equal(heldIdentity(signer, asking(`other=1; ${cookie}`), 999 + hour), 'some-id')
+  t.equal(heldIdentity(signer, asking(cookie), 1000 + hour), undefined)
+  t.equal(heldIdentity(new Signer([fresh]), asking(cookie), 1000), undefined)
+  t.equal(heldIdentity(new Signer([fresh, old]), asking(cookie), 1000), 'some-id', 'after a change of keys')
   const later = cookie.replace(String(1000 + hour), String(1000 + 2 * hour))
   t.not(later, cookie)
-  t.equal(heldIdentity(secret, asking(later), 1000), undefined)
+  t.equal(heldIdentity(signer, asking(later), 1000), undefined)
   t.end()
 })
