@@ -17,6 +17,7 @@ export function createHttpTransport(settings: UpstreamSettings, backends: Backen
     forward(exchange) {
       const { req, facts, project } = exchange
       const fields = upstreamRequestFields(req, facts, project, fingerprintHeaders)
+      if (settings.embedded) fields.push('x-sluice-network', facts.network)
       new Forwarding(exchange, fields, settings, backends).start()
     },
   }

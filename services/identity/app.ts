@@ -91,6 +91,7 @@ async function run(handler: Handler, request: FastifyRequest, reply: FastifyRepl
     header,
     body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
     project: header('x-sluice-project') || DEFAULT_PROJECT,
+    source: header('x-sluice-network') || request.ip,
     params: request.params as Record<string, string>,
   })
   return send(reply, answer)

@@ -9,6 +9,8 @@ export interface Request {
   readonly body: Buffer
   /** Identities are kept apart by project. */
   readonly project: string
+  /** Whom the gateway in front took the request from; without one, who sent it here. */
+  readonly source: string
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
 }

@@ -16,6 +16,7 @@ import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/c
 import { openMongoStore } from './store/mongodb.js'
 import { openSqliteStore } from './store/sqlite.js'
 import { identifiersOf } from './unique-keys.js'
+import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 
 /** A running service; `notes` are lines for the person who started it. */
 export interface Running {
@@ -31,10 +32,12 @@ export interface StartOptions {
    */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
+  /** Where wrong keys are counted; without it in this process. */
+  readonly wrongKey?: WrongKey
 }
 
 /** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about what is set wrong. */
-export async function startService({ env: given, log }: StartOptions): Promise<Running> {
+export async function startService({ env: given, log, wrongKey }: StartOptions): Promise<Running> {
   const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
   const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
@@ -47,7 +50,7 @@ export async function startService({ env: given, log }: StartOptions): Promise<R
     new Map([
       ...registrationRoutes(identities, signer, Date.now),
       ...settingsRoutes(identities, signer, Date.now),
-      ...guardAdmin(adminRoutes(identities), adminKeys),
+      ...guardAdmin(adminRoutes(identities), adminKeys, wrongKey ?? countWrongKeys(log)),
       ...sessionRoutes(),
     ]),
     log,

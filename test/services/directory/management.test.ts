@@ -241,7 +241,7 @@ t.test('a wrong setting stops the start with a sentence that names it', async t 
   const DATA_DIR = t.testdir({ file: '' })
   const table: [NodeJS.ProcessEnv, RegExp][] = [
     [{ MONGODB_URL: 'localhost' }, /MONGODB_URL must begin with mongodb:/],
-    [{ API_KEYS: 'short' }, /API_KEYS must be keys of at least 8/],
+    [{ API_KEYS: 'fifteen-letters' }, /API_KEYS must be keys of at least 16/],
     [{ ENCRYPTION_KEY: 'abc' }, /ENCRYPTION_KEY must be 32 bytes/],
     [{ API_KEYS: 'a', API_KEYS_FILE: 'b' }, /Both API_KEYS and API_KEYS_FILE are set/],
     [{ API_KEYS_FILE: join(DATA_DIR, 'file') }, /named by API_KEYS_FILE is empty/],

@@ -119,6 +119,17 @@ t.test('administration is for this machine, or for whoever has a key when keys a
   await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'long enough,' }), { message: /IDENTITY_ADMIN_KEYS/ })
 })
 
+t.test('who tries administration keys is told to wait; the right one is taken', async t => {
+  const { call, lines } = await started(t, { IDENTITY_ADMIN_KEYS: 'the-right-key-of-many' })
+  const ask = (key: string) => call('GET', ADMIN, { authorization: `Bearer ${key}` })
+  for (let i = 0; i < 20; i += 1) t.equal((await ask(`wrong-${i}`)).status, 401)
+  const refused = await ask('wrong')
+  t.match([refused.status, refused.json().errors], [429, [{ path: '', code: 'too_many_wrong_keys' }]])
+  t.match(refused.header('retry-after'), /^[1-9]\d?$/)
+  t.equal((await ask('the-right-key-of-many')).status, 200)
+  t.equal(lines.filter(line => line.startsWith('Too many wrong keys')).length, 1)
+})
+
 t.test('an identity is held for an hour, by nobody who changes the cookie', t => {
   const [old, fresh] = [Buffer.from('old'), Buffer.from('fresh')]
   const signer = new Signer([old])
@@ -127,6 +138,7 @@ t.test('an identity is held for an hour, by nobody who changes the cookie', t =>
     header: (name: string) => (name === 'cookie' ? cookie : undefined),
     body: Buffer.alloc(0),
     project: 'acme',
+    source: '127.0.0.1',
     params: {},
   })
   const hour = 3_600_000
