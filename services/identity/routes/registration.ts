@@ -36,9 +36,11 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
     const schema = identities.schemaOf(request.project)
     const contentType = request.header('content-type')
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
+    // What was not asked for keeps what the form began with.
+    const sentBack = () => sentEntries(schema.root, entries, sentDefaults(schema.root))
     const refused = (status: number, errors: readonly FieldError[]) =>
       isBrowser(request)
-        ? forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors })
+        ? forms.page(request, status, { schema, sent: sentBack(), errors })
         : refusal(status, errors)
     if ('errors' in result) return refused(statusOf(result.errors), result.errors)
     if (!hasToken(signer, request, entries)) return refused(403, [TOKEN_MISSING])
