@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { buildApp, type Log } from './app.js'
 import { withFiles } from './environment.js'
 import { Identities } from './identities.js'
+import { Languages } from './languages.js'
 import { adminRoutes } from './routes/admin.js'
 import { guardAdmin, readAdminKeys } from './routes/admin-guard.js'
 import { registrationRoutes } from './routes/registration.js'
@@ -27,7 +28,7 @@ export interface Running {
 
 export interface StartOptions {
   /**
-   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
+   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder), IDENTITY_LANGUAGES (a folder),
    * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY; each may be in a file that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
@@ -42,6 +43,8 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
   const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
   const identifiers = identifiersOf(schemas)
+  const own = env.IDENTITY_LANGUAGES ? [env.IDENTITY_LANGUAGES] : []
+  const languages = new Languages([join(packageFolder(), 'config/languages'), ...own])
   const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
   const store = await openStore(env.MONGODB_URL, file, identifiers)
@@ -53,6 +56,7 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
       ...guardAdmin(adminRoutes(identities), adminKeys, wrongKey ?? countWrongKeys(log)),
       ...sessionRoutes(),
     ]),
+    languages,
     log,
   )
   const close = async () => {

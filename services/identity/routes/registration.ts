@@ -75,9 +75,11 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
     if (!(await identities.find(request.project, id))) {
       throw new HttpError(404, 'not_found', 'There is no such identity.')
     }
-    const content = html`<p>Your registration is complete.</p><p>Identity: <code>${id}</code></p>
-<p><a href="${SETTINGS_PATH}">Change your details</a></p>`
-    return { status: 200, headers: PAGE_HEADERS, body: renderPage('Registered', 'Registered', content) }
+    const { say } = request.language
+    const content = html`<p>${say('Your registration is complete.')}</p><p>${say('Identity:')} <code>${id}</code></p>
+<p><a href="${SETTINGS_PATH}">${say('Change your details')}</a></p>`
+    const body = renderPage(request.language, 'Registered', 'Registered', content)
+    return { status: 200, headers: PAGE_HEADERS, body }
   }
 
   return new Map([

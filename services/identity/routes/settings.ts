@@ -37,12 +37,13 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     if (!held) return nobody(request)
     const { identity, version } = held
     const schema = identities.schemaOf(request.project)
+    const { say } = request.language
     const shown = {
       schema,
       sent: sentTraits(schema.root, identity.traits),
       hidden: { [VERSION_FIELD]: String(version) },
       ...(request.query.has('saved')
-        ? { notice: html`<p class="notice" role="status">Your details are saved.</p>` }
+        ? { notice: html`<p class="notice" role="status">${say('Your details are saved.')}</p>` }
         : {}),
     }
     if (!wantsNodes(request)) {
@@ -123,10 +124,11 @@ function saved(request: Request, written: Written): Answer {
 function nobody(request: Request): Answer {
   const message = 'Only the browser that registered can change its details here, for an hour.'
   if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
-  const content = html`<p>${message}</p><p><a href="/self-service/registration">Register</a></p>`
+  const { say } = request.language
+  const content = html`<p>${say(message)}</p><p><a href="/self-service/registration">${say('Register')}</a></p>`
   return {
     status: 401,
     headers: PAGE_HEADERS,
-    body: renderPage('Your details', 'You are not known here', content),
+    body: renderPage(request.language, 'Your details', 'You are not known here', content),
   }
 }

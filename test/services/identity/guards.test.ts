@@ -1,5 +1,6 @@
 import t from 'tap'
 import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
+import { ENGLISH } from '../../../services/identity/languages.js'
 import { Signer } from '../../../services/identity/secret.js'
 import { formData, tag } from './form-data.js'
 import { cookieOf, HTML, PERSON, REGISTRATION, started } from './started.js'
@@ -139,6 +140,7 @@ t.test('an identity is held for an hour, by nobody who changes the cookie', t =>
     body: Buffer.alloc(0),
     project: 'acme',
     source: '127.0.0.1',
+    language: ENGLISH,
     params: {},
   })
   const hour = 3_600_000
