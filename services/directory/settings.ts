@@ -47,7 +47,10 @@ function mongodbUrl(text = ''): string {
 
 function apiKeys(text: string | undefined): string[] | undefined {
   if (text === undefined || text.trim() === '') return undefined
-  const keys = text.split(',').map(key => key.trim())
+  const keys = text
+    .trim()
+    .split(/[,\n]/)
+    .map(key => key.trim())
   if (keys.some(key => key.length < 16 || /\s/.test(key))) {
     throw new Error(
       'API_KEYS must be keys of at least 16 characters without blanks, separated by commas; openssl rand -hex 24 makes one',

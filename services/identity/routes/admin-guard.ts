@@ -18,9 +18,12 @@ THIS_MACHINE.addAddress('::1', 'ipv6')
 
 const MIN_KEY_LENGTH = 8
 
-/** The keys of IDENTITY_ADMIN_KEYS, separated by commas; empty: none. Throws an Error with a sentence. */
+/** The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence. */
 export function readAdminKeys(text: string | undefined): string[] {
-  const keys = (text ?? '').split(',').map(key => key.trim())
+  const keys = (text ?? '')
+    .trim()
+    .split(/[,\n]/)
+    .map(key => key.trim())
   if (keys.length === 1 && keys[0] === '') return []
   if (keys.some(key => key.length < MIN_KEY_LENGTH || /\s/.test(key))) {
     throw new Error(

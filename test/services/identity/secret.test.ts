@@ -10,7 +10,10 @@ const keys = [1, 2].map(n => Buffer.alloc(32, n).toString('base64'))
 
 t.test('of several keys the first signs and all are known; one file lists them too', async t => {
   t.same(serviceSecrets({ ENCRYPTION_KEY: keys.join(',') }).map(String), keys)
-  const folder = t.testdir({ keys: `${keys.join('\n')}\n`, admin: 'a-key-of-many-characters\n' })
+  const folder = t.testdir({
+    keys: `${keys.join('\n')}\n`,
+    admin: 'another-key-of-many\na-key-of-many-characters\n',
+  })
   const service = await started(t, {
     ENCRYPTION_KEY_FILE: join(folder, 'keys'),
     IDENTITY_ADMIN_KEYS_FILE: join(folder, 'admin'),
