@@ -68,10 +68,9 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
 
 /** A wrong encryption key is better found at start than by the first identity provider that calls. */
 async function tryKey(store: Store, box: SecretBox): Promise<void> {
-  const directory = await store.oldestDirectory()
-  if (!directory) return
+  const tried = [await store.oldestDirectory(), await store.newestDirectory()]
   try {
-    box.open(directory.scimSecret, directory.id, 'scim')
+    for (const directory of tried) if (directory) box.open(directory.scimSecret, directory.id, 'scim')
   } catch {
     throw new Error(
       'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored; a new key stands before the old one, separated by a comma',

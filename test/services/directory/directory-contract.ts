@@ -51,6 +51,7 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     const all = await store.everyDirectory({ after: undefined, limit: 5000 })
     t.same(all.slice(-3), made)
     t.same(all[0], await store.oldestDirectory())
+    t.same(await store.newestDirectory(), third)
   })
 
   t.test('lists of users and members go on from a place, also among equal times', async t => {

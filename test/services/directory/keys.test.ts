@@ -124,6 +124,18 @@ t.test('a directory that changes under every attempt is left for another time, a
   t.match(await rotateAll(store, box), { directories: 1, reencrypted: 1, done: true })
 })
 
+t.test('a key that is left out while a directory still needs it stops the start', async t => {
+  const DATA_DIR = t.testdir()
+  const run = (...keys: Buffer[]) => startService(t, { DATA_DIR, ENCRYPTION_KEY: listed(...keys) })
+  for (const keys of [[fresh], [old, fresh]]) {
+    const service = await run(...keys)
+    await service.directory()
+    await service.close()
+  }
+  for (const key of [fresh, old]) await t.rejects(run(key), { message: /do not open with this key/ })
+  await (await run(old, fresh)).close()
+})
+
 t.test('a key file that is empty or damaged stops the start', async t => {
   for (const [text, message] of [
     ['', /encryption\.key is damaged: it must hold 32 bytes in base64/],
