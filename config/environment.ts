@@ -1,4 +1,5 @@
 /** `${NAME}` and `${NAME:-default}` in scalars, from the environment or the file named by `NAME_FILE`. */
+import { isUtf8 } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
 
 const MAX_SECRET_BYTES = 64 * 1024
@@ -30,11 +31,18 @@ export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
 
 type Looked = { readonly value: string } | { readonly fault: string }
 
-function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
+/** What a variable, or the file that `NAME_FILE` names, holds; undefined when neither is given. */
+export function readVariable(name: string, env: NodeJS.ProcessEnv): Looked | undefined {
   const set = env[name]
-  if (set !== undefined && (set !== '' || fallback === undefined)) return { value: set }
   const file = env[`${name}_FILE`]
-  if (set === undefined && file) return readSecret(name, file)
+  if (!file) return set === undefined ? undefined : { value: set }
+  if (set) return { fault: `Both ${name} and ${name}_FILE are set. Leave one of them out.` }
+  return readSecret(name, file)
+}
+
+function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
+  const found = readVariable(name, env)
+  if (found && ('fault' in found || found.value !== '' || fallback === undefined)) return found
   if (fallback !== undefined) return { value: fallback }
   const message = `The environment variable ${name} is not set. Set it (or ${name}_FILE), or write \${${name}:-default}.`
   return { fault: message }
@@ -44,7 +52,12 @@ function readSecret(name: string, file: string): Looked {
   try {
     const { size } = statSync(file)
     if (size > MAX_SECRET_BYTES) return { fault: `The file named by ${name}_FILE is larger than 64 KiB.` }
-    return { value: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
+    const bytes = readFileSync(file)
+    if (!isUtf8(bytes) || bytes.includes(0)) return { fault: `The file named by ${name}_FILE holds no text.` }
+    const value = bytes.toString('utf8').replace(/\r?\n$/, '')
+    // A mount that failed must not be taken for "no key is asked for".
+    if (value.trim() === '') return { fault: `The file named by ${name}_FILE is empty.` }
+    return { value }
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? 'unknown error'
     return { fault: `The file named by ${name}_FILE cannot be read (${reason}).` }

@@ -90,7 +90,11 @@ const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/store/redis-connection.ts'],
-  'rate-limiter-flexible': ['gateway/admin/key.ts'],
+  'rate-limiter-flexible': [
+    'gateway/admin/wrong-keys.ts',
+    'services/directory/routes/wrong-keys.ts',
+    'services/identity/wrong-keys.ts',
+  ],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/metrics.ts', 'services/directory/metrics.ts'],
   yaml: ['config/yaml.ts'],

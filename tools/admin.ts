@@ -1,5 +1,6 @@
 /** Asks the admin port of the gateway that runs. */
 import { Failure } from '../gateway/run/load.js'
+import { variable } from '../gateway/run/variable.js'
 import { Unusable } from './command.js'
 import { loadInput } from './config.js'
 import type { Io } from './io.js'
@@ -15,7 +16,7 @@ export interface AdminPort {
 /** The one at the address `where`, with the key of the environment, or the one that the configuration at `where` names. */
 export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   if (/^https?:\/\//.test(where)) {
-    if (URL.canParse(where)) return { origin: new URL(where).origin, key: io.env.ADMIN_KEY ?? '' }
+    if (URL.canParse(where)) return { origin: new URL(where).origin, key: variable('ADMIN_KEY', io.env) }
     throw new Unusable(`"${where}" is not an address such as http://127.0.0.1:8081.`)
   }
   const { config } = await loadInput(where, io.env)

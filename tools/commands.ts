@@ -15,6 +15,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
   entry('replay', async () => (await import('./replay/command.js')).replay),
+  entry('keys', async () => (await import('./keys.js')).keys),
   entry('health', async () => (await import('./health.js')).health),
 ]
 

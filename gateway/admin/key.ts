@@ -1,12 +1,9 @@
-/**
- * The key of the admin port: asked for by everything that does not say it is open. Wrong keys are throttled. The home of
- * rate-limiter-flexible.
- */
+/** The key of the admin port: asked for by everything that does not say it is open. Wrong keys are throttled. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { sendProblem } from './problem.js'
+import type { WrongKeys } from './wrong-keys.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -27,17 +24,16 @@ function isMeantForLoopback(request: FastifyRequest): boolean {
   return name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0
 }
 
-/** Wrong keys that one address may send in a minute. */
-const MOST_WRONG = 20
-
 /**
  * A hook that answers 401 to requests without the key; when `key` is empty, none is asked for. Compares digests in constant
- * time, so neither the key nor its length can be found out by trying. An address that has sent too many wrong ones gets 429
- * for the rest of a minute, unless it sends the right one: nobody can lock another out.
+ * time, so neither the key nor its length can be found out by trying. Who has sent too many wrong ones gets 429 for the
+ * rest of a minute, unless they send the right one: nobody can lock another out.
  */
-export function keyGuard(key: string): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
+export function keyGuard(
+  key: string,
+  wrongKeys: WrongKeys,
+): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   const wanted = digest(key)
-  const wrong = new RateLimiterMemory({ points: MOST_WRONG, duration: 60 })
   return async (request, reply) => {
     if (request.routeOptions.config.open) return undefined
     if (key === '') {
@@ -48,16 +44,14 @@ export function keyGuard(key: string): (request: FastifyRequest, reply: FastifyR
         'Without a key this port answers to "localhost" and to IP addresses only.',
       )
     }
-    const [, given = ''] = /^(?:Bearer|Api-Key) +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+    const { authorization = '' } = request.headers
+    const [, given = ''] = /^(?:Bearer|Api-Key) +(\S+)$/i.exec(authorization) ?? []
     if (timingSafeEqual(digest(given), wanted)) return undefined
-    const { consumedPoints, msBeforeNext } = await wrong.penalty(request.ip)
-    if (consumedPoints > MOST_WRONG) {
-      reply.header('retry-after', Math.ceil(msBeforeNext / 1000))
-      return sendProblem(
-        reply,
-        429,
-        'Too many wrong keys came from this address. Wait, then send the right one.',
-      )
+    // A request without any key is no guess.
+    const wait = authorization === '' ? undefined : await wrongKeys.sent('admin', request.ip, authorization)
+    if (wait !== undefined) {
+      reply.header('retry-after', wait)
+      return sendProblem(reply, 429, 'Too many wrong keys were sent. Wait, then send the right one.')
     }
     reply.header('www-authenticate', 'Bearer realm="sluice admin"')
     return sendProblem(reply, 401, 'Send the key of the admin port: "Authorization: Bearer KEY".')

@@ -9,6 +9,7 @@ import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
+import type { WrongKeys } from './wrong-keys.js'
 
 export interface AdminOptions {
   readonly host: string
@@ -16,6 +17,8 @@ export interface AdminOptions {
   readonly port: number
   /** What everything but health asks for; '' asks for nothing. */
   readonly key: string
+  /** Throttles those that are not it. */
+  readonly wrongKeys: WrongKeys
   readonly health: {
     readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
   }
@@ -44,7 +47,8 @@ const MAX_BODY_BYTES = 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { host, port, key, health, metrics, state, reload, explain, inspected, documents, log } = options
+  const { host, port, key, health, metrics, state, reload, explain, inspected, documents, wrongKeys, log } =
+    options
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: PATIENCE_MS,
@@ -61,7 +65,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     reply.header('cache-control', 'no-store')
   })
 
-  app.addHook('onRequest', keyGuard(key))
+  app.addHook('onRequest', keyGuard(key, wrongKeys))
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
     if (!url.startsWith(PAGE_PATH)) methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])

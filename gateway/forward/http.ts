@@ -57,6 +57,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     this.#head =
       `${facts.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
       upstreamRequestFields(req, facts, project, settings.fingerprintHeaders, settings.urls[0] as string) +
+      (settings.embedded ? `x-sluice-network: ${facts.network}\r\n` : '') +
       framingFields(this.#framing, req.fields)
     if (body === undefined) return
     const giveUp = (code: ErrorCode): void => this.#giveUp(code)

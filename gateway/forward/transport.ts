@@ -78,6 +78,8 @@ export interface UpstreamSettings {
   /** Most bytes of a request's body; absent: any number. */
   readonly maxBody?: number | undefined
   readonly timeouts: Timeouts
+  /** One of the embedded services: it is told whom a request is counted by, for its throttle of wrong keys. */
+  readonly embedded?: boolean
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }

@@ -163,6 +163,22 @@ export class Metrics {
     this.#turnedAway.inc({ cap })
   }
 
+  /** Adds the series of wrong keys; `counts` gives all so far. */
+  watchKeys(
+    counts: () => Iterable<{ readonly area: string; readonly outcome: string; readonly times: number }>,
+  ): void {
+    new Counter({
+      name: 'sluice_wrong_keys_total',
+      help: 'Wrong keys sent to the admin port and the embedded services, by area: answered 401 (refused) or told to wait (throttled).',
+      labelNames: ['area', 'outcome'],
+      registers: [this.#registry],
+      collect() {
+        this.reset()
+        for (const { area, outcome, times } of counts()) this.inc({ area, outcome }, times)
+      },
+    })
+  }
+
   /** Adds the series of what is looked at only when somebody scrapes. */
   watch({ connections, loopDelay, backends }: Vitals): void {
     this.#gauge('sluice_workers', 'Processes that take requests.', () => 1)

@@ -4,10 +4,11 @@ import { boundedLog } from '../observe/bounded-log.js'
 import { createLog, isLogLevel, LOG_LEVELS } from '../observe/log.js'
 import type { Log } from '../types.js'
 import { Failure } from './load.js'
+import { variable } from './variable.js'
 
 /** The log on stdout, as LOG_LEVEL says; `worker` is the id of a process that shares it. @throws {Failure} */
 export function openLog(worker?: number): Log {
-  const level = process.env.LOG_LEVEL || 'info'
+  const level = variable('LOG_LEVEL', process.env) || 'info'
   if (!isLogLevel(level))
     throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
   return createLog({ level, pretty: process.stdout.isTTY === true, worker })

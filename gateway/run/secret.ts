@@ -1,26 +1,56 @@
 /** The secret that keys the hashes which stand for e-mail addresses, paths and header values in counter keys. */
-import { createHmac, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createHmac, randomBytes, randomUUID } from 'node:crypto'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Failure } from './load.js'
+import { variable } from './variable.js'
 
 /**
- * Derived from `ENCRYPTION_KEY`, so that several gateways on one Redis agree; else kept in the data folder, where the
- * first start makes it. Without embedded services there is no data folder unless `DATA_DIR` names one: the secret then
- * lives as long as the gateway.
+ * Derived from the first key of `ENCRYPTION_KEY`, so that several gateways on one Redis agree; else kept in the data folder,
+ * where the first start makes it. Without embedded services there is no data folder unless `DATA_DIR` names one: the secret
+ * then lives as long as the gateway. @throws {Failure} when a key is not one
  */
 export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer {
-  const given = env.ENCRYPTION_KEY
-  if (given) return createHmac('sha256', given).update('sluice counter keys').digest()
-  const folder = env.DATA_DIR || 'data'
+  const [given] = encryptionKeys(variable('ENCRYPTION_KEY', env))
+  if (given !== undefined) return createHmac('sha256', given).update('sluice counter keys').digest()
+  const dataDir = variable('DATA_DIR', env)
+  const folder = dataDir || 'data'
   const file = join(folder, 'gateway.key')
   // What an earlier start has kept goes on to count.
-  if (!env.DATA_DIR && !hasServices && !existsSync(file)) return randomBytes(32)
+  if (!dataDir && !hasServices && !existsSync(file)) return randomBytes(32)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (!existsSync(file)) keep(file, randomBytes(32).toString('base64'))
+  const kept = readFileSync(file, 'utf8').trim()
+  if (isKey(kept)) return Buffer.from(kept, 'base64')
+  throw new Failure(
+    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it to count anew.`,
+  )
+}
+
+/** The keys as they are written, of which the first one counts here. */
+function encryptionKeys(text: string): string[] {
+  const keys = text.split(/[\s,]+/).filter(Boolean)
+  if (keys.every(isKey)) return keys
+  throw new Failure(
+    'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas.',
+  )
+}
+
+function isKey(text: string): boolean {
+  return /^[A-Za-z0-9+/]{43}=$/.test(text)
+}
+
+/** Of two first starts one makes the file and both read it, whole: it gets its name when it is written. */
+function keep(file: string, text: string): void {
+  const options = { flag: 'wx', mode: 0o600 } as const
+  const fresh = `${file}.${randomUUID()}`
+  writeFileSync(fresh, text, options)
   try {
-    // `wx` fails when the file is there: of two first starts, one makes it and both read it.
-    writeFileSync(file, randomBytes(32).toString('base64'), { flag: 'wx', mode: 0o600 })
+    linkSync(fresh, file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Some network file systems have no links.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') writeFileSync(file, text, options)
+  } finally {
+    rmSync(fresh)
   }
-  return Buffer.from(readFileSync(file, 'utf8'), 'base64')
 }

@@ -3,12 +3,15 @@ import { closeSync, openSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { MOST_WORKERS } from '../../config/listen-schema.js'
 import type { Config } from '../../config/load.js'
+import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
 import { type RunningGateway, startGateway } from './start.js'
+import { variable } from './variable.js'
 import { watchSources } from './watch.js'
+import { openWrongKeys } from './wrong-keys.js'
 
 const EMBEDDED = {
   directory: () => import('../../services/directory/index.js'),
@@ -22,11 +25,12 @@ export async function serve(configPath: string): Promise<void> {
   const first = await loadOrFail(configPath, process.env, log)
   warnOfLonelySecret(first.config, log)
   if (first.plugins.names.length > 0) outliveRejections(log)
-  const services = new Services(log)
+  const { wrongKeys, close: forgetWrongKeys } = openWrongKeys(first.config.gateway.redis, log)
+  const services = new Services(log, wrongKeys)
   // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
   let onHangup = (): unknown => undefined
   process.on('SIGHUP', () => onHangup())
-  const gateway = await start(configPath, first, services, log)
+  const gateway = await start(configPath, { first, services, wrongKeys, log })
   const { reloader } = gateway
   const watch = watchSources({
     sources: () => reloader.sources,
@@ -48,6 +52,7 @@ export async function serve(configPath: string): Promise<void> {
     onHangup = () => undefined
     await gateway.drain()
     await services.close()
+    forgetWrongKeys()
     if (signal !== 'SIGHUP') process.exit(0)
     // Node's own exit aborts when it cannot reset a terminal that is gone.
     process.removeAllListeners('SIGHUP')
@@ -58,12 +63,17 @@ export async function serve(configPath: string): Promise<void> {
   onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
 }
 
+interface Started {
+  readonly first: Loaded
+  readonly services: Services
+  readonly wrongKeys: WrongKeys
+  readonly log: Log
+}
+
 /** In this process, or, when there are to be several workers, in processes of their own. */
 async function start(
   configPath: string,
-  first: Loaded,
-  services: Services,
-  log: Log,
+  { first, services, wrongKeys, log }: Started,
 ): Promise<RunningGateway> {
   // Made here, for all workers.
   const secret = hashSecret(process.env, hasServices(first.config))
@@ -73,6 +83,7 @@ async function start(
     load: () => load(configPath, process.env, log, { running: first.plugins }),
     embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
     embeddedMetrics: () => services.metrics(),
+    wrongKeys,
     log,
   }
   const workers = workersOf(first.config)
@@ -111,7 +122,7 @@ function hasLostTerminal(): boolean {
 }
 
 function warnOfLonelySecret({ gateway }: Config, log: Log): void {
-  if (gateway.redis === '' || process.env.ENCRYPTION_KEY) return
+  if (gateway.redis === '' || variable('ENCRYPTION_KEY', process.env)) return
   log.warn({}, 'ENCRYPTION_KEY is not set: gateways that share this Redis do not share rules keyed by e-mail')
 }
 
@@ -127,10 +138,12 @@ interface Service {
 /** The embedded services: each starts when it is first asked for, and runs until the process ends. */
 class Services {
   readonly #log: Log
+  readonly #wrongKeys: WrongKeys
   readonly #started = new Map<string, Promise<Service>>()
 
-  constructor(log: Log) {
+  constructor(log: Log, wrongKeys: WrongKeys) {
     this.#log = log
+    this.#wrongKeys = wrongKeys
   }
 
   async addressOf(name: keyof typeof EMBEDDED): Promise<string> {
@@ -157,7 +170,11 @@ class Services {
 
   async #start(name: keyof typeof EMBEDDED): Promise<Service> {
     const { start } = await EMBEDDED[name]()
-    const service: Service = await start({ env: process.env, log: this.#log })
+    const service: Service = await start({
+      env: process.env,
+      log: this.#log,
+      wrongKey: (area, source, key) => this.#wrongKeys.sent(area, source, key),
+    })
     // To that person, not to whoever collects the log; and at once, in case a later step fails.
     for (const note of service.notes) process.stderr.write(`${note}\n`)
     return service

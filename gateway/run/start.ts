@@ -1,5 +1,6 @@
 /** Joins the rooms into one running gateway: start, reload and drain. */
 import { startAdmin } from '../admin/server.js'
+import type { WrongKeys } from '../admin/wrong-keys.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
@@ -12,6 +13,8 @@ export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
   load(): Promise<Loaded | Unloadable>
   /** The series of the embedded services, in the Prometheus text format. */
   embeddedMetrics?(): Promise<string>
+  /** Of the admin port, and of the services that were told of it. */
+  readonly wrongKeys: WrongKeys
 }
 
 export interface RunningGateway {
@@ -25,11 +28,12 @@ export interface RunningGateway {
 
 /** Starts listening; the counter store may be away, the addresses may not be taken. */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
-  const { first, load, log } = options
+  const { first, load, wrongKeys, log } = options
   const core = await openCore({ ...options, workers: 1 })
   const { metrics } = core
   const health = new Health()
   metrics.policyLoaded(first.compiled.policy.revision)
+  metrics.watchKeys(() => wrongKeys.counts())
   const reloader = new Reloader({
     first,
     load,
@@ -44,6 +48,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   let url = ''
   const admin = await startAdmin({
     ...first.config.gateway.admin,
+    wrongKeys,
     health,
     metrics: {
       contentType: metrics.contentType,

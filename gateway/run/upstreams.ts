@@ -172,6 +172,7 @@ export function upstreamSettings(
     ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
     maxBody: 'embedded' in written ? undefined : written.maxBody,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
+    embedded: 'embedded' in written,
     fingerprintHeaders,
   }))
 }

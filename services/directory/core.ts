@@ -1,5 +1,5 @@
-import { join } from 'node:path'
 import { encryptionKey, openDataFolder } from './data-folder.js'
+import { withFiles } from './environment.js'
 import { type Courier, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
@@ -10,6 +10,7 @@ import { createMetrics, type Metrics } from './metrics.js'
 import { createSecretBox, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
+import { openStore } from './store/open.js'
 import { purgeRemoved } from './sync/removal.js'
 import { createWriters, type WriterFactory } from './sync/writers.js'
 
@@ -32,8 +33,8 @@ export interface Core {
 export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log }): Promise<Core> {
   const settings = readSettings(env)
   openDataFolder(settings.dataDir)
-  const key = settings.encryptionKey ?? encryptionKey(settings.dataDir)
-  const box = createSecretBox(key)
+  const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
+  const box = createSecretBox(keys)
   const store = await openStore(settings)
   const closers: Core['closers'] = [() => store.close()]
   const close = async (): Promise<void> => {
@@ -45,7 +46,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     const retention = startRetention(store, settings.webhookLogTtlMs, log)
     closers.push(() => retention.close())
     const poster = createPoster(settings.allowPrivateWebhooks)
-    if (env.DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
+    if (withFiles(env).DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
       log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
     }
     const metrics = createMetrics(store)
@@ -55,7 +56,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     const writers = createWriters(store, log, directory => {
       if (directory.webhook) courier.notify(directory.id)
     })
-    const own = { store, box, encryptionKey: key, writers, log }
+    const own = { store, box, encryptionKey: keys[0], writers, log }
     const external = startExternal({ ...own, settings: settings.external, bounds })
     closers.push(() => external.puller.close())
     return { settings, store, box, writers, courier, external, metrics, log, closers, close }
@@ -65,26 +66,14 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
   }
 }
 
-/** Only the chosen database's driver is loaded. */
-async function openStore({ mongodbUrl, dataDir }: Settings): Promise<Store> {
-  if (mongodbUrl !== '') return (await import('./store/mongodb.js')).openMongodb(mongodbUrl)
-  const { openSqlite } = await import('./store/sqlite.js')
-  try {
-    return openSqlite(join(dataDir, 'directory.db'))
-  } catch (error) {
-    throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
-  }
-}
-
 /** A wrong encryption key is better found at start than by the first identity provider that calls. */
 async function tryKey(store: Store, box: SecretBox): Promise<void> {
-  const directory = await store.oldestDirectory()
-  if (!directory) return
+  const tried = [await store.oldestDirectory(), await store.newestDirectory()]
   try {
-    box.open(directory.scimSecret, directory.id, 'scim')
+    for (const directory of tried) if (directory) box.open(directory.scimSecret, directory.id, 'scim')
   } catch {
     throw new Error(
-      'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored',
+      'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored; a new key stands before the old one, separated by a comma',
     )
   }
 }

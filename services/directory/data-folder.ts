@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashKey } from './secrets.js'
 
@@ -25,17 +25,37 @@ export function encryptionKey(folder: string): Buffer {
   return keptOnce(join(folder, 'encryption.key'), randomBytes(32)).bytes
 }
 
-/** Writes 32 bytes unless the file exists already; `wx` lets exactly one of two racing starts win. */
+/** Writes 32 bytes unless the file exists already. */
 function keptOnce(file: string, fresh: Buffer): { bytes: Buffer; made: boolean } {
-  try {
-    writeFileSync(file, `${fresh.toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
-    return { bytes: fresh, made: true }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw new Error(`${file} cannot be written: ${(error as Error).message}`)
-    }
-  }
-  const bytes = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64')
-  if (bytes.length !== 32) throw new Error(`${file} is damaged: it must hold 32 bytes in base64`)
-  return { bytes, made: false }
+  if (!existsSync(file) && keep(file, `${fresh.toString('base64')}\n`)) return { bytes: fresh, made: true }
+  const text = readFileSync(file, 'utf8').trim()
+  if (isKey(text)) return { bytes: Buffer.from(text, 'base64'), made: false }
+  throw new Error(`${file} is damaged: it must hold 32 bytes in base64. Restore it from a backup`)
 }
+
+/** Whether a text is 32 bytes in base64. */
+export const isKey = (text: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(text)
+
+/** Of two racing starts one makes the file, and both read it whole: it gets its name when it is written. False for the other. */
+function keep(file: string, text: string): boolean {
+  const options = { flag: 'wx', mode: 0o600 } as const
+  const fresh = `${file}.${randomUUID()}`
+  try {
+    writeFileSync(fresh, text, options)
+    try {
+      linkSync(fresh, file)
+    } catch (error) {
+      if (isThere(error)) return false
+      // Some network file systems have no links.
+      writeFileSync(file, text, options)
+    } finally {
+      rmSync(fresh)
+    }
+    return true
+  } catch (error) {
+    if (isThere(error)) return false
+    throw new Error(`${file} cannot be written: ${(error as Error).message}`)
+  }
+}
+
+const isThere = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EEXIST'

@@ -10,6 +10,7 @@ import { addConsent } from './routes/consent.js'
 import { createServer, type Server } from './routes/http.js'
 import { addManagement, answerErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
+import { countWrongKeys, type WrongKey } from './routes/wrong-keys.js'
 import { hashKey } from './secrets.js'
 import type { Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
@@ -20,6 +21,7 @@ export type { TokenSet } from './external/oauth.js'
 export type { Answer, EmbeddedDirectory, NewDirectory, SyncResult } from './in-process.js'
 export type { DirectoryRequest, DirectoryResponse } from './in-process-handler.js'
 export type { Log } from './log.js'
+export { type Rotation, rotateKeys } from './rotate-keys.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
 export interface DirectoryService extends EmbeddedDirectory {
@@ -35,6 +37,11 @@ export interface OpenOptions {
   readonly log: Log
 }
 
+export interface StartOptions extends OpenOptions {
+  /** Where wrong keys are counted; without it in this process. */
+  readonly wrongKey?: WrongKey
+}
+
 /**
  * Opens the service within this process, without any listener: for those who pass SCIM requests on themselves. Throws an
  * Error with a sentence for the operator when a setting or the database is unusable.
@@ -47,13 +54,13 @@ export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
  * Starts the embedded directory service on a free loopback port. It stands behind the gateway and knows
  * nothing of limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
  */
-export async function start(options: OpenOptions): Promise<DirectoryService> {
+export async function start(options: StartOptions): Promise<DirectoryService> {
   const core = await openCore(options)
   try {
     const keyHashes: Buffer[] = []
     const server = createServer()
     core.closers.push(() => server.close())
-    addRoutes(server, core, keyHashes)
+    addRoutes(server, core, keyHashes, options.wrongKey ?? countWrongKeys(core.log))
     await server.listen({ host: '127.0.0.1', port: 0 })
     // Last: a key is shown once, so it is made when nothing can fail any more.
     const { hashes, notes } = managementKeys(core.settings)
@@ -67,10 +74,10 @@ export async function start(options: OpenOptions): Promise<DirectoryService> {
   }
 }
 
-function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[]): void {
+function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wrongKey: WrongKey): void {
   const { store, settings, writers } = core
   const { baseUrl, allowPrivateWebhooks } = settings
-  const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes }
+  const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes, wrongKey }
   answerErrors(server, core.log)
   addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {

@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
 
 /** A new random secret: 32 bytes as base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
@@ -14,27 +21,67 @@ export interface SecretBox {
   seal(secret: string, owner: string, field: string): string
   /** Throws when the text was sealed with another key, for another owner or field, or was altered. */
   open(sealed: string, owner: string, field: string): string
+  /** The same secret under the first key: the text itself where it is so already. Throws as `open` does. */
+  reseal(sealed: string, owner: string, field: string): string
+}
+
+interface Key {
+  readonly id: string
+  readonly bytes: Buffer
 }
 
 /**
  * AES-256-GCM with a random 12-byte nonce; the owner's id and the field's name are bound as additional data, so a
- * sealed text copied to another row does not open. Text form: `v1.<nonce>.<tag>.<ciphertext>` in base64url.
+ * sealed text copied to another row does not open. The first key seals, all open. Text form, the parts in base64url:
+ * `v2.<key id>.<nonce>.<tag>.<ciphertext>`, once `v1.<nonce>.<tag>.<ciphertext>`, which may be any key's.
  */
-export function createSecretBox(key: Buffer): SecretBox {
-  const bound = (owner: string, field: string): Buffer => Buffer.from(JSON.stringify([owner, field]))
-  return {
-    seal(secret, owner, field) {
-      const nonce = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(bound(owner, field))
-      const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
-      return ['v1', ...[nonce, cipher.getAuthTag(), text].map(part => part.toString('base64url'))].join('.')
-    },
-    open(sealed, owner, field) {
-      const [version, ...parts] = sealed.split('.')
-      const [nonce, tag, text] = parts.map(part => Buffer.from(part, 'base64url'))
-      if (version !== 'v1' || !nonce || tag?.length !== 16 || !text) throw new Error('not a sealed secret')
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce).setAAD(bound(owner, field)).setAuthTag(tag)
-      return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8')
-    },
+export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBox {
+  const keys = bytes.map(each => ({ id: keyId(each), bytes: each }))
+  const first = keys[0] as Key
+  const seal: SecretBox['seal'] = (secret, owner, field) => {
+    const nonce = randomBytes(12)
+    const cipher = createCipheriv('aes-256-gcm', first.bytes, nonce).setAAD(bound(owner, field))
+    const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
+    const parts = [nonce, cipher.getAuthTag(), text].map(part => part.toString('base64url'))
+    return ['v2', first.id, ...parts].join('.')
   }
+  const open: SecretBox['open'] = (sealed, owner, field) => {
+    const [version, ...rest] = sealed.split('.')
+    if (version === 'v1') return openWithAny(keys, rest, bound(owner, field))
+    if (version !== 'v2') throw new Error('not a sealed secret')
+    const [id, ...parts] = rest
+    const key = keys.find(each => each.id === id)
+    if (!key) throw new Error('sealed with a key that ENCRYPTION_KEY does not hold')
+    return openWith(key, parts, bound(owner, field))
+  }
+  return {
+    seal,
+    open,
+    reseal: (sealed, owner, field) =>
+      sealed.startsWith(`v2.${first.id}.`) ? sealed : seal(open(sealed, owner, field), owner, field),
+  }
+}
+
+/** Names a key beside what it sealed, and tells nothing of it. */
+const keyId = (key: Buffer): string =>
+  createHmac('sha256', key).update('sluice key id').digest('base64url').slice(0, 8)
+
+const bound = (owner: string, field: string): Buffer => Buffer.from(JSON.stringify([owner, field]))
+
+function openWithAny(keys: readonly Key[], parts: readonly string[], data: Buffer): string {
+  for (const key of keys.slice(0, -1)) {
+    try {
+      return openWith(key, parts, data)
+    } catch {
+      // Another key's, perhaps.
+    }
+  }
+  return openWith(keys.at(-1) as Key, parts, data)
+}
+
+function openWith(key: Key, parts: readonly string[], data: Buffer): string {
+  const [nonce, tag, text] = parts.map(part => Buffer.from(part, 'base64url'))
+  if (!nonce || tag?.length !== 16 || !text) throw new Error('not a sealed secret')
+  const decipher = createDecipheriv('aes-256-gcm', key.bytes, nonce).setAAD(data).setAuthTag(tag)
+  return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8')
 }

@@ -1,4 +1,6 @@
 import { resolve } from 'node:path'
+import { isKey } from './data-folder.js'
+import { withFiles } from './environment.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
 /** What the operator set, checked. */
@@ -8,8 +10,8 @@ export interface Settings {
   readonly dataDir: string
   /** Undefined: one is made at first start. */
   readonly apiKeys: readonly string[] | undefined
-  /** 32 bytes; undefined: made at first start. */
-  readonly encryptionKey: Buffer | undefined
+  /** Of 32 bytes, the one that encrypts first; undefined: made at first start. */
+  readonly encryptionKeys: readonly [Buffer, ...Buffer[]] | undefined
   readonly allowPrivateWebhooks: boolean
   /** Undefined: events are delivered in real time. */
   readonly webhookBatch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
@@ -20,13 +22,14 @@ export interface Settings {
   readonly external: ExternalSettings
 }
 
-/** Reads the environment. Throws an Error that names the variable and what it should hold. */
-export function readSettings(env: NodeJS.ProcessEnv): Settings {
+/** Reads the environment, and the files that `NAME_FILE` names. Throws an Error that names the variable and what it should hold. */
+export function readSettings(given: NodeJS.ProcessEnv): Settings {
+  const env = withFiles(given)
   return {
     mongodbUrl: mongodbUrl(env.MONGODB_URL),
     dataDir: resolve(env.DATA_DIR || './data'),
     apiKeys: apiKeys(env.API_KEYS),
-    encryptionKey: encryptionKey(env.ENCRYPTION_KEY),
+    encryptionKeys: encryptionKeys(env.ENCRYPTION_KEY),
     allowPrivateWebhooks: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
     webhookBatch: webhookBatch(env),
     webhookLogTtlMs: logTtl(env.DSYNC_WEBHOOK_LOGS_TTL || '7d'),
@@ -44,20 +47,27 @@ function mongodbUrl(text = ''): string {
 
 function apiKeys(text: string | undefined): string[] | undefined {
   if (text === undefined || text.trim() === '') return undefined
-  const keys = text.split(',').map(key => key.trim())
-  if (keys.some(key => key.length < 8 || /\s/.test(key))) {
-    throw new Error('API_KEYS must be keys of at least 8 characters without blanks, separated by commas')
+  const keys = text
+    .trim()
+    .split(/[,\n]/)
+    .map(key => key.trim())
+  if (keys.some(key => key.length < 16 || /\s/.test(key))) {
+    throw new Error(
+      'API_KEYS must be keys of at least 16 characters without blanks, separated by commas; openssl rand -hex 24 makes one',
+    )
   }
   return keys
 }
 
-function encryptionKey(text: string | undefined): Buffer | undefined {
-  if (text === undefined || text === '') return undefined
-  const key = Buffer.from(text, 'base64')
-  if (!/^[A-Za-z0-9+/]{43}=$/.test(text) || key.length !== 32) {
-    throw new Error('ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32')
+function encryptionKeys(text = ''): [Buffer, ...Buffer[]] | undefined {
+  const keys = text.split(/[\s,]+/).filter(Boolean)
+  if (!keys.every(isKey)) {
+    throw new Error(
+      'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
+    )
   }
-  return key
+  const [first, ...others] = keys.map(key => Buffer.from(key, 'base64'))
+  return first && [first, ...others]
 }
 
 function flag(name: string, text: string | undefined): boolean {

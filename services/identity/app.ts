@@ -10,6 +10,7 @@ import type { FieldError } from './form/errors.js'
 import { html } from './form/html.js'
 import { type Answer, type Handler, HttpError, type Methods, prefers, type Routes, refusal } from './http.js'
 import { PreconditionFailed } from './identities.js'
+import type { Language, Languages } from './languages.js'
 import { PAGE_HEADERS, renderPage } from './page.js'
 import { CHANGED_MEANWHILE, takenError } from './routes/self-service.js'
 import { IdentifierTaken, StoreUnavailable } from './store/contract.js'
@@ -22,6 +23,8 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
+type LanguageOf = (request: FastifyRequest) => Language
+
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const DEFAULT_PROJECT = 'default'
 /** About as long as a store takes to be found again. */
@@ -30,7 +33,12 @@ const RETRY_AFTER_SECONDS = 5
 const MAX_PATH = 16 * 1024
 
 /** Builds the server; it does not listen yet. */
-export function buildApp(routes: Routes, log: Log): FastifyInstance {
+export function buildApp(routes: Routes, languages: Languages, log: Log): FastifyInstance {
+  const languageOf = (request: FastifyRequest) => languages.choose(request.headers['accept-language'])
+  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const language = languageOf(request)
+    return send(reply, inWords(request, answerTo(error, request, log), language), language)
+  }
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     logger: false,
@@ -38,7 +46,7 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: MAX_PATH, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
-      void send(reply, inWords(request, answerTo(error, request, log)))
+      void fail(error, request, reply)
     },
   })
   // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
@@ -48,20 +56,23 @@ export function buildApp(routes: Routes, log: Log): FastifyInstance {
   // Bodies are decoded by our own rules, whatever their media type says.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-  app.setErrorHandler((error: FastifyError, request, reply) =>
-    send(reply, inWords(request, answerTo(error, request, log))),
-  )
+  app.setErrorHandler(fail)
   app.setNotFoundHandler(() => {
     throw new HttpError(404, 'not_found', 'There is nothing at this address.')
   })
-  for (const [url, methods] of routes) addRoute(app, url, methods)
+  for (const [url, methods] of routes) addRoute(app, url, methods, languageOf)
   return app
 }
 
-function addRoute(app: FastifyInstance, url: string, methods: Methods): void {
+function addRoute(app: FastifyInstance, url: string, methods: Methods, languageOf: LanguageOf): void {
   for (const method of METHODS) {
     const handler = methods[method]
-    if (handler) app.route({ method, url, handler: (request, reply) => run(handler, request, reply) })
+    if (handler)
+      app.route({
+        method,
+        url,
+        handler: (request, reply) => run(handler, request, reply, languageOf(request)),
+      })
   }
   const others = [...METHODS, 'OPTIONS' as const].filter(method => method === 'OPTIONS' || !methods[method])
   const allow = METHODS.filter(method => methods[method]).flatMap(method =>
@@ -78,7 +89,12 @@ function addRoute(app: FastifyInstance, url: string, methods: Methods): void {
   })
 }
 
-async function run(handler: Handler, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function run(
+  handler: Handler,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  language: Language,
+): Promise<FastifyReply> {
   const header = (name: string) => {
     const value = request.headers[name]
     return Array.isArray(value) ? value.join(', ') : value
@@ -91,20 +107,34 @@ async function run(handler: Handler, request: FastifyRequest, reply: FastifyRepl
     header,
     body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
     project: header('x-sluice-project') || DEFAULT_PROJECT,
+    source: header('x-sluice-network') || request.ip,
+    language,
     params: request.params as Record<string, string>,
   })
-  return send(reply, answer)
+  return send(reply, answer, language)
 }
 
-/** Personal data: nothing on the way may keep an answer, and what it is depends on Accept. */
-function send(reply: FastifyReply, { status, headers, body }: Answer): FastifyReply {
-  reply
-    .status(status)
-    .headers({ 'cache-control': 'no-store', vary: 'accept', 'x-content-type-options': 'nosniff' })
+/** Personal data: nothing on the way may keep an answer, and what it is depends on Accept and Accept-Language. */
+function send(reply: FastifyReply, { status, headers, body }: Answer, { say }: Language): FastifyReply {
+  reply.status(status).headers({
+    'cache-control': 'no-store',
+    vary: 'accept, accept-language',
+    'x-content-type-options': 'nosniff',
+  })
   if (headers) reply.headers(headers)
   if (body === undefined) return reply.send()
   if (headers?.['content-type']) return reply.send(body)
-  return reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+  return reply
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(isRefusal(body) ? said(body.errors, say) : body))
+}
+
+function isRefusal(body: unknown): body is { readonly errors: readonly FieldError[] } {
+  return typeof body === 'object' && body !== null && 'errors' in body && Array.isArray(body.errors)
+}
+
+function said(errors: readonly FieldError[], say: Language['say']): object {
+  return { errors: errors.map(error => ({ ...error, message: say(error.message) })) }
 }
 
 function problem(error: HttpError): Answer {
@@ -112,13 +142,14 @@ function problem(error: HttpError): Answer {
 }
 
 /** An error as a page, for a person in front of a browser. */
-function inWords(request: FastifyRequest, answer: Answer): Answer {
+function inWords(request: FastifyRequest, answer: Answer, language: Language): Answer {
   if (!prefers(request.headers.accept, 'text/html', 'application/json')) return answer
   const { errors } = answer.body as { errors: readonly FieldError[] }
   const body = renderPage(
+    language,
     'Error',
     'This did not work',
-    html`${errors.map(({ message }) => html`<p>${message}</p>`)}`,
+    html`${errors.map(({ message }) => html`<p>${language.say(message)}</p>`)}`,
   )
   return { ...answer, headers: { ...PAGE_HEADERS, ...answer.headers }, body }
 }

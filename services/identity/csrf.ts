@@ -7,9 +7,10 @@ import { randomBytes } from 'node:crypto'
 import { readCookie, setCookie } from './cookies.js'
 import type { Entry } from './form/entry.js'
 import { HttpError, mediaTypeOf, type Request } from './http.js'
-import { isSame, signature } from './secret.js'
+import type { Signer } from './secret.js'
 
 const COOKIE = 'sluice_csrf'
+const PURPOSE = 'form'
 /** The name of the hidden field. */
 export const TOKEN_FIELD = 'csrf_token'
 
@@ -40,24 +41,20 @@ function isOwnOrigin(request: Request): boolean {
 }
 
 /** The token for a form that is about to be shown. */
-export function issueToken(secret: Buffer, request: Request): FormToken {
+export function issueToken(signer: Signer, request: Request): FormToken {
   const known = readCookie(request, COOKIE)
   const half = known ?? randomBytes(18).toString('base64url')
-  const token = tokenFor(secret, half)
+  const token = signer.sign(PURPOSE, half)
   return known === undefined
     ? { token, headers: { 'set-cookie': setCookie(request, COOKIE, half) } }
     : { token, headers: {} }
 }
 
 /** True unless a browser that was shown a form posts one without its token. JSON no other site can post unasked. */
-export function hasToken(secret: Buffer, request: Request, entries: readonly Entry[]): boolean {
+export function hasToken(signer: Signer, request: Request, entries: readonly Entry[]): boolean {
   const half = readCookie(request, COOKIE)
   if (half === undefined || mediaTypeOf(request) === 'application/json') return true
   return entries.some(
-    entry => entry.name === TOKEN_FIELD && 'text' in entry && isSame(entry.text, tokenFor(secret, half)),
+    entry => entry.name === TOKEN_FIELD && 'text' in entry && signer.hasSigned(entry.text, PURPOSE, half),
   )
-}
-
-function tokenFor(secret: Buffer, half: string): string {
-  return signature(secret, 'form', half)
 }

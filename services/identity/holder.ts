@@ -4,26 +4,26 @@
  */
 import { readCookie, setCookie } from './cookies.js'
 import type { Request } from './http.js'
-import { isSame, signature } from './secret.js'
+import type { Signer } from './secret.js'
 
 const COOKIE = 'sluice_identity'
 const SECONDS = 3600
 
 /** The header fields that make the client hold the identity `id`. `now` in milliseconds. */
 export function holdIdentity(
-  secret: Buffer,
+  signer: Signer,
   request: Request,
   id: string,
   now: number,
 ): Record<string, string> {
   const expires = String(now + SECONDS * 1000)
-  const value = `${id}.${expires}.${signature(secret, 'holder', request.project, id, expires)}`
+  const value = `${id}.${expires}.${signer.sign('holder', request.project, id, expires)}`
   return { 'set-cookie': setCookie(request, COOKIE, value, SECONDS) }
 }
 
 /** The id of the identity the client holds, undefined when there is none or its time is over. */
-export function heldIdentity(secret: Buffer, request: Request, now: number): string | undefined {
+export function heldIdentity(signer: Signer, request: Request, now: number): string | undefined {
   const [id = '', expires = '', signed = ''] = (readCookie(request, COOKIE) ?? '').split('.')
-  if (!isSame(signed, signature(secret, 'holder', request.project, id, expires))) return undefined
+  if (!signer.hasSigned(signed, 'holder', request.project, id, expires)) return undefined
   return now < Number(expires) ? id : undefined
 }

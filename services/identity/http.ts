@@ -1,6 +1,7 @@
 /** What a handler gets and gives, apart from any web framework; and the one shape of a refusal. */
 import type { FieldError } from './form/errors.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
+import type { Language } from './languages.js'
 
 export interface Request {
   readonly query: URLSearchParams
@@ -9,6 +10,10 @@ export interface Request {
   readonly body: Buffer
   /** Identities are kept apart by project. */
   readonly project: string
+  /** Whom the gateway in front took the request from; without one, who sent it here. */
+  readonly source: string
+  /** The one the client likes best of those there are. */
+  readonly language: Language
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
 }

@@ -1,6 +1,7 @@
 /** A whole page: one stylesheet inside, nothing loaded from anywhere. */
 import { createHash } from 'node:crypto'
 import { Html, html } from './form/html.js'
+import type { Language } from './languages.js'
 
 const STYLE = `
 :root { color-scheme: light dark; --line: light-dark(#767676, #8f8f8f); --bad: light-dark(#b3261e, #ffb4ab); }
@@ -39,15 +40,15 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'referrer-policy': 'same-origin',
 }
 
-/** A page with a heading and its content. */
-export function renderPage(title: string, heading: string, content: Html): string {
+/** A page with a heading and its content, which is in the language already. */
+export function renderPage({ tag, say }: Language, title: string, heading: string, content: Html): string {
   return html`<!doctype html>
-<html lang="en">
+<html lang="${tag}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
+<title>${say(title)}</title>
 <style>${new Html(STYLE)}</style></head>
 <body><main>
-<h1>${heading}</h1>
+<h1>${say(heading)}</h1>
 ${content}
 </main></body>
 </html>

@@ -1,35 +1,78 @@
-/** The secret behind cookies and form tokens, and what is signed with it. */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** The secrets behind cookies and form tokens, and what is signed with them. */
+import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
  * From `ENCRYPTION_KEY`, so that several processes know each other's cookies; else kept in DATA_DIR, where the first
- * start makes it.
+ * start makes it. Throws an Error with a sentence about a key that is none.
  */
-export function serviceSecret(env: NodeJS.ProcessEnv): Buffer {
-  if (env.ENCRYPTION_KEY) return Buffer.from(env.ENCRYPTION_KEY)
-  const folder = env.DATA_DIR || 'data'
+export function serviceSecrets({ ENCRYPTION_KEY, DATA_DIR }: NodeJS.ProcessEnv): Buffer[] {
+  const keys = (ENCRYPTION_KEY ?? '').split(/[\s,]+/).filter(Boolean)
+  if (!keys.every(isKey)) {
+    throw new Error(
+      'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
+    )
+  }
+  return (keys.length > 0 ? keys : [keptKey(DATA_DIR || 'data')]).map(key => Buffer.from(key))
+}
+
+function keptKey(folder: string): string {
   const file = join(folder, 'identity.key')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (!existsSync(file)) keep(file, randomBytes(32).toString('base64'))
+  const key = readFileSync(file, 'utf8').trim()
+  if (isKey(key)) return key
+  throw new Error(
+    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it: open forms are then to be loaded anew`,
+  )
+}
+
+function isKey(text: string): boolean {
+  return /^[A-Za-z0-9+/]{43}=$/.test(text)
+}
+
+/** Of two first starts one makes the file and both read it, whole: it gets its name when it is written. */
+function keep(file: string, text: string): void {
+  const options = { flag: 'wx', mode: 0o600 } as const
+  const fresh = `${file}.${randomUUID()}`
+  writeFileSync(fresh, text, options)
   try {
-    // Of two first starts one makes the file, and both read it.
-    writeFileSync(file, randomBytes(32).toString('base64'), { flag: 'wx', mode: 0o600 })
+    linkSync(fresh, file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Some network file systems have no links.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') writeFileSync(file, text, options)
+  } finally {
+    rmSync(fresh)
   }
-  return Buffer.from(readFileSync(file, 'utf8'))
 }
 
-/** HMAC-SHA256 over a purpose and its parts, in base64url. */
-export function signature(secret: Buffer, purpose: string, ...parts: readonly string[]): string {
-  return createHmac('sha256', secret)
-    .update(JSON.stringify([`sluice identity ${purpose}`, ...parts]))
-    .digest('base64url')
+/** Signs with the first of its secrets, and knows what was signed with any of them. */
+export class Signer {
+  readonly #secrets: readonly Buffer[]
+
+  constructor(secrets: readonly Buffer[]) {
+    this.#secrets = secrets
+  }
+
+  /** HMAC-SHA256 over a purpose and its parts, in base64url. */
+  sign(purpose: string, ...parts: readonly string[]): string {
+    return this.#signatures(purpose, parts)[0] as string
+  }
+
+  /** Compares in a time that tells nothing of where the texts differ. */
+  hasSigned(given: string, purpose: string, ...parts: readonly string[]): boolean {
+    const same = this.#signatures(purpose, parts).map(signature => isSame(given, signature))
+    return same.includes(true)
+  }
+
+  #signatures(purpose: string, parts: readonly string[]): string[] {
+    const text = JSON.stringify([`sluice identity ${purpose}`, ...parts])
+    return this.#secrets.map(secret => createHmac('sha256', secret).update(text).digest('base64url'))
+  }
 }
 
-/** Compares in a time that tells nothing of where the texts differ. */
-export function isSame(given: string, expected: string): boolean {
+function isSame(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

@@ -3,18 +3,21 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildApp, type Log } from './app.js'
+import { withFiles } from './environment.js'
 import { Identities } from './identities.js'
+import { Languages } from './languages.js'
 import { adminRoutes } from './routes/admin.js'
 import { guardAdmin, readAdminKeys } from './routes/admin-guard.js'
 import { registrationRoutes } from './routes/registration.js'
 import { sessionRoutes } from './routes/sessions.js'
 import { settingsRoutes } from './routes/settings.js'
 import { readSchemas } from './schemas.js'
-import { serviceSecret } from './secret.js'
+import { Signer, serviceSecrets } from './secret.js'
 import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
 import { openMongoStore } from './store/mongodb.js'
 import { openSqliteStore } from './store/sqlite.js'
 import { identifiersOf } from './unique-keys.js'
+import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 
 /** A running service; `notes` are lines for the person who started it. */
 export interface Running {
@@ -25,29 +28,35 @@ export interface Running {
 
 export interface StartOptions {
   /**
-   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
-   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY.
+   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder), IDENTITY_LANGUAGES (a folder),
+   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY; each may be in a file that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
+  /** Where wrong keys are counted; without it in this process. */
+  readonly wrongKey?: WrongKey
 }
 
 /** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about what is set wrong. */
-export async function startService({ env, log }: StartOptions): Promise<Running> {
+export async function startService({ env: given, log, wrongKey }: StartOptions): Promise<Running> {
+  const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
   const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
   const identifiers = identifiersOf(schemas)
-  const secret = serviceSecret(env)
+  const own = env.IDENTITY_LANGUAGES ? [env.IDENTITY_LANGUAGES] : []
+  const languages = new Languages([join(packageFolder(), 'config/languages'), ...own])
+  const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
   const store = await openStore(env.MONGODB_URL, file, identifiers)
   const identities = new Identities(schemas, identifiers, store, Date.now)
   const app = buildApp(
     new Map([
-      ...registrationRoutes(identities, secret, Date.now),
-      ...settingsRoutes(identities, secret, Date.now),
-      ...guardAdmin(adminRoutes(identities), adminKeys),
+      ...registrationRoutes(identities, signer, Date.now),
+      ...settingsRoutes(identities, signer, Date.now),
+      ...guardAdmin(adminRoutes(identities), adminKeys, wrongKey ?? countWrongKeys(log)),
       ...sessionRoutes(),
     ]),
+    languages,
     log,
   )
   const close = async () => {

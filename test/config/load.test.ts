@@ -179,7 +179,16 @@ t.test('the environment fills scalars and nothing but scalars', async t => {
   t.match(value('${A}', {}), { fault: /A is not set/ })
   const dir = folderWith(t.testdir(), { ...SOUND, secret: 'redis://:hunter2@localhost\n' })
   t.equal(value('${REDIS}', { REDIS_FILE: join(dir, 'secret') }), 'redis://:hunter2@localhost')
-  t.equal(value('${REDIS}', { REDIS: 'a', REDIS_FILE: join(dir, 'secret') }), 'a')
+  t.equal(
+    value('${REDIS:-none}', { REDIS: '', REDIS_FILE: join(dir, 'secret') }),
+    'redis://:hunter2@localhost',
+  )
+  t.match(value('${REDIS}', { REDIS: 'a', REDIS_FILE: join(dir, 'secret') }), {
+    fault: 'Both REDIS and REDIS_FILE are set. Leave one of them out.',
+  })
+  folderWith(dir, { empty: ' \n', bytes: 'a\0b' })
+  t.match(value('${REDIS:-}', { REDIS_FILE: join(dir, 'empty') }), { fault: /REDIS_FILE is empty/ })
+  t.match(value('${REDIS:-}', { REDIS_FILE: join(dir, 'bytes') }), { fault: /REDIS_FILE holds no text/ })
   t.match(value('${REDIS}', { REDIS_FILE: join(dir, 'nowhere') }), {
     fault: /REDIS_FILE cannot be read \(ENOENT/,
   })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { load, loadOrFail } from '../../gateway/run/load.js'
 import { type RunningGateway, startGateway } from '../../gateway/run/start.js'
+import { openWrongKeys } from '../../gateway/run/wrong-keys.js'
 import type { Log } from '../../gateway/types.js'
 
 export interface TestGatewayOptions {
@@ -64,6 +65,8 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   const lines: Record<string, unknown>[] = []
   const log = recordingLog(lines)
   const first = await loadOrFail(folder, {}, log)
+  const { wrongKeys, close } = openWrongKeys(first.config.gateway.redis, log)
+  t.teardown(close)
   const gateway = await startGateway({
     first,
     load: () => load(folder, {}, log, { running: first.plugins }),
@@ -71,6 +74,7 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
       throw new Error(`no ${name} service in this test`)
     },
     secret: Buffer.from('test'),
+    wrongKeys,
     log,
   })
   let drained: Promise<void> | undefined

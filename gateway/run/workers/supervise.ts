@@ -34,11 +34,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       'This process is itself a worker of a cluster, such as pm2 starts in its cluster mode: start one plain process, or set listen.workers to 1.',
     )
   }
-  const { first, load, workers, secret, configPath, embedded, hopeless, log } = options
+  const { first, load, workers, secret, configPath, embedded, hopeless, wrongKeys, log } = options
   const { listen, admin: adminSettings, redis, store } = first.config.gateway
   const health = new Health()
   const metrics = new Metrics()
   metrics.policyLoaded(first.compiled.policy.revision)
+  metrics.watchKeys(() => wrongKeys.counts())
   let inForce = { loaded: first, loadedAt: new Date() }
   let changing: Promise<void> = Promise.resolve()
 
@@ -85,6 +86,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   let url = ''
   const admin = await startAdmin({
     ...adminSettings,
+    wrongKeys,
     health: {
       get readiness() {
         if (!health.readiness.ready || crew.ready > 0) return health.readiness

@@ -26,6 +26,14 @@ export function sealWebhook(
   return { ...sealed, oldSecrets: [{ secret: before.secret, until }, ...goodOnes(before.oldSecrets)] }
 }
 
+/** The webhook with its secrets under the first encryption key. */
+export function resealWebhook(box: SecretBox, directoryId: string, webhook: Webhook): Webhook {
+  const reseal = (sealed: string): string => box.reseal(sealed, directoryId, field)
+  const { secret, oldSecrets } = webhook
+  const old = oldSecrets && { oldSecrets: oldSecrets.map(old => ({ ...old, secret: reseal(old.secret) })) }
+  return { ...webhook, secret: reseal(secret), ...old }
+}
+
 /** The webhook as the management API shows it, its secret in clear. */
 export function viewWebhook(
   box: SecretBox,

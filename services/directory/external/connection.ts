@@ -139,6 +139,14 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
 
 const field = (which: 'access' | 'refresh'): string => `external ${which} token`
 
+/** The provider's part of a directory with its tokens under the first encryption key. */
+export function resealTokens(box: SecretBox, directoryId: string, external: External): External {
+  const { tokens } = external
+  if (!tokens) return external
+  const reseal = (which: 'access' | 'refresh'): string => box.reseal(tokens[which], directoryId, field(which))
+  return { ...external, tokens: { ...tokens, access: reseal('access'), refresh: reseal('refresh') } }
+}
+
 /** A directory's tokens in clear; empty before it is connected. */
 export function openTokens(
   box: SecretBox,

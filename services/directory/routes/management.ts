@@ -6,9 +6,11 @@ import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './ext
 import { acceptJson, explain, HttpError, logFault, nothingHere, retryAfter, type Server } from './http.js'
 import { addPeople } from './people.js'
 import { addWebhookLog } from './webhook-log.js'
+import { refuseHaste, type WrongKey } from './wrong-keys.js'
 
 export interface ManagementParts extends DirectoryParts, ExternalRouteParts {
   readonly keyHashes: readonly Buffer[]
+  readonly wrongKey: WrongKey
   readonly log: Log
 }
 
@@ -17,11 +19,12 @@ export const managementPaths = ['/api/v1/directory-sync', '/api/v1/dsync'] as co
 
 /** The management API. Everything under the path needs the key; answers are `{data, error}`. */
 export function addManagement(server: Server, parts: ManagementParts): void {
-  const { store, keyHashes, baseUrl } = parts
+  const { store, keyHashes, wrongKey, baseUrl } = parts
   acceptJson(server, ['application/json'])
   answerErrors(server, parts.log)
-  server.addHook('onRequest', async request => {
+  server.addHook('onRequest', async (request, reply) => {
     if (isKeyOf(credential(request, ['api-key', 'bearer']), keyHashes)) return
+    await refuseHaste(wrongKey, 'management', '', request, reply)
     throw new HttpError(401, 'The header "Authorization: Api-Key <key>" is missing or its key is wrong.')
   })
   addDirectories(server, parts)

@@ -27,6 +27,7 @@ import {
 import { readAsked, readSearch } from './scim-asked.js'
 import { scimEndpoint } from './scim-describe.js'
 import { addDiscovery } from './scim-discovery.js'
+import { refuseHaste, type WrongKey } from './wrong-keys.js'
 
 export interface ScimParts {
   readonly store: Store
@@ -34,6 +35,7 @@ export interface ScimParts {
   readonly intake: Intake
   readonly baseUrl: string | undefined
   readonly metrics: Metrics
+  readonly wrongKey: WrongKey
   readonly log: Log
 }
 
@@ -42,14 +44,22 @@ const mediaType = 'application/scim+json'
 
 /** The SCIM intake of each directory (RFC 7644), guarded by the directory's own secret. */
 export function addScim(server: Server, parts: ScimParts): void {
-  const { store, box, intake, baseUrl, metrics } = parts
+  const { store, box, intake, baseUrl, metrics, wrongKey } = parts
   acceptJson(server, [mediaType, 'application/json'])
   answerScimErrors(server, parts.log)
 
   const directories = new WeakMap<Request, Directory>()
-  server.addHook('onRequest', async request => {
+  server.addHook('onRequest', async (request, reply) => {
     if (request.is404) return
-    directories.set(request, await admit(store, box, param(request, 'directoryId'), bearer(request)))
+    const id = param(request, 'directoryId')
+    try {
+      directories.set(request, await admit(store, box, id, bearer(request)))
+    } catch (error) {
+      if (error instanceof ScimError && error.status === 401) {
+        await refuseHaste(wrongKey, 'scim', id, request, reply)
+      }
+      throw error
+    }
   })
   server.addHook('onSend', async (_request, reply) => {
     if (reply.statusCode !== 204 && reply.statusCode !== 304) reply.type(`${mediaType}; charset=utf-8`)

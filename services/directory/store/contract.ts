@@ -61,8 +61,11 @@ export interface DirectoryStore {
   directory(id: string): Promise<Directory | undefined>
   /** In order of creation, then id. */
   directories(scope: DirectoryScope, page: Page): Promise<Directory[]>
-  /** The first directory ever made: enough to try the encryption key on. */
+  /** Of all products, in order of creation, then id: those after a place. */
+  everyDirectory(page: { readonly after: Place | undefined; readonly limit: number }): Promise<Directory[]>
+  /** The first directory made and the last one, to try the encryption keys on: a change of keys goes from one to the other. */
   oldestDirectory(): Promise<Directory | undefined>
+  newestDirectory(): Promise<Directory | undefined>
   /** False, and nothing changed, when the directory is no longer as it was in `before`. */
   replaceDirectory(before: Directory, after: Directory): Promise<boolean>
   /** The directory is gone at once, what it holds goes with `purgeSome`. False when there is none. */

@@ -51,7 +51,13 @@ export function createDirectoryStore(collections: Collections) {
         document => document.body as Directory,
       )
     },
+    everyDirectory: async ({ after, limit }) =>
+      (await directories.find(placedAfter(after)).sort(byAge).limit(limit).toArray()).map(
+        document => document.body as Directory,
+      ),
     oldestDirectory: async () => (await directories.find().sort(byAge).limit(1).next())?.body,
+    newestDirectory: async () =>
+      (await directories.find().sort({ created: -1, _id: -1 }).limit(1).next())?.body,
     replaceDirectory: async (before, after) =>
       (await directories.updateOne({ _id: before.id, body: before }, { $set: { body: after } }))
         .matchedCount === 1,

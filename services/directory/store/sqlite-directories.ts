@@ -44,7 +44,15 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
         ...[limit, offset],
       ).map(row => JSON.parse(row.body) as Directory)
     },
+    everyDirectory: async ({ after, limit }) =>
+      all<Row>(
+        `SELECT body FROM directories ${after ? 'WHERE (created, id) > (?, ?)' : ''} ORDER BY created, id LIMIT ?`,
+        ...(after ? [after.created, after.id] : []),
+        limit,
+      ).map(row => JSON.parse(row.body) as Directory),
     oldestDirectory: async () => read(one('SELECT body FROM directories ORDER BY created, id LIMIT 1')),
+    newestDirectory: async () =>
+      read(one('SELECT body FROM directories ORDER BY created DESC, id DESC LIMIT 1')),
     // A directory is always written as the text of the object it was read as, so equal text is an unchanged directory.
     replaceDirectory: async (before, after) =>
       run(

@@ -2,6 +2,7 @@
 import { type FieldError, MAX_ERRORS } from './errors.js'
 import { type Field, itemField, MAX_ITEMS } from './field.js'
 import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
+import { INEXACT, TOO_LARGE } from './messages.js'
 
 /** Collects problems; the place of a failed value is kept by null so that nothing else moves. */
 export class Problems {
@@ -52,11 +53,11 @@ export function keepDeclared(
   }
   // JSON.parse reads 1e400 as Infinity, which no JSON text could hold again.
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    return problems.add(path, 'type', 'This number is too large to be kept.')
+    return problems.add(path, 'type', TOO_LARGE)
   }
   const whole = field?.scalars.has('integer') && !field.scalars.has('number')
   if (whole && Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    return problems.add(path, 'type', 'This whole number is too large to be kept exactly.')
+    return problems.add(path, 'type', INEXACT)
   }
   return value
 }

@@ -1,5 +1,6 @@
 /** The path table: what the parser and the renderer both know of an identity schema. */
 import type { JsonValue } from './json.js'
+import type { LocalTime } from './local-time.js'
 
 export type Scalar = 'boolean' | 'integer' | 'number' | 'string'
 
@@ -47,6 +48,8 @@ export interface Field {
   readonly items: Field | undefined
   /** True when two identities of one project may not share this value (`x-identifier`). */
   readonly identifier: boolean
+  /** How its times without a zone are meant (`x-timezone`). */
+  readonly localTime: LocalTime | undefined
 }
 
 /** Deepest path and longest name looked up; anything beyond is simply not in the table (rule 14). */

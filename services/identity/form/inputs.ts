@@ -18,6 +18,8 @@ export type InputType =
   | 'url'
   | 'tel'
   | 'date'
+  | 'time'
+  | 'datetime-local'
   | 'number'
   | 'checkbox'
   | 'select'
@@ -35,7 +37,7 @@ export interface Input extends Described {
   readonly attributes: Readonly<Record<string, string>>
 }
 
-/** date-time is not here: a browser's local date and time has no zone. */
+/** date-time and time are not here: a browser's have no zone, so only a field that says which is meant gets one. */
 const BY_FORMAT: Readonly<Record<string, InputType>> = {
   email: 'email',
   uri: 'url',
@@ -57,7 +59,9 @@ const WRITTEN: Readonly<Record<string, string>> = {
 /** What stands below a label: the schema's own words, else how the value is written where a browser cannot help. */
 export function hintOf(field: Field): string | undefined {
   const { description, format } = field.display
-  if (description !== undefined) return description
+  const zone = field.localTime && `Time zone: ${field.localTime.zone}.`
+  if (description !== undefined) return zone ? `${description} ${zone}` : description
+  if (zone) return zone
   if (isFreeObject(field)) return 'JSON, such as {"key": "value"}.'
   const isText = field.scalars.has('string') && !field.choices
   return isText && format !== undefined ? WRITTEN[format] : undefined
@@ -90,11 +94,22 @@ export function inputNode(
     const blank = offered.some(option => option.value === '') ? [] : [BLANK]
     return { ...common, input: 'select', options: [...blank, ...offered], attributes }
   }
+  const shown = field.localTime?.toShown(value)
+  if (field.localTime && (shown !== undefined || value === '')) {
+    const { input } = field.localTime
+    return { ...common, input, value: shown ?? '', attributes: { ...stepOf(shown ?? ''), ...attributes } }
+  }
   const wanted = textInput(field, value)
   // A browser empties an input whose text is not of its type; what was typed has to stay for correction.
   const input = READABLE[wanted]?.test(value) === false && value !== '' ? 'text' : wanted
   const bounds = input === 'number' ? numberBounds(field) : textBounds(field, input)
   return { ...common, input, attributes: { ...bounds, ...attributes } }
+}
+
+/** Without it a browser takes seconds for a mistake. */
+function stepOf(time: string): Record<string, string> {
+  if (time.includes('.')) return { step: 'any' }
+  return /:\d\d:\d\d$/.test(time) ? { step: '1' } : {}
 }
 
 const BLANK = { value: '', label: '' }

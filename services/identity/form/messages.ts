@@ -1,5 +1,8 @@
 /** Sentences for what validation found. They speak of the schema, never of the submitted value. */
 
+export const TOO_LARGE = 'This number is too large to be kept.'
+export const INEXACT = 'This whole number is too large to be kept exactly.'
+
 const FORMATS: Readonly<Record<string, string>> = {
   email: 'Enter an e-mail address such as name@example.com.',
   date: 'Enter a date as year-month-day, such as 2001-12-31.',

@@ -106,6 +106,20 @@ export function buildNodes(
   return children(traitsField(schema.root), { name: 'traits', label: '', sent, ...state })
 }
 
+/** The nodes in another language. */
+export function saidNodes(nodes: readonly Node[], say: (text: string) => string): Node[] {
+  return nodes.map(node => {
+    const said = {
+      label: say(node.label),
+      ...(node.description === undefined ? {} : { description: say(node.description) }),
+      messages: node.messages.map(say),
+    }
+    if (node.type !== 'input') return { ...node, ...said, nodes: saidNodes(node.nodes, say) }
+    const options = node.options?.map(({ value, label }) => ({ value, label: say(label) }))
+    return { ...node, ...said, ...(options && { options }) }
+  })
+}
+
 /** A position of a tuple that has a title needs no number. */
 function rowLabel(array: Field, item: Field, row: number, label: string): string {
   const { title } = item.display

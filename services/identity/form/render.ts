@@ -11,19 +11,21 @@ export interface FormFrame {
   readonly submit: string
   /** Values of fields nobody sees, by name. */
   readonly hidden: Readonly<Record<string, string>>
+  /** The words of a page in its language; the nodes and errors are in it already. */
+  readonly say: (text: string) => string
 }
 
 /** A form; with errors, a summary that leads to each field stands first and has the focus. */
 export function renderForm(
-  { action, submit, hidden }: FormFrame,
+  { action, submit, hidden, say }: FormFrame,
   nodes: readonly Node[],
   errors: readonly FieldError[],
 ): Html {
-  return html`${errors.length > 0 ? summary(nodes, errors) : undefined}
+  return html`${errors.length > 0 ? summary(nodes, errors, say) : undefined}
 <form method="post"${attributes({ action })}>
 ${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
-${nodes.map(renderNode)}
-<p><button type="submit">${submit}</button></p>
+${nodes.map(node => renderNode(node, say))}
+<p><button type="submit">${say(submit)}</button></p>
 </form>`
 }
 
@@ -31,7 +33,7 @@ function hiddenInput(name: string, value: string): Html {
   return html`<input${attributes({ type: 'hidden', name, value })}>`
 }
 
-function summary(nodes: readonly Node[], errors: readonly FieldError[]): Html {
+function summary(nodes: readonly Node[], errors: readonly FieldError[], say: FormFrame['say']): Html {
   const fields = flattened(nodes)
   const known = new Set(fields.map(({ name }) => name))
   const items = [
@@ -45,7 +47,7 @@ function summary(nodes: readonly Node[], errors: readonly FieldError[]): Html {
     ),
   ]
   const count = errors.length === 1 ? 'One answer needs' : `${errors.length} answers need`
-  return html`<div class="summary" role="alert" tabindex="-1" autofocus><h2>${count} your attention</h2>
+  return html`<div class="summary" role="alert" tabindex="-1" autofocus><h2>${say(`${count} your attention`)}</h2>
 <ul>
 ${items}</ul></div>`
 }
@@ -54,23 +56,23 @@ function flattened(nodes: readonly Node[]): Node[] {
   return nodes.flatMap(node => (node.type === 'input' ? [node] : [node, ...flattened(node.nodes)]))
 }
 
-function renderNode(node: Node): Html {
-  if (node.type !== 'input') return renderGroup(node)
-  return node.input === 'checkbox' ? renderCheckbox(node) : renderField(node)
+function renderNode(node: Node, say: FormFrame['say']): Html {
+  if (node.type !== 'input') return renderGroup(node, say)
+  return node.input === 'checkbox' ? renderCheckbox(node, say) : renderField(node, say)
 }
 
-function renderGroup(group: Group): Html {
+function renderGroup(group: Group, say: FormFrame['say']): Html {
   const id = idOf(group.name)
   return html`<fieldset${attributes({ id, tabindex: '-1', 'aria-describedby': describedBy(group) })}>
 <legend>${group.label}</legend>
-${notes(group)}${group.nodes.map(renderNode)}${
+${notes(group)}${group.nodes.map(node => renderNode(node, say))}${
   // A list without a row still says that it was shown, so that it comes back empty and not missing.
   group.type === 'list' && group.nodes.length === 0 ? hiddenInput(group.name, '') : undefined
 }
 </fieldset>\n`
 }
 
-function renderField(node: Input): Html {
+function renderField(node: Input, say: FormFrame['say']): Html {
   const id = idOf(node.name)
   const shared = {
     id,
@@ -81,7 +83,7 @@ function renderField(node: Input): Html {
     ...node.attributes,
   }
   return html`<div class="field"><label${attributes({ for: id })}>${node.label}${
-    node.required ? html` <span class="required">(required)</span>` : undefined
+    node.required ? html` <span class="required">${say('(required)')}</span>` : undefined
   }</label>
 ${notes(node)}${control(node, shared)}</div>\n`
 }
@@ -101,7 +103,7 @@ function control(node: Input, shared: Record<string, string | undefined>): Html 
 }
 
 /** The hidden twin says "false" when the box is left alone. */
-function renderCheckbox(node: Input): Html {
+function renderCheckbox(node: Input, say: FormFrame['say']): Html {
   const id = idOf(node.name)
   const box = {
     type: 'checkbox',
@@ -115,7 +117,7 @@ function renderCheckbox(node: Input): Html {
   }
   return html`<div class="field check">${hiddenInput(node.name, 'false')}
 <input${attributes(box)}> <label${attributes({ for: id })}>${node.label}${
-    node.required ? html` <span class="required">(required)</span>` : undefined
+    node.required ? html` <span class="required">${say('(required)')}</span>` : undefined
   }</label>
 ${notes(node)}</div>\n`
 }

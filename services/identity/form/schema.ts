@@ -19,6 +19,7 @@ import {
   type Type,
   type Types,
 } from './kinds.js'
+import { localTime } from './local-time.js'
 import { loadDocument, type SchemaDocument, SchemaError } from './schema-document.js'
 import { compileValidator, type Validate } from './validate.js'
 
@@ -79,18 +80,20 @@ class TableBuilder {
     const parts = spread(fragments, this.#document.resolve)
     const choices = agreedChoices(fragments, this.#document.resolve)
     const types = this.#types(fragments, parts, path, choices)
+    const display = displayOf(parts)
     const field: Draft = {
       kind: types.has('object') ? 'object' : types.has('array') ? 'array' : 'scalar',
       scalars: new Set(SCALARS.filter(type => types.has(type)) as Scalar[]),
       nullable: types.has('null'),
       choices,
-      display: displayOf(parts),
+      display,
       children: new Map(),
       required: new Set(),
       open: false,
       tuple: [],
       items: undefined,
       identifier: parts.some(({ schema }) => own(schema, 'x-identifier') === true),
+      localTime: localTimeOf(parts, display.format, path),
     }
     this.#fields.set(key, field)
     if (field.kind === 'object') this.#fillObject(field, parts, path)
@@ -192,6 +195,15 @@ class TableBuilder {
     this.#numbers.set(schema, known)
     return known
   }
+}
+
+/** Throws SchemaError when the zone cannot be used. */
+function localTimeOf(parts: readonly Fragment[], format: string | undefined, path: string) {
+  const said = parts.find(({ schema }) => Object.hasOwn(schema, 'x-timezone'))
+  if (said === undefined) return undefined
+  const times = localTime(format, own(said.schema, 'x-timezone'))
+  if (typeof times === 'string') throw new SchemaError(`${path}: ${times}`)
+  return times
 }
 
 function asFragment(schema: JsonValue | undefined, role: Role): Fragment {

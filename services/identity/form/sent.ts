@@ -29,8 +29,11 @@ export function sentTraits(root: Field, traits: JsonValue): Sent {
   return fromValue(traitsField(root), traits)
 }
 
-/** From a submission, for a form that is shown again with its errors. */
-export function sentEntries(root: Field, entries: readonly Entry[]): Sent {
+/**
+ * From a submission, for a form that is shown again with its errors. `unsent` is what stands where nothing was sent, not even
+ * a blank.
+ */
+export function sentEntries(root: Field, entries: readonly Entry[], unsent: Sent = nothing()): Sent {
   const document = nothing()
   for (const entry of entries) {
     const steps = 'text' in entry ? findPath(root, entry.name) : undefined
@@ -43,7 +46,19 @@ export function sentEntries(root: Field, entries: readonly Entry[]): Sent {
     }
     if ('text' in entry) at.texts.push(entry.text)
   }
-  return withoutGaps(traitsField(root), document.inner.get('traits') ?? nothing())
+  const traits = traitsField(root)
+  return withoutGaps(traits, completed(traits, document.inner.get('traits') ?? nothing(), unsent))
+}
+
+function completed(field: Field, sent: Sent, unsent: Sent): Sent {
+  if (field.kind !== 'object' || sent.texts.some(text => text !== '')) return sent
+  const inner = new Map(sent.inner)
+  for (const [name, other] of unsent.inner) {
+    const child = field.children.get(String(name))
+    const given = sent.inner.get(name)
+    inner.set(name, child && given ? completed(child, given, other) : (given ?? other))
+  }
+  return { texts: sent.texts, inner }
 }
 
 /** The root field of the traits. */

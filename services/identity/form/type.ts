@@ -3,7 +3,7 @@
 import { textOf } from './choices.js'
 import type { Field, Scalar } from './field.js'
 import type { JsonValue } from './json.js'
-import { typeMessage } from './messages.js'
+import { INEXACT, TOO_LARGE, typeMessage } from './messages.js'
 
 /** A typed value, nothing (blank), or what is wrong. */
 export type Typed =
@@ -33,11 +33,11 @@ function typeText(field: Field, text: string): Typed {
   if (chosen) return { value: chosen.value }
   for (const scalar of ORDER) {
     if (!field.scalars.has(scalar)) continue
-    const value = convert(scalar, text)
+    const value = convert(scalar, field.localTime?.toStored(text) ?? text)
     if (value !== undefined) return { value }
   }
   if (field.scalars.size === 0) return { code: 'enum', message: 'Choose one of the offered values.' }
-  return { code: 'type', message: typeMessage([...field.scalars]) }
+  return { code: 'type', message: tooLarge(field, text) ?? typeMessage([...field.scalars]) }
 }
 
 /** Blank is "not supplied", unless the schema names the empty text or null as a value. */
@@ -74,6 +74,16 @@ function checkboxValue(texts: readonly string[]): boolean | undefined {
     else if (word !== 'false') return undefined
   }
   return value
+}
+
+/** The sentence for a number that is well written, and more than can be kept. */
+function tooLarge(field: Field, text: string): string | undefined {
+  const found = NUMBER.exec(stripBlanks(text))
+  if (!found || !(field.scalars.has('integer') || field.scalars.has('number'))) return undefined
+  if (!Number.isFinite(Number(found[0]))) return TOO_LARGE
+  const fraction = found[2] ?? found[3] ?? ''
+  const isWhole = isWholeNumber(found[1] ?? '', fraction, Number(found[4] ?? 0))
+  return isWhole && found[4] === undefined && !Number.isSafeInteger(Number(found[0])) ? INEXACT : undefined
 }
 
 const NUMBER = /^[+-]?(?:(\d+)(?:\.(\d+))?|\.(\d+))(?:[eE]([+-]?\d+))?$/

@@ -1,7 +1,16 @@
 /** Who may administrate: whoever has a key, or, where no key is set, only this machine. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
-import { type Handler, HttpError, type Methods, type Request, type Routes } from '../http.js'
+import {
+  type Answer,
+  type Handler,
+  HttpError,
+  type Methods,
+  type Request,
+  type Routes,
+  refusal,
+} from '../http.js'
+import type { WrongKey } from '../wrong-keys.js'
 
 const THIS_MACHINE = new BlockList()
 THIS_MACHINE.addSubnet('127.0.0.0', 8, 'ipv4')
@@ -9,9 +18,12 @@ THIS_MACHINE.addAddress('::1', 'ipv6')
 
 const MIN_KEY_LENGTH = 8
 
-/** The keys of IDENTITY_ADMIN_KEYS, separated by commas; empty: none. Throws an Error with a sentence. */
+/** The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence. */
 export function readAdminKeys(text: string | undefined): string[] {
-  const keys = (text ?? '').split(',').map(key => key.trim())
+  const keys = (text ?? '')
+    .trim()
+    .split(/[,\n]/)
+    .map(key => key.trim())
   if (keys.length === 1 && keys[0] === '') return []
   if (keys.some(key => key.length < MIN_KEY_LENGTH || /\s/.test(key))) {
     throw new Error(
@@ -22,13 +34,13 @@ export function readAdminKeys(text: string | undefined): string[] {
 }
 
 /** `routes` for administrators only. */
-export function guardAdmin(routes: Routes, keys: readonly string[]): Routes {
+export function guardAdmin(routes: Routes, keys: readonly string[], wrongKey: WrongKey): Routes {
   const hashes = keys.map(hash)
   const guarded =
     (handler: Handler): Handler =>
     async request => {
-      if (hashes.length > 0) demandKey(request, hashes)
-      else demandThisMachine(request)
+      if (hashes.length === 0) demandThisMachine(request)
+      else if (!hasKey(request, hashes)) return refuseKey(request, wrongKey)
       return handler(request)
     }
   return new Map(
@@ -41,12 +53,29 @@ export function guardAdmin(routes: Routes, keys: readonly string[]): Routes {
   )
 }
 
-function demandKey(request: Request, hashes: readonly Buffer[]): void {
-  const [, key] = /^(?:Api-Key|Bearer) +(\S+)$/i.exec(request.header('authorization') ?? '') ?? []
+function hasKey(request: Request, hashes: readonly Buffer[]): boolean {
   // Hashes have one length and tell nothing of how much of a key was right.
+  const [, key] = /^(?:Api-Key|Bearer) +(\S+)$/i.exec(request.header('authorization') ?? '') ?? []
   const given = hash(key ?? '')
-  if (hashes.filter(known => timingSafeEqual(known, given)).length > 0) return
-  throw new HttpError(401, 'unauthorized', 'Send "Authorization: Api-Key <key>" with an administration key.')
+  return hashes.filter(known => timingSafeEqual(known, given)).length > 0
+}
+
+/** Whoever sends many wrong keys is told to wait; a request without any is no guess, and is counted nowhere. */
+async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> {
+  const sent = request.header('authorization')
+  const wait = sent ? await wrongKey('identity', request.source, sent) : undefined
+  if (wait === undefined) {
+    throw new HttpError(
+      401,
+      'unauthorized',
+      'Send "Authorization: Api-Key <key>" with an administration key.',
+    )
+  }
+  const message = 'Too many wrong keys were sent. Wait, then send the right one.'
+  return {
+    ...refusal(429, [{ path: '', code: 'too_many_wrong_keys', message }]),
+    headers: { 'retry-after': String(wait) },
+  }
 }
 
 /** The gateway says by X-Forwarded-For whom a request passed; without the field it was made on this machine. */

@@ -10,6 +10,7 @@ import { holdIdentity } from '../holder.js'
 import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
+import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
 import { FormPages, isBrowser, TOKEN_MISSING, takenError, wantsNodes } from './self-service.js'
 import { SETTINGS_PATH } from './settings.js'
@@ -19,10 +20,10 @@ const DONE = `${PATH}/done`
 
 /**
  * GET shows the form, POST registers: a browser is led on to a page, any other client gets the identity, and both
- * hold it for a while. `secret` signs tokens and cookies, `now` is the clock in milliseconds.
+ * hold it for a while. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
-export function registrationRoutes(identities: Identities, secret: Buffer, now: () => number): Routes {
-  const forms = new FormPages(secret, { path: PATH, heading: 'Register', submit: 'Register' })
+export function registrationRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
+  const forms = new FormPages(signer, { path: PATH, heading: 'Register', submit: 'Register' })
 
   async function show(request: Request): Promise<Answer> {
     const schema = identities.schemaOf(request.project)
@@ -35,16 +36,18 @@ export function registrationRoutes(identities: Identities, secret: Buffer, now: 
     const schema = identities.schemaOf(request.project)
     const contentType = request.header('content-type')
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
+    // What was not asked for keeps what the form began with.
+    const sentBack = () => sentEntries(schema.root, entries, sentDefaults(schema.root))
     const refused = (status: number, errors: readonly FieldError[]) =>
       isBrowser(request)
-        ? forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors })
+        ? forms.page(request, status, { schema, sent: sentBack(), errors })
         : refusal(status, errors)
     if ('errors' in result) return refused(statusOf(result.errors), result.errors)
-    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
+    if (!hasToken(signer, request, entries)) return refused(403, [TOKEN_MISSING])
     const outcome = await stored(request.project, result.traits)
     if ('errors' in outcome) return refused(statusOf(outcome.errors), outcome.errors)
     const { identity, version } = outcome
-    const held = holdIdentity(secret, request, identity.id, now())
+    const held = holdIdentity(signer, request, identity.id, now())
     return isBrowser(request)
       ? { status: 303, headers: { ...held, location: `${DONE}?identity=${identity.id}` } }
       : {
@@ -72,9 +75,11 @@ export function registrationRoutes(identities: Identities, secret: Buffer, now: 
     if (!(await identities.find(request.project, id))) {
       throw new HttpError(404, 'not_found', 'There is no such identity.')
     }
-    const content = html`<p>Your registration is complete.</p><p>Identity: <code>${id}</code></p>
-<p><a href="${SETTINGS_PATH}">Change your details</a></p>`
-    return { status: 200, headers: PAGE_HEADERS, body: renderPage('Registered', 'Registered', content) }
+    const { say } = request.language
+    const content = html`<p>${say('Your registration is complete.')}</p><p>${say('Identity:')} <code>${id}</code></p>
+<p><a href="${SETTINGS_PATH}">${say('Change your details')}</a></p>`
+    const body = renderPage(request.language, 'Registered', 'Registered', content)
+    return { status: 200, headers: PAGE_HEADERS, body }
   }
 
   return new Map([

@@ -2,12 +2,13 @@
 import { issueToken, TOKEN_FIELD } from '../csrf.js'
 import type { FieldError } from '../form/errors.js'
 import { type Html, html } from '../form/html.js'
-import { buildNodes } from '../form/nodes.js'
+import { buildNodes, saidNodes } from '../form/nodes.js'
 import { renderForm } from '../form/render.js'
 import type { CompiledSchema } from '../form/schema.js'
 import type { Sent } from '../form/sent.js'
 import { type Answer, prefers, type Request } from '../http.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
+import type { Signer } from '../secret.js'
 import type { IdentifierTaken } from '../store/contract.js'
 
 /** One of the forms. */
@@ -38,31 +39,33 @@ export function wantsNodes(request: Request): boolean {
   return !isBrowser(request) && prefers(request.header('accept'), 'application/json', 'text/html')
 }
 
-/** Shows forms, each with a token of this service's secret. */
+/** Shows forms, each with a token of this service. */
 export class FormPages {
-  readonly #secret: Buffer
+  readonly #signer: Signer
   readonly #place: FormPlace
 
-  constructor(secret: Buffer, place: FormPlace) {
-    this.#secret = secret
+  constructor(signer: Signer, place: FormPlace) {
+    this.#signer = signer
     this.#place = place
   }
 
   /** The form as a page. */
   page(request: Request, status: number, { schema, sent, errors = [], hidden, notice }: Shown): Answer {
     const { path, heading, submit } = this.#place
-    const { token, headers } = issueToken(this.#secret, request)
-    const frame = { action: path, submit, hidden: { [TOKEN_FIELD]: token, ...hidden } }
-    const form = renderForm(frame, buildNodes(schema, sent, errors), errors)
-    const title = errors.length > 0 ? `Error: ${heading}` : heading
-    const body = renderPage(title, heading, html`${notice}${form}`)
-    return { status, headers: { ...PAGE_HEADERS, ...headers }, body }
+    const { token, headers } = issueToken(this.#signer, request)
+    const { say, tag } = request.language
+    const frame = { action: path, submit, hidden: { [TOKEN_FIELD]: token, ...hidden }, say }
+    const said = errors.map(error => ({ ...error, message: say(error.message) }))
+    const form = renderForm(frame, saidNodes(buildNodes(schema, sent, errors), say), said)
+    const title = errors.length > 0 ? `Error: ${say(heading)}` : heading
+    const body = renderPage(request.language, title, heading, html`${notice}${form}`)
+    return { status, headers: { ...PAGE_HEADERS, 'content-language': tag, ...headers }, body }
   }
 
   /** The form for clients that render it themselves. */
   nodes(request: Request, { schema, sent }: Shown, more: object = {}): Answer {
-    const { token, headers } = issueToken(this.#secret, request)
-    const nodes = buildNodes(schema, sent, [])
+    const { token, headers } = issueToken(this.#signer, request)
+    const nodes = saidNodes(buildNodes(schema, sent, []), request.language.say)
     return {
       status: 200,
       headers,

@@ -10,6 +10,7 @@ import { heldIdentity } from '../holder.js'
 import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
 import { type Identities, PreconditionFailed, type Versioned, type Written } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
+import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
 import {
   CHANGED_MEANWHILE,
@@ -26,22 +27,23 @@ const VERSION_FIELD = 'version'
 
 /**
  * GET shows what is stored, POST and PUT replace it, PATCH merges; each by If-Match if the client says so. Only who
- * holds an identity is known here. `secret` signs tokens and cookies, `now` is the clock in milliseconds.
+ * holds an identity is known here. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
-export function settingsRoutes(identities: Identities, secret: Buffer, now: () => number): Routes {
-  const forms = new FormPages(secret, { path: SETTINGS_PATH, heading: 'Your details', submit: 'Save' })
+export function settingsRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
+  const forms = new FormPages(signer, { path: SETTINGS_PATH, heading: 'Your details', submit: 'Save' })
 
   async function show(request: Request): Promise<Answer> {
     const held = await holder(request)
     if (!held) return nobody(request)
     const { identity, version } = held
     const schema = identities.schemaOf(request.project)
+    const { say } = request.language
     const shown = {
       schema,
       sent: sentTraits(schema.root, identity.traits),
       hidden: { [VERSION_FIELD]: String(version) },
       ...(request.query.has('saved')
-        ? { notice: html`<p class="notice" role="status">Your details are saved.</p>` }
+        ? { notice: html`<p class="notice" role="status">${say('Your details are saved.')}</p>` }
         : {}),
     }
     if (!wantsNodes(request)) {
@@ -67,7 +69,7 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
       return forms.page(request, status, { schema, sent: sentEntries(schema.root, entries), errors, hidden })
     }
     if ('errors' in result) return refused(statusOf(result.errors), result.errors)
-    if (!hasToken(secret, request, entries)) return refused(403, [TOKEN_MISSING])
+    if (!hasToken(signer, request, entries)) return refused(403, [TOKEN_MISSING])
     try {
       const known = knownVersion(request, entries)
       return saved(request, await identities.replace(request.project, held.identity.id, result.traits, known))
@@ -91,7 +93,7 @@ export function settingsRoutes(identities: Identities, secret: Buffer, now: () =
   }
 
   async function holder(request: Request): Promise<Versioned | undefined> {
-    const id = heldIdentity(secret, request, now())
+    const id = heldIdentity(signer, request, now())
     return id === undefined ? undefined : identities.find(request.project, id)
   }
 
@@ -122,10 +124,11 @@ function saved(request: Request, written: Written): Answer {
 function nobody(request: Request): Answer {
   const message = 'Only the browser that registered can change its details here, for an hour.'
   if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
-  const content = html`<p>${message}</p><p><a href="/self-service/registration">Register</a></p>`
+  const { say } = request.language
+  const content = html`<p>${say(message)}</p><p><a href="/self-service/registration">${say('Register')}</a></p>`
   return {
     status: 401,
     headers: PAGE_HEADERS,
-    body: renderPage('Your details', 'You are not known here', content),
+    body: renderPage(request.language, 'Your details', 'You are not known here', content),
   }
 }

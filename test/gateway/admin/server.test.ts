@@ -2,6 +2,8 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { UnknownQuestion } from '../../../gateway/admin/explain.js'
 import { startAdmin } from '../../../gateway/admin/server.js'
+import { WrongKeys } from '../../../gateway/admin/wrong-keys.js'
+import { networkOf } from '../../../gateway/listen/client.js'
 import { Health } from '../../../gateway/observe/health.js'
 import { Metrics } from '../../../gateway/observe/metrics.js'
 
@@ -27,7 +29,8 @@ async function start(
     slots: () => ({}),
     reset: async () => ({}),
   }
-  const more = { key: '', inspected, documents: () => ({}) }
+  const wrongKeys = new WrongKeys({ networkOf, log })
+  const more = { key: '', wrongKeys, inspected, documents: () => ({}) }
   const options = {
     ...listen,
     ...more,

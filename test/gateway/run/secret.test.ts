@@ -57,7 +57,13 @@ t.test('the secret is ENCRYPTION_KEY’s, else what the data folder keeps, else 
   const folder = t.testdir()
   const kept = { DATA_DIR: join(folder, 'kept') }
   t.same(hashSecret(kept, false), hashSecret(kept, true))
-  t.same(hashSecret({ ENCRYPTION_KEY: 'k' }, false), hashSecret({ ENCRYPTION_KEY: 'k', ...kept }, true))
+  const [first, second] = [1, 2].map(n => Buffer.alloc(32, n).toString('base64'))
+  t.same(hashSecret({ ENCRYPTION_KEY: first }, false), hashSecret({ ENCRYPTION_KEY: first, ...kept }, true))
+  const several = hashSecret({ ENCRYPTION_KEY: `${first}, ${second}` }, false)
+  t.same(several, hashSecret({ ENCRYPTION_KEY: first }, false), 'of several keys the first one')
+  const file = join(folder, 'key')
+  writeFileSync(file, `${first}\n`)
+  t.same(hashSecret({ ENCRYPTION_KEY_FILE: file }, false), several)
 
   const before = process.cwd()
   process.chdir(folder)
@@ -67,4 +73,21 @@ t.test('the secret is ENCRYPTION_KEY’s, else what the data folder keeps, else 
   mkdirSync('data')
   writeFileSync(join('data', 'gateway.key'), Buffer.alloc(32, 7).toString('base64'))
   t.same(hashSecret({}, false), Buffer.alloc(32, 7), 'what an earlier version has kept goes on to count')
+})
+
+t.test('a key that is none is refused with a sentence', t => {
+  const folder = t.testdir({ 'gateway.key': '', key: 'abc', empty: '' })
+  const table: [NodeJS.ProcessEnv, RegExp][] = [
+    [{ DATA_DIR: folder }, /gateway\.key is damaged: it must hold 32 bytes in base64/],
+    [{ ENCRYPTION_KEY: 'k' }, /ENCRYPTION_KEY must be 32 bytes in base64/],
+    [{ ENCRYPTION_KEY: `${Buffer.alloc(32, 1).toString('base64')},k` }, /ENCRYPTION_KEY must be 32 bytes/],
+    [{ ENCRYPTION_KEY_FILE: join(folder, 'key') }, /ENCRYPTION_KEY must be 32 bytes/],
+    [{ ENCRYPTION_KEY_FILE: join(folder, 'empty') }, /named by ENCRYPTION_KEY_FILE is empty/],
+    [{ ENCRYPTION_KEY_FILE: join(folder, 'none') }, /ENCRYPTION_KEY_FILE cannot be read \(ENOENT\)/],
+    [{ ENCRYPTION_KEY: 'k', ENCRYPTION_KEY_FILE: join(folder, 'key') }, /Both ENCRYPTION_KEY and/],
+  ]
+  for (const [env, message] of table) {
+    t.throws(() => hashSecret({ DATA_DIR: folder, ...env }, true), { message }, JSON.stringify(env))
+  }
+  t.end()
 })

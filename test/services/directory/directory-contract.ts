@@ -42,6 +42,18 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     t.same(await store.directories({ product }, { ...page, after: third }), [])
   })
 
+  t.test('all directories are walked in order of creation, on from a place', async t => {
+    const made = [await fresh(), await fresh(), await fresh()]
+    const [first, second, third] = made
+    t.same(await store.everyDirectory({ after: first, limit: 2 }), [second, third])
+    t.same(await store.everyDirectory({ after: second, limit: 1 }), [third])
+    t.same(await store.everyDirectory({ after: third, limit: 1 }), [])
+    const all = await store.everyDirectory({ after: undefined, limit: 5000 })
+    t.same(all.slice(-3), made)
+    t.same(all[0], await store.oldestDirectory())
+    t.same(await store.newestDirectory(), third)
+  })
+
   t.test('lists of users and members go on from a place, also among equal times', async t => {
     const directory = await fresh()
     const one = newResource(directory, 'user', 'a')

@@ -243,8 +243,11 @@ t.test('a wrong setting stops the start with a sentence that names it', async t 
   const DATA_DIR = t.testdir({ file: '' })
   const table: [NodeJS.ProcessEnv, RegExp][] = [
     [{ MONGODB_URL: 'localhost' }, /MONGODB_URL must begin with mongodb:/],
-    [{ API_KEYS: 'short' }, /API_KEYS must be keys of at least 8/],
+    [{ API_KEYS: 'fifteen-letters' }, /API_KEYS must be keys of at least 16/],
     [{ ENCRYPTION_KEY: 'abc' }, /ENCRYPTION_KEY must be 32 bytes/],
+    [{ API_KEYS: 'a', API_KEYS_FILE: 'b' }, /Both API_KEYS and API_KEYS_FILE are set/],
+    [{ API_KEYS_FILE: join(DATA_DIR, 'file') }, /named by API_KEYS_FILE is empty/],
+    [{ EXTERNAL_CLIENT_SECRET_FILE: join(DATA_DIR, 'none') }, /EXTERNAL_CLIENT_SECRET_FILE cannot be read/],
     [{ WEBHOOK_ALLOW_PRIVATE: 'yes' }, /WEBHOOK_ALLOW_PRIVATE must be true or false/],
     [{ BASE_URL: 'example.com' }, /BASE_URL must be an http/],
     [{ DATA_DIR: join(DATA_DIR, 'file') }, /DATA_DIR .* cannot be used/],

@@ -51,7 +51,7 @@ export async function startPulling(t: Test, options: PullingOptions = {}): Promi
   const standIn = options.standIn ?? (await startProvider(t))
   const store = options.store ?? openSqlite(join(t.testdir(), 'directory.db'))
   const encryptionKey = options.key ?? randomBytes(32)
-  const box = createSecretBox(encryptionKey)
+  const box = createSecretBox([encryptionKey])
   const logged: string[] = []
   const write = (fields: object, message: string): void => {
     logged.push(`${message} ${JSON.stringify(fields)}`)

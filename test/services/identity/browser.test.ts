@@ -1,6 +1,7 @@
 /** The shipped schema in a real browser, with scripts switched off. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { findCommand } from '../../helpers/child-server.js'
@@ -164,4 +165,34 @@ t.test('in a browser', async t => {
     }
     t.same(await stored(), before)
   })
+})
+
+t.test('times are filled in with the browser’s own inputs, and the page speaks its language', async t => {
+  const browser = await launched(t)
+  if (!browser) return
+  const properties = {
+    due: { type: 'string', format: 'date-time', title: 'Due', 'x-timezone': 'Europe/Berlin' },
+    opens: { type: 'string', format: 'time', title: 'Opens', 'x-timezone': '+01:00' },
+    age: { type: 'integer', title: 'Age', maximum: 9, default: 3 },
+  }
+  const schema = { type: 'object', properties: { traits: { type: 'object', properties } } }
+  const folder = t.testdir({ 'schema.json': JSON.stringify(schema) })
+  const { service, call } = await started(t, { IDENTITY_SCHEMA: join(folder, 'schema.json') })
+  const context = await browser.newContext({ javaScriptEnabled: false, locale: 'de-DE' })
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(5000)
+  const page = await context.newPage()
+  await page.goto(service.url + REGISTRATION)
+  t.equal(await page.locator('html').getAttribute('lang'), 'de')
+  await page.getByLabel('Due').fill('2026-07-01T14:30')
+  await page.getByLabel('Opens').fill('08:00')
+  await page.getByText('Zeitzone: Europe/Berlin.').waitFor()
+  await page.getByRole('button', { name: 'Registrieren' }).click()
+  await page.getByRole('link', { name: 'Angaben ändern' }).click()
+  t.equal(await page.getByLabel('Due').inputValue(), '2026-07-01T14:30')
+  t.equal(await page.getByLabel('Opens').inputValue(), '08:00')
+  await page.getByRole('button', { name: 'Speichern' }).click()
+  t.match(await page.getByRole('status').innerText(), 'Ihre Angaben sind gespeichert.')
+  const { identities } = (await call('GET', '/admin/identities')).json()
+  t.match(identities, [{ traits: { due: '2026-07-01T14:30:00+02:00', opens: '08:00:00+01:00', age: 3 } }])
 })

@@ -1,5 +1,7 @@
 import t from 'tap'
 import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
+import { ENGLISH } from '../../../services/identity/languages.js'
+import { Signer } from '../../../services/identity/secret.js'
 import { formData, tag } from './form-data.js'
 import { cookieOf, HTML, PERSON, REGISTRATION, started } from './started.js'
 import { MULTIPART, multipart, URL_ENCODED, urlEncoded } from './submit.js'
@@ -118,24 +120,39 @@ t.test('administration is for this machine, or for whoever has a key when keys a
   await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'long enough,' }), { message: /IDENTITY_ADMIN_KEYS/ })
 })
 
+t.test('who tries administration keys is told to wait; the right one is taken', async t => {
+  const { call, lines } = await started(t, { IDENTITY_ADMIN_KEYS: 'the-right-key-of-many' })
+  const ask = (key: string) => call('GET', ADMIN, { authorization: `Bearer ${key}` })
+  for (let i = 0; i < 20; i += 1) t.equal((await ask(`wrong-${i}`)).status, 401)
+  const refused = await ask('wrong')
+  t.match([refused.status, refused.json().errors], [429, [{ path: '', code: 'too_many_wrong_keys' }]])
+  t.match(refused.header('retry-after'), /^[1-9]\d?$/)
+  t.equal((await ask('the-right-key-of-many')).status, 200)
+  t.equal(lines.filter(line => line.startsWith('Too many wrong keys')).length, 1)
+})
+
 t.test('an identity is held for an hour, by nobody who changes the cookie', t => {
-  const secret = Buffer.from('secret')
+  const [old, fresh] = [Buffer.from('old'), Buffer.from('fresh')]
+  const signer = new Signer([old])
   const asking = (cookie: string) => ({
     query: new URLSearchParams(),
     header: (name: string) => (name === 'cookie' ? cookie : undefined),
     body: Buffer.alloc(0),
     project: 'acme',
+    source: '127.0.0.1',
+    language: ENGLISH,
     params: {},
   })
   const hour = 3_600_000
-  const given = holdIdentity(secret, asking(''), 'some-id', 1000)['set-cookie'] ?? ''
+  const given = holdIdentity(signer, asking(''), 'some-id', 1000)['set-cookie'] ?? ''
   t.match(given, /; Max-Age=3600$/)
   const cookie = given.split(';')[0] as string
-  t.equal(heldIdentity(secret, asking(`other=1; ${cookie}`), 999 + hour), 'some-id')
-  t.equal(heldIdentity(secret, asking(cookie), 1000 + hour), undefined)
-  t.equal(heldIdentity(Buffer.from('other'), asking(cookie), 1000), undefined)
+  t.equal(heldIdentity(signer, asking(`other=1; ${cookie}`), 999 + hour), 'some-id')
+  t.equal(heldIdentity(signer, asking(cookie), 1000 + hour), undefined)
+  t.equal(heldIdentity(new Signer([fresh]), asking(cookie), 1000), undefined)
+  t.equal(heldIdentity(new Signer([fresh, old]), asking(cookie), 1000), 'some-id', 'after a change of keys')
   const later = cookie.replace(String(1000 + hour), String(1000 + 2 * hour))
   t.not(later, cookie)
-  t.equal(heldIdentity(secret, asking(later), 1000), undefined)
+  t.equal(heldIdentity(signer, asking(later), 1000), undefined)
   t.end()
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readForm } from '../../../services/identity/form/parse.js'
-import { sentEntries } from '../../../services/identity/form/sent.js'
+import { sentDefaults, sentEntries } from '../../../services/identity/form/sent.js'
 import type { CompiledSchema } from '../../../services/identity/index.js'
 import { formData, tag } from './form-data.js'
 import { rendered } from './rendered.js'
@@ -229,4 +229,33 @@ t.test('an untouched form with defaults gives the defaults', async t => {
     tags: ['a', 'b'],
   })
   t.same(await submit(schema, ''), {}, 'defaults are for showing, not for typing')
+})
+
+t.test('a form that comes back keeps the defaults of what was not sent, and blanks that were', t => {
+  const schema = traitsSchema({
+    flag: { type: 'boolean', default: true },
+    name: { ...text, default: 'x' },
+    deep: {
+      type: 'object',
+      properties: { n: { type: 'integer', default: 7 }, m: { ...text, default: 'y' } },
+    },
+    tags: { type: 'array', items: text, default: ['a', 'b'] },
+    age: { type: 'integer' },
+  })
+  const again = (sent: Record<string, string>) => {
+    const entries = Object.entries(sent).map(([name, value]) => ({ name, text: value }))
+    const page = rendered(schema, sentEntries(schema.root, entries, sentDefaults(schema.root)))
+    const value = (name: string) => tag(page, `traits.${name}`)?.value
+    return {
+      flag: tag(page, 'traits.flag')?.checked !== undefined,
+      tags: [value('tags.0'), value('tags.1')],
+      ...{ name: value('name'), n: value('deep.n'), m: value('deep.m'), age: value('age') },
+    }
+  }
+  const all = { flag: true, name: 'x', n: '7', m: 'y', tags: ['a', 'b'], age: '' }
+  t.match(again({}), all)
+  t.match(again({ 'traits.age': 'many' }), { ...all, age: 'many' })
+  t.match(again({ 'traits.deep.n': '', 'traits.flag': 'false' }), { ...all, n: '', flag: false })
+  t.match(again({ 'traits.name': '', 'traits.tags': 'c' }), { ...all, name: '', tags: ['c', ''] })
+  t.end()
 })

@@ -10,6 +10,9 @@ export function rendered(
   sent: Sent = sentDefaults(schema.root),
   errors: readonly FieldError[] = [],
 ) {
-  return renderForm({ action: '/here', submit: 'Send', hidden: {} }, buildNodes(schema, sent, errors), errors)
-    .text
+  return renderForm(
+    { action: '/here', submit: 'Send', hidden: {}, say: text => text },
+    buildNodes(schema, sent, errors),
+    errors,
+  ).text
 }

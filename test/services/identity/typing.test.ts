@@ -175,3 +175,25 @@ t.test('a single value sent twice is an error at its name', t =>
     ['count', ['1', '2'], wrong('count', 'duplicate')],
   ]),
 )
+
+t.test('a number that is well written and too large is told as that', async t => {
+  const schema = traitsSchema({ whole: { type: 'integer' }, any: { type: ['number', 'null'] }, word: text })
+  const messages = async (body: string) => {
+    const result = await parseForm(schema, { contentType: URL_ENCODED, body })
+    return 'errors' in result
+      ? result.errors.map(({ code, message }) => `${code}: ${message}`)
+      : result.traits
+  }
+  for (const [body, message] of [
+    ['traits.whole=9007199254740993', 'type: This whole number is too large to be kept exactly.'],
+    ['traits.any=-9007199254740993', 'type: This whole number is too large to be kept exactly.'],
+    ['traits.any=1e400', 'type: This number is too large to be kept.'],
+    ['traits.whole=1e400', 'type: This number is too large to be kept.'],
+    ['traits.whole=1.5', 'type: This has to be a whole number.'],
+    ['traits.whole=9007199254740993.5', 'type: This has to be a whole number.'],
+    ['traits.whole=many', 'type: This has to be a whole number.'],
+  ] as const) {
+    t.same(await messages(body), [message], body)
+  }
+  t.same(await messages('traits.word=9007199254740993'), { word: '9007199254740993' })
+})

@@ -1,0 +1,125 @@
+/**
+ * Throttles wrong keys: those of this port, and those that the embedded services tell of. The home of rate-limiter-flexible.
+ */
+import { createHash } from 'node:crypto'
+import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
+import type { Log } from '../types.js'
+
+/** What a key was for. */
+export type Area = 'admin' | 'management' | 'scim' | 'identity'
+
+/** Answered 401, or told to wait. */
+export type WrongKeyOutcome = 'refused' | 'throttled'
+
+export interface WrongKeysOptions {
+  /** The connection to Redis where the gateway counts there, of whatever make; it may be away. */
+  readonly redis?: object | undefined
+  /** What an address is counted by. */
+  networkOf(address: string): string
+  readonly log: Log
+}
+
+/** Wrong keys of one sender in a minute, and of one and the same key wherever it comes from. */
+const MOST = { source: 20, key: 100 }
+const SECONDS = 60
+/** Beyond it this process's own count has to do. */
+const DEADLINE_MS = 250
+const QUIET_MS = 10_000
+const PREFIX = 'sluice:wrong-keys'
+
+/**
+ * Counts wrong keys by source and by key. The right key is never counted and always taken, so nobody can lock another
+ * out, not even one who shares an address with them. Where the gateways share a Redis they count together.
+ */
+export class WrongKeys {
+  readonly #local = new RateLimiterMemory({ points: MOST.source, duration: SECONDS })
+  readonly #shared: RateLimiterRedis | undefined
+  readonly #networkOf: WrongKeysOptions['networkOf']
+  readonly #log: Log
+  readonly #told = new Map<string, number>()
+  #quietUntil = Number.NEGATIVE_INFINITY
+  #unsaid = 0
+
+  constructor({ redis, networkOf, log }: WrongKeysOptions) {
+    this.#networkOf = networkOf
+    this.#log = log
+    this.#shared =
+      redis &&
+      new RateLimiterRedis({ storeClient: redis, keyPrefix: PREFIX, points: MOST.source, duration: SECONDS })
+  }
+
+  /** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined while it need not; never rejects. */
+  async sent(area: Area, source: string, key: string): Promise<number | undefined> {
+    const network = this.#networkOf(source)
+    const [bySource, byKey] = await Promise.all([
+      this.#count(area, 'source', network),
+      this.#count(area, 'key', key),
+    ])
+    const waits = [...this.#beyond(bySource, MOST.source), ...this.#beyond(byKey, MOST.key)]
+    const outcome: WrongKeyOutcome = waits.length > 0 ? 'throttled' : 'refused'
+    const cell = `${area} ${outcome}`
+    this.#told.set(cell, (this.#told.get(cell) ?? 0) + 1)
+    if (waits.length === 0) return undefined
+    if (bySource.times === MOST.source + 1 || byKey.times === MOST.key + 1) this.#tell(area, network)
+    return Math.ceil(Math.max(1000, ...waits) / 1000)
+  }
+
+  /** All wrong keys so far. */
+  *counts(): Iterable<{ readonly area: Area; readonly outcome: WrongKeyOutcome; readonly times: number }> {
+    for (const [cell, times] of this.#told) {
+      const [area, outcome] = cell.split(' ') as [Area, WrongKeyOutcome]
+      yield { area, outcome, times }
+    }
+  }
+
+  #beyond({ times, msLeft }: Counted, most: number): number[] {
+    return times > most ? [msLeft] : []
+  }
+
+  /**
+   * Hashed into a bounded number of counters, so that no flood fills the memory. Who shares one with a flood gets 429 for a
+   * wrong key instead of 401, and no more.
+   */
+  async #count(area: Area, kind: 'source' | 'key', text: string): Promise<Counted> {
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, 4)
+    const counter = `${area}:${kind}:${hash}`
+    const local = await this.#local.penalty(counter).then(counted)
+    if (this.#shared === undefined) return local
+    const shared = await Promise.race([this.#shared.penalty(counter).then(counted), late()]).catch(
+      () => undefined,
+    )
+    return shared !== undefined && shared.times > local.times ? shared : local
+  }
+
+  /** One line when somebody is told to wait, and one in ten seconds when there are many. */
+  #tell(area: Area, source: string): void {
+    const now = performance.now()
+    if (now < this.#quietUntil) {
+      this.#unsaid += 1
+      return
+    }
+    const others = this.#unsaid === 0 ? {} : { others: this.#unsaid }
+    this.#quietUntil = now + QUIET_MS
+    this.#unsaid = 0
+    this.#log.warn({ area, source, ...others }, 'Too many wrong keys: their sender is told to wait')
+  }
+}
+
+interface Counted {
+  readonly times: number
+  readonly msLeft: number
+}
+
+function counted({
+  consumedPoints,
+  msBeforeNext,
+}: {
+  consumedPoints: number
+  msBeforeNext: number
+}): Counted {
+  return { times: consumedPoints, msLeft: msBeforeNext }
+}
+
+function late(): Promise<undefined> {
+  return new Promise(resolve => setTimeout(() => resolve(undefined), DEADLINE_MS).unref())
+}

@@ -1,0 +1,35 @@
+import { isUtf8 } from 'node:buffer'
+import { readFileSync, statSync } from 'node:fs'
+
+const maxBytes = 64 * 1024
+
+/**
+ * `env`, in which `NAME` is also what the file named by `NAME_FILE` holds. Looking at a variable throws an Error with a
+ * sentence when both are set, or when the file cannot be read or is empty.
+ */
+export function withFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return new Proxy(env, { get: (_, name) => (typeof name === 'string' ? lookUp(env, name) : undefined) })
+}
+
+function lookUp(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  const set = env[name]
+  const file = env[`${name}_FILE`]
+  if (!file) return set
+  if (set) throw new Error(`Both ${name} and ${name}_FILE are set: leave one of them out`)
+  const bytes = read(file, name)
+  if (!isUtf8(bytes) || bytes.includes(0)) throw new Error(`The file named by ${name}_FILE holds no text`)
+  const text = bytes.toString('utf8').replace(/\r?\n$/, '')
+  // A mount that failed must not be taken for "no key is asked for".
+  if (text.trim() === '') throw new Error(`The file named by ${name}_FILE is empty`)
+  return text
+}
+
+function read(file: string, name: string): Buffer {
+  try {
+    if (statSync(file).size <= maxBytes) return readFileSync(file)
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? 'unknown error'
+    throw new Error(`The file named by ${name}_FILE cannot be read (${reason})`)
+  }
+  throw new Error(`The file named by ${name}_FILE is larger than 64 KiB`)
+}

@@ -1,0 +1,106 @@
+import { existsSync } from 'node:fs'
+import { encryptionKey } from './data-folder.js'
+import { resealWebhook } from './events/webhook.js'
+import { resealTokens } from './external/connection.js'
+import type { Directory } from './model.js'
+import { createSecretBox, type SecretBox } from './secrets.js'
+import { readSettings } from './settings.js'
+import type { Store } from './store/contract.js'
+import { databaseFile, openStore } from './store/open.js'
+
+/** How a rotation ended. */
+export interface Rotation {
+  readonly directories: number
+  /** Directories of which a secret was encrypted anew. */
+  readonly reencrypted: number
+  /** Directories with a secret that none of the keys opens. */
+  readonly unreadable: readonly string[]
+  /** True when all that can be read is under the first key: the others are needed no more. */
+  readonly done: boolean
+}
+
+const batch = 100
+/** A process that still encrypts with an older key would keep us going for ever. */
+const mostPasses = 3
+const mostAttempts = 20
+
+/**
+ * Encrypts all stored secrets with the first of the keys, while the service runs: each directory by itself, and only as it
+ * was read, so that no change is lost. Throws an Error with a sentence when a setting or the database is unusable.
+ */
+export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): Promise<Rotation> {
+  const settings = readSettings(env)
+  const { mongodbUrl, dataDir } = settings
+  if (mongodbUrl === '' && !existsSync(databaseFile(dataDir))) {
+    throw new Error(`DATA_DIR ${dataDir} holds no directory.db: set it, or MONGODB_URL, as for the gateway`)
+  }
+  const box = createSecretBox(settings.encryptionKeys ?? [encryptionKey(dataDir)])
+  const store = await openStore(settings)
+  try {
+    return await rotateAll(store, box)
+  } finally {
+    await store.close()
+  }
+}
+
+/** As `rotateKeys`, with what is open already. */
+export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation> {
+  const changed = new Set<string>()
+  for (let pass = 1; ; pass++) {
+    const unreadable: string[] = []
+    let directories = 0
+    let left = 0
+    for await (const directory of everyDirectory(store)) {
+      directories += 1
+      const outcome = await rotate(store, box, directory)
+      if (outcome === 'unreadable') unreadable.push(directory.id)
+      if (outcome === 'changed') changed.add(directory.id)
+      if (outcome !== 'kept' && outcome !== 'unreadable') left += 1
+    }
+    // A pass that found nothing to do proves that the one before has left nothing.
+    const done = left === 0
+    if (done || pass === mostPasses) return { directories, reencrypted: changed.size, unreadable, done }
+  }
+}
+
+async function* everyDirectory(store: Store): AsyncGenerator<Directory> {
+  let after: Directory | undefined
+  do {
+    const page = await store.everyDirectory({ after, limit: batch })
+    yield* page
+    after = page.length < batch ? undefined : page.at(-1)
+  } while (after)
+}
+
+type Outcome = 'kept' | 'changed' | 'unreadable' | 'contested'
+
+async function rotate(store: Store, box: SecretBox, read: Directory): Promise<Outcome> {
+  let before: Directory | undefined = read
+  for (let attempt = 0; before && attempt < mostAttempts; attempt++) {
+    let after: Directory
+    try {
+      after = reseal(box, before)
+    } catch {
+      return 'unreadable'
+    }
+    if (JSON.stringify(after) === JSON.stringify(before)) return 'kept'
+    if (await store.replaceDirectory(before, after)) return 'changed'
+    before = await store.directory(read.id)
+  }
+  return before ? 'contested' : 'kept'
+}
+
+/** All that is sealed in a directory. */
+function reseal(box: SecretBox, directory: Directory): Directory {
+  const { id, scimSecret, oldScimSecrets, webhook, external } = directory
+  const scim = (sealed: string): string => box.reseal(sealed, id, 'scim')
+  return {
+    ...directory,
+    scimSecret: scim(scimSecret),
+    ...(oldScimSecrets && {
+      oldScimSecrets: oldScimSecrets.map(old => ({ ...old, secret: scim(old.secret) })),
+    }),
+    ...(webhook && { webhook: resealWebhook(box, id, webhook) }),
+    ...(external && { external: resealTokens(box, id, external) }),
+  }
+}

@@ -1,0 +1,64 @@
+/** The throttle of wrong keys. The home of rate-limiter-flexible. */
+import { createHash } from 'node:crypto'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
+import type { Log } from '../log.js'
+import { HttpError, type Reply, type Request } from './http.js'
+
+/** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined while it need not; never rejects. */
+export type WrongKey = (
+  area: 'management' | 'scim',
+  source: string,
+  key: string,
+) => Promise<number | undefined>
+
+/** Wrong keys of one sender in a minute, and of one and the same key wherever it comes from. */
+const most = { source: 20, key: 100 }
+
+/**
+ * Counts in this process, for a service without a gateway that counts for it. The right key is never counted and always
+ * taken, so nobody can lock another out. Hashed into a bounded number of counters, so that no flood fills the memory.
+ */
+export function countWrongKeys(log: Log): WrongKey {
+  const counters = new RateLimiterMemory({ points: most.source, duration: 60 })
+  const count = async (name: string, text: string, limit: number) => {
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, 4)
+    const { consumedPoints: times, msBeforeNext } = await counters.penalty(`${name}:${hash}`)
+    return { isFirst: times === limit + 1, wait: times > limit ? msBeforeNext : 0 }
+  }
+  return async (area, source, key) => {
+    const counts = await Promise.all([
+      count(`${area}:source`, source, most.source),
+      count(`${area}:key`, key, most.key),
+    ])
+    if (counts.some(({ isFirst }) => isFirst)) {
+      log.warn({ area, source }, 'Too many wrong keys: their sender is told to wait')
+    }
+    const wait = Math.max(...counts.map(each => each.wait))
+    return wait > 0 ? Math.ceil(Math.max(1000, wait) / 1000) : undefined
+  }
+}
+
+/**
+ * Throws 429 with Retry-After when the sender of a wrong key has to wait. `owner` is whose key it should be. A request without
+ * any is no guess, and is counted nowhere.
+ */
+export async function refuseHaste(
+  wrongKey: WrongKey,
+  area: 'management' | 'scim',
+  owner: string,
+  request: Request,
+  reply: Reply,
+): Promise<void> {
+  const { authorization } = request.headers
+  if (!authorization) return
+  const wait = await wrongKey(area, sourceOf(request), `${owner} ${authorization}`)
+  if (wait === undefined) return
+  reply.header('retry-after', wait)
+  throw new HttpError(429, 'Too many wrong keys were sent. Wait, then send the right one.')
+}
+
+/** Whom the gateway in front took the request from; without one, who sent it here. */
+function sourceOf(request: Request): string {
+  const told = request.headers['x-sluice-network']
+  return typeof told === 'string' && told !== '' ? told : request.ip
+}

@@ -1,0 +1,158 @@
+/** Keys at rest: several at a time, and a change of keys while the service runs. */
+import { createCipheriv, randomBytes } from 'node:crypto'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { rotateKeys } from '../../../services/directory/index.js'
+import { rotateAll } from '../../../services/directory/rotate-keys.js'
+import { createSecretBox } from '../../../services/directory/secrets.js'
+import { openStore } from '../../../services/directory/store/open.js'
+import { mongoUrl } from '../../helpers/mongo.js'
+import { type Directory, startService } from './harness.js'
+import { newDirectory } from './store-fixtures.js'
+
+const [old, fresh] = [randomBytes(32), randomBytes(32)] as [Buffer, Buffer]
+const listed = (...keys: Buffer[]) => keys.map(key => key.toString('base64')).join(',')
+
+/** As the first edition sealed: without the key's id. */
+function sealedBefore(key: Buffer, secret: string, owner: string, field: string): string {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(JSON.stringify([owner, field])))
+  const text = Buffer.concat([cipher.update(secret), cipher.final()])
+  return ['v1', ...[nonce, cipher.getAuthTag(), text].map(part => part.toString('base64url'))].join('.')
+}
+
+t.test('the first key seals, every key opens, and each text names its own', async t => {
+  const [before, both, after] = [[old], [fresh, old], [fresh]].map(keys =>
+    createSecretBox(keys as [Buffer, ...Buffer[]]),
+  )
+  if (!before || !both || !after) return
+  const sealed = before.seal('hush', 'a', 'scim')
+  t.match(sealed, /^v2\.[\w-]{8}\./)
+  t.equal(both.open(sealed, 'a', 'scim'), 'hush')
+  t.throws(() => after.open(sealed, 'a', 'scim'), { message: /key that ENCRYPTION_KEY does not hold/ })
+  t.throws(() => both.open(sealed, 'b', 'scim'), 'of another owner')
+  t.throws(() => both.open(sealed.replace(/\.[\w-]+$/, '.AAAAAA'), 'a', 'scim'), 'altered')
+
+  const resealed = both.reseal(sealed, 'a', 'scim')
+  t.equal(after.open(resealed, 'a', 'scim'), 'hush')
+  t.equal(both.reseal(resealed, 'a', 'scim'), resealed)
+
+  const earlier = sealedBefore(old, 'hush', 'a', 'scim')
+  for (const box of [before, both]) t.equal(box.open(earlier, 'a', 'scim'), 'hush', 'without an id')
+  t.throws(() => after.open(earlier, 'a', 'scim'))
+  t.equal(after.open(both.reseal(earlier, 'a', 'scim'), 'a', 'scim'), 'hush')
+})
+
+const databases: [string, (t: Test) => Promise<NodeJS.ProcessEnv | undefined>][] = [
+  ['SQLite', async () => ({})],
+  [
+    'MongoDB',
+    async t => {
+      const url = await mongoUrl(t)
+      return url === undefined ? undefined : { MONGODB_URL: url }
+    },
+  ],
+]
+
+for (const [name, database] of databases) {
+  t.test(`keys are changed while the service runs, and no write is lost, ${name}`, async t => {
+    const env = await database(t)
+    if (env === undefined) return
+    const DATA_DIR = t.testdir()
+    const file = join(DATA_DIR, 'keys')
+    const run = (text: string) => {
+      writeFileSync(file, `${text}\n`)
+      return startService(t, { DATA_DIR, ENCRYPTION_KEY_FILE: file, ...env })
+    }
+    const webhook = { webhook_url: 'https://example.com', webhook_secret: 'hush-hush' }
+    const first = await run(listed(old))
+    const made: Directory[] = []
+    for (let i = 0; i < 105; i += 1) made.push(await first.directory(i < 3 ? webhook : {}))
+    const [hooked] = made
+    if (!hooked) return
+    await first.manage('PATCH', `/${hooked.id}`, { webhook_secret: 'hush-again' })
+    await first.manage('POST', `/${hooked.id}/scim-secret`, { overlap_seconds: 3600 })
+    await first.close()
+
+    const second = await run(listed(fresh, old))
+    const rename = async () => {
+      for (const { id } of [...made].reverse()) await second.manage('PATCH', `/${id}`, { name: `new ${id}` })
+    }
+    const [rotation] = await Promise.all([
+      rotateKeys({ env: { DATA_DIR, ENCRYPTION_KEY_FILE: file, ...env } }),
+      rename(),
+    ])
+    t.match(rotation, { directories: 105, unreadable: [], done: true })
+    for (const { id } of made) t.equal((await second.manage('GET', `/${id}`)).body.data.name, `new ${id}`)
+    await second.close()
+
+    const third = await run(listed(fresh))
+    for (const { id, secret } of made) {
+      const authorization = `Bearer ${secret}`
+      const path = `/api/scim/v2.0/${id}/Users`
+      t.equal(
+        (await third.call('GET', path, undefined, { authorization })).status,
+        200,
+        'the old secret, too',
+      )
+    }
+    const { data } = (await third.manage('GET', `/${hooked.id}`)).body
+    t.equal(data.webhook.secret, 'hush-again')
+    await third.close()
+
+    const store = await openStore({ mongodbUrl: env.MONGODB_URL ?? '', dataDir: DATA_DIR })
+    t.teardown(() => store.close())
+    const known = createSecretBox([old]).seal('', '', '').split('.')[1] as string
+    for (const directory of await store.everyDirectory({ after: undefined, limit: 200 })) {
+      t.notOk(JSON.stringify(directory).includes(`v2.${known}.`), 'nothing is left under the old key')
+    }
+    t.match(await rotateAll(store, createSecretBox([fresh, old])), { reencrypted: 0, done: true })
+    t.match((await rotateAll(store, createSecretBox([old]))).unreadable, { length: 105 })
+  })
+}
+
+t.test('a directory that changes under every attempt is left for another time, and that is told', async t => {
+  const store = await openStore({ mongodbUrl: '', dataDir: t.testdir() })
+  t.teardown(() => store.close())
+  const directory = newDirectory()
+  const scimSecret = createSecretBox([old]).seal('hush', directory.id, 'scim')
+  await store.createDirectory({ ...directory, webhook: undefined, scimSecret })
+  const busy = { ...store, replaceDirectory: async () => false }
+  const box = createSecretBox([fresh, old])
+  t.match(await rotateAll(busy, box), { directories: 1, reencrypted: 0, done: false })
+  t.match(await rotateAll(store, box), { directories: 1, reencrypted: 1, done: true })
+})
+
+t.test('a key that is left out while a directory still needs it stops the start', async t => {
+  const DATA_DIR = t.testdir()
+  const run = (...keys: Buffer[]) => startService(t, { DATA_DIR, ENCRYPTION_KEY: listed(...keys) })
+  for (const keys of [[fresh], [old, fresh]]) {
+    const service = await run(...keys)
+    await service.directory()
+    await service.close()
+  }
+  for (const key of [fresh, old]) await t.rejects(run(key), { message: /do not open with this key/ })
+  await (await run(old, fresh)).close()
+})
+
+t.test('a key file that is empty or damaged stops the start', async t => {
+  for (const [text, message] of [
+    ['', /encryption\.key is damaged: it must hold 32 bytes in base64/],
+    ['c2hvcnQ=', /encryption\.key is damaged/],
+    [`${'*'.repeat(43)}=`, /encryption\.key is damaged/],
+  ] as const) {
+    const DATA_DIR = t.testdir({ 'encryption.key': text })
+    await t.rejects(startService(t, { DATA_DIR }), { message })
+  }
+  const DATA_DIR = t.testdir()
+  await (await startService(t, { DATA_DIR })).close()
+  const file = join(DATA_DIR, 'encryption.key')
+  t.match(readFileSync(file, 'utf8'), /^[\w+/]{43}=\n$/)
+  appendFileSync(file, 'x')
+  await t.rejects(startService(t, { DATA_DIR }), { message: /is damaged/ })
+})
+
+t.test('a rotation in the wrong place makes no database of its own', async t => {
+  await t.rejects(rotateKeys({ env: { DATA_DIR: t.testdir() } }), { message: /holds no directory\.db/ })
+})

@@ -1,0 +1,58 @@
+/** `sluice keys rotate` beside a gateway that runs. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import t from 'tap'
+import { sluice } from '../helpers/command.js'
+import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
+
+const API_KEYS = 'a-management-key-0123'
+const gateway = `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+upstreams: { directory: { embedded: directory } }
+routes: [{ path: /api/**, upstream: directory }]
+`
+
+t.test('the running gateway goes on with the new key, and the old one is needed no more', async t => {
+  const [old, fresh] = [1, 2].map(() => randomBytes(32).toString('base64')) as [string, string]
+  const folder = writeConfig(t, gateway, {})
+  const run = (ENCRYPTION_KEY: string) => gatewayProcess(t, folder, { ENCRYPTION_KEY, API_KEYS })
+  const authorization = `Api-Key ${API_KEYS}`
+  const headers = { authorization, 'content-type': 'application/json' }
+  const first = await run(old)
+  const answer = await fetch(`${first.url}/api/v1/directory-sync`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ tenant: 'acme', product: 'crm' }),
+  })
+  const { data } = (await answer.json()) as { data: { id: string; scim: { secret: string } } }
+  await first.kill()
+
+  const env = { DATA_DIR: folder, ENCRYPTION_KEY: `${fresh},${old}` }
+  const second = await run(env.ENCRYPTION_KEY)
+  const rotated = await sluice(['keys', 'rotate'], { env })
+  t.equal(rotated.code, 0, rotated.err)
+  t.equal(
+    rotated.out,
+    '1 directory, 1 of them encrypted anew.\nAll secrets are under the first key: older ones are needed no more.\n',
+  )
+  const again = await sluice(['keys', 'rotate', '--json'], { env })
+  t.same(JSON.parse(again.out), { directories: 1, reencrypted: 0, unreadable: [], done: true })
+  const scim = (url: string) =>
+    fetch(`${url}/api/scim/v2.0/${data.id}/Users`, {
+      headers: { authorization: `Bearer ${data.scim.secret}` },
+    })
+  t.equal((await scim(second.url)).status, 200)
+  await second.kill()
+  t.equal((await scim((await run(fresh)).url)).status, 200)
+
+  const lost = await sluice(['keys', 'rotate'], { env: { ...env, ENCRYPTION_KEY: old } })
+  t.equal(lost.code, 1)
+  t.match(lost.out, `1 directory has a secret that none of the keys opens: ${data.id}. Add the key`)
+})
+
+t.test('what is written wrongly is told', async t => {
+  t.match(await sluice(['keys', 'turn']), { code: 2, err: /"keys" knows "rotate", not "turn"/ })
+  const DATA_DIR = join(t.testdir(), 'none')
+  t.match(await sluice(['keys', 'rotate'], { env: { DATA_DIR } }), { code: 1, err: /holds no directory\.db/ })
+})

@@ -1,0 +1,43 @@
+/** `sluice keys`: changes the key that stored secrets are encrypted with, while the gateway runs. */
+import { type Rotation, rotateKeys } from '../gateway/run/keys.js'
+import { defineCommand, Unusable } from './command.js'
+import { count, grouped, printable } from './text.js'
+
+const MOST_LISTED = 10
+
+export const keys = defineCommand({
+  name: 'keys',
+  summary: 'Encrypt stored secrets anew with the first key of ENCRYPTION_KEY',
+  operands: { usage: 'rotate', least: 1, most: 1 },
+  options: { json: { type: 'boolean', help: 'one JSON object instead of text' } },
+  details: `Takes ENCRYPTION_KEY, DATA_DIR and MONGODB_URL (or the files named by ENCRYPTION_KEY_FILE and so on) from the
+environment, as the gateway does, and works while gateways run. Before it, every gateway must have been started with both keys,
+the new one first. Exit code 0: older keys are needed no more. 1: something is still under one of them.`,
+  example: 'ENCRYPTION_KEY="$NEW_KEY,$OLD_KEY" sluice keys rotate',
+  async run({ values, positionals: [action] }, io) {
+    if (action !== 'rotate') throw new Unusable(`"keys" knows "rotate", not "${printable(action ?? '')}".`)
+    const rotation = await rotateKeys(io.env)
+    io.out(values.json ? `${JSON.stringify(rotation)}\n` : text(rotation))
+    return rotation.done && rotation.unreadable.length === 0 ? 0 : 1
+  },
+})
+
+function text({ directories, reencrypted, unreadable, done }: Rotation): string {
+  const lines = [
+    `${count(directories, 'directory', 'directories')}, ${grouped(reencrypted)} of them encrypted anew.`,
+  ]
+  if (unreadable.length > 0) {
+    const listed = unreadable.slice(0, MOST_LISTED).join(', ')
+    const more = unreadable.length > MOST_LISTED ? ', …' : ''
+    lines.push(
+      `${count(unreadable.length, 'directory has', 'directories have')} a secret that none of the keys opens: ${listed}${more}. Add the key they were stored under.`,
+    )
+  }
+  if (!done) {
+    lines.push(
+      'Secrets were still written under an older key: start every gateway with the new key first, then rotate again.',
+    )
+  } else if (unreadable.length === 0)
+    lines.push('All secrets are under the first key: older ones are needed no more.')
+  return `${lines.join('\n')}\n`
+}
