@@ -27,13 +27,13 @@ const MOST_DROPPED = 64 * 1024
 export class RequestReader {
   /** Of the request under way or the one before, while bytes of it are still to come. */
   body: RequestBody | undefined
-  /** The client has ended its side. */
-  halfOpen = false
   /** Nothing more is heard. */
   stopped = false
   readonly #sink: RequestSink
   readonly #head: HeadBuffer
   readonly #unread: UnreadBytes
+  /** The client has ended its side. */
+  #isHalfOpen = false
   #running = false
 
   constructor(socket: Socket, maxHead: number, sink: RequestSink) {
@@ -49,7 +49,7 @@ export class RequestReader {
 
   /** True when the client has ended its side, and all it sent is read. */
   get isOver(): boolean {
-    return this.halfOpen && this.#unread.isEmpty
+    return this.#isHalfOpen && this.#unread.isEmpty
   }
 
   add(chunk: Buffer): void {
@@ -60,7 +60,7 @@ export class RequestReader {
 
   end(): void {
     if (this.stopped) return
-    this.halfOpen = true
+    this.#isHalfOpen = true
     this.run()
   }
 

@@ -12,8 +12,6 @@ import type { ServerConnections } from './server-connections.js'
 import { ServerResponse } from './server-response.js'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
-/** When a client has ended its side, silence for so long means that it has left: most have. */
-const HALF_OPEN_MS = 1_000
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
@@ -28,8 +26,6 @@ export class ServerConnection implements Timed {
   readonly #reader: RequestReader
   /** To the request under way: there is none yet, or not all of it has left. */
   #response: ServerResponse | undefined
-  /** Bytes written when a half-open client was last looked at. */
-  #spoken = 0
   #limitsReader = false
 
   constructor(socket: Socket, peer: Peer, all: ServerConnections) {
@@ -65,8 +61,7 @@ export class ServerConnection implements Timed {
   onDeadline(): void {
     const response = this.#response
     if (response !== undefined) {
-      if (this.#reader.body === undefined) this.#endSilence()
-      else if (response.status === 0) this.#refuse('request-timeout')
+      if (response.status === 0) this.#refuse('request-timeout')
       else response.cut()
     } else if (this.#reader.body !== undefined) this.destroy()
     else if (this.#reader.hasBegun || this.#all.isFresh(this)) this.#refuse('request-timeout')
@@ -143,7 +138,6 @@ export class ServerConnection implements Timed {
       if (this.#reader.hasBegun) this.#refuse('bad-request')
       else this.close()
     } else if (this.#reader.body !== undefined) this.#breakBody(this.#reader.body, 'bad-request')
-    else if (this.deadline === NEVER) this.#waitForSign()
   }
 
   #begin(head: ParsedRequest, framing: Framing): void {
@@ -208,18 +202,6 @@ export class ServerConnection implements Timed {
     }
   }
 
-  /** It may have left altogether, or read on: only what is written to it would tell. */
-  #waitForSign(): void {
-    this.#spoken = this.socket.bytesWritten
-    this.#limit(HALF_OPEN_MS)
-  }
-
-  #endSilence(): void {
-    const { bytesWritten, writableLength } = this.socket
-    if (bytesWritten === this.#spoken && writableLength === 0) this.destroy()
-    else this.#waitForSign()
-  }
-
   /** Answers what is no request, or no longer one, and ends the connection. */
   #refuse(code: ErrorCode): void {
     this.#all.handlers.refused?.(code)
@@ -249,8 +231,6 @@ export class ServerConnection implements Timed {
   #takeOver(): Takeover {
     const { socket } = this
     const head = this.#reader.stop()
-    // It has left before there was anything to take over.
-    if (this.#reader.halfOpen) this.destroy()
     this.deadline = NEVER
     this.limitReader(0)
     socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain)
@@ -269,8 +249,10 @@ export class ServerConnection implements Timed {
     this.#reader.add(chunk)
   }
 
+  /** Who ends its side before its answer has come has left: nothing tells it from one that would still read. */
   readonly #onEnd = (): void => {
-    this.#reader.end()
+    if (this.#response?.ended === false && this.#reader.body === undefined) this.destroy()
+    else this.#reader.end()
   }
 
   readonly #onDrain = (): void => {

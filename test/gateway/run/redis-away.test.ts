@@ -133,9 +133,13 @@ async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<vo
     await waitUntil(`${mode}: Redis to be back`, isBack)
     await sleep(200)
     const late = (await held()) - before
-    t.ok(late >= 0 && late <= UNDER_WAY, `${mode}: ${late} counted late, of ${REQUESTS}`)
-    const left = QUOTA - before - late - 1
-    t.equal((await ask()).headers['x-ratelimit-remaining'], String(left), 'and counting goes on from there')
+    // What was admitted here is charged there, at the latest with the next request.
+    const admitted = mode === 'local' ? REQUESTS : 0
+    t.ok(late >= 0 && late <= admitted + UNDER_WAY, `${mode}: ${late} counted late, of ${REQUESTS}`)
+    const left = Number((await ask()).headers['x-ratelimit-remaining'])
+    const most = QUOTA - before - Math.max(late, admitted) - 1
+    // Of a call whose answer was cut off nobody knows that Redis had charged it.
+    t.ok(left <= most && left >= most - UNDER_WAY, `and counting goes on from there: ${left} of ${most}`)
     t.match(
       lines.filter(({ msg }) => String(msg).startsWith('Redis is')),
       [
