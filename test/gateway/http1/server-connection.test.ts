@@ -156,6 +156,23 @@ t.test('thousands of requests at once are answered in order, on one stack', asyn
   t.equal(served, count)
 })
 
+t.test('others have their turn between requests that come at once', async t => {
+  let inThisTurn = 0
+  let most = 0
+  const { client } = await listen(t, (_req, res) => {
+    if (++inThisTurn === 1) {
+      setImmediate(() => {
+        inThisTurn = 0
+      })
+    }
+    most = Math.max(most, inThisTurn)
+    reply(res, 'ok')
+  })
+  client.send(GET.repeat(2_000))
+  for (let i = 0; i < 2_000; i++) await client.message()
+  t.ok(most <= 128, `${most} in one turn`)
+})
+
 t.test('a client that asks and asks but does not read is held up', async t => {
   let served = 0
   const body = Buffer.alloc(100_000)
