@@ -4,6 +4,7 @@ import type { IncomingRequest, Peer, Takeover } from '../message.js'
 import type { Timed } from './deadlines.js'
 import { closeLingering } from './lingering-close.js'
 import { type Framing, type ParsedRequest, WireError } from './message.js'
+import { ReaderLimit } from './reader-limit.js'
 import { refusalText } from './refusal.js'
 import { asksForWebSocket, expectsContinue } from './request-asks.js'
 import { RequestBody } from './request-body.js'
@@ -31,6 +32,8 @@ export class ServerConnection implements Timed {
   /** Bytes written when a half-open client was last looked at. */
   #spoken = 0
   #limitsReader = false
+  /** Once it has been slow to read. */
+  #readerLimit: ReaderLimit | undefined
 
   constructor(socket: Socket, peer: Peer, all: ServerConnections) {
     const { deadlines, settings } = all
@@ -115,6 +118,8 @@ export class ServerConnection implements Timed {
     this.#limitsReader = ms > 0
     // Node knows a client that reads slowly from one that does not read at all.
     this.socket.setTimeout(ms)
+    if (ms > 0) this.#readerLimit ??= new ReaderLimit(this.socket, this.#all.deadlines, this.#onStall)
+    this.#readerLimit?.set(ms)
   }
 
   get isFree(): boolean {
@@ -284,12 +289,18 @@ export class ServerConnection implements Timed {
     if (this.socket.writableLength > 0) this.#response?.cut()
   }
 
+  /** Some clients read only when they have sent all. */
+  readonly #onStall = (): void => {
+    if (this.#reader.body === undefined) this.#response?.cut()
+  }
+
   readonly #onClose = (): void => {
     const response = this.#response
     const { body } = this.#reader
     this.#response = undefined
     this.#reader.body = undefined
     this.#deafen()
+    this.#readerLimit?.close()
     this.#all.closed(this)
     response?.close()
     body?.abort()

@@ -218,6 +218,26 @@ t.test('a reader that stops is cut when its time is over, one that reads slowly 
   await waitUntil('all of it', () => read === size, 20_000)
 })
 
+t.test('a reader that stops is cut in the same time when it goes on sending', async t => {
+  const startedAt = performance.now()
+  let goneAfter = 0
+  const { client } = await listen(t, (_req, res) => {
+    onClose(res, () => {
+      goneAfter = performance.now() - startedAt
+    })
+    res.writeHead(200, 'OK', ['Content-Length', '30000000'])
+    res.limitReader(300)
+    res.write(Buffer.alloc(20_000_000))
+  })
+  client.send(GET)
+  await client.head()
+  client.socket.pause()
+  const drip = setInterval(() => client.send('G'), 50)
+  t.teardown(() => clearInterval(drip))
+  await waitUntil('the cut', () => goneAfter > 0, 2_000)
+  t.ok(goneAfter > 290)
+})
+
 t.test('time for a head', async t => {
   const settings = { headTimeout: 200 }
 
