@@ -15,6 +15,8 @@ import { ServerResponse } from './server-response.js'
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 /** When a client has ended its side, silence for so long means that it has left: most have. */
 const HALF_OPEN_MS = 1_000
+/** Longer than most requests are on their way. */
+const LAST_CHANCE_MS = 250
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
@@ -50,15 +52,15 @@ export class ServerConnection implements Timed {
       .on('error', () => {})
   }
 
-  /** True while a head has begun that is not complete. */
-  get hasBegun(): boolean {
-    return this.#reader.hasBegun
-  }
-
   /** Ends it, where no request is under way. */
   close(): void {
     this.#deafen()
     this.socket.destroySoon()
+  }
+
+  /** Ends it unless a request comes: one may be on its way, and must not be lost. Only while it waits for one. */
+  closeSoon(): void {
+    if (!this.#reader.hasBegun) this.#limit(LAST_CHANCE_MS)
   }
 
   destroy(): void {
