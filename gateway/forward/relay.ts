@@ -1,12 +1,19 @@
 import type { OutgoingResponse } from '../message.js'
 import { passedTrailers } from './trailers.js'
 
+/** Small pieces are gathered up to this size: thousands may come at once, and a write each would hold up everybody else. */
+const GATHERED = 4 * 1024
+
 /** The body of an upstream's answer on its way to the client, at the pace at which that reads. */
 export class Relay {
   readonly #res: OutgoingResponse
   readonly #idleMs: number
-  /** The last piece is kept until it is known whether the end comes with it: then both leave together. */
+  /** What came last is kept until it is known whether the end comes with it: then both leave together. */
   #kept: Buffer | undefined
+  /** Small pieces behind it. */
+  #behind: Buffer[] = []
+  /** Bytes of all that is kept. */
+  #size = 0
 
   /** The head must be written. A client that reads nothing for `idleMs` while something waits for it will be cut. */
   constructor(res: OutgoingResponse, idleMs: number) {
@@ -16,15 +23,21 @@ export class Relay {
 
   /** False when the client must read first. */
   write(chunk: Buffer): boolean {
-    const before = this.#kept
+    const size = this.#size + chunk.length
+    if (this.#kept !== undefined && size <= GATHERED) {
+      this.#behind.push(chunk)
+      this.#size = size
+      return true
+    }
+    const before = this.#takeKept()
     this.#kept = chunk
+    this.#size = chunk.length
     return before === undefined || this.#send(before)
   }
 
   /** Sends what has come so far. False when the client must read first. */
   flush(): boolean {
-    const kept = this.#kept
-    this.#kept = undefined
+    const kept = this.#takeKept()
     if (kept !== undefined) return this.#send(kept)
     this.#res.flush()
     return true
@@ -35,12 +48,21 @@ export class Relay {
   }
 
   end(trailers: readonly string[]): void {
-    this.#res.end(this.#kept, passedTrailers(trailers))
+    this.#res.end(this.#takeKept(), passedTrailers(trailers))
     if (!this.#res.closed) this.#res.limitReader(this.#idleMs)
   }
 
   cut(): void {
     this.#res.cut()
+  }
+
+  #takeKept(): Buffer | undefined {
+    const kept = this.#kept
+    this.#kept = undefined
+    if (kept === undefined || this.#behind.length === 0) return kept
+    const pieces = this.#behind
+    this.#behind = []
+    return Buffer.concat([kept, ...pieces], this.#size)
   }
 
   #send(chunk: Buffer): boolean {

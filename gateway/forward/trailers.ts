@@ -1,5 +1,4 @@
 /** Trailers: fields that come behind a body, when most of what fields are for has already been done. */
-import { listHas } from '../http1/fields.js'
 import { lowerName } from '../http1/names.js'
 import type { Fields } from '../message.js'
 
@@ -25,7 +24,8 @@ export function passedTrailers(trailers: readonly string[]): readonly string[] {
 export function announcedTrailers(trailers: readonly string[], announced: Fields): readonly string[] {
   const names = announced.get('trailer')
   if (names === undefined || trailers.length === 0) return []
-  return chosen(trailers, name => mayPass(name) && listHas(names, name))
+  const passing = new Set(names.split(',').map(name => name.trim().toLowerCase()))
+  return chosen(trailers, name => passing.has(name) && mayPass(name))
 }
 
 function chosen(trailers: readonly string[], isChosen: (name: string) => boolean): string[] {

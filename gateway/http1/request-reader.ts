@@ -23,6 +23,9 @@ export interface RequestSink {
 /** Of a body that nobody wants, so much is read, so that the connection can go on. */
 const MOST_DROPPED = 64 * 1024
 
+/** So many requests are taken in a row: some are answered at once, and others than this client wait meanwhile. */
+const MOST_IN_A_ROW = 64
+
 /** Takes requests out of the bytes of a connection, one at a time: what is not wanted yet waits. */
 export class RequestReader {
   /** Of the request under way or the one before, while bytes of it are still to come. */
@@ -35,6 +38,9 @@ export class RequestReader {
   /** The client has ended its side. */
   #isHalfOpen = false
   #running = false
+  /** Requests taken since others last had their turn. */
+  #inARow = 0
+  #rests = false
 
   constructor(socket: Socket, maxHead: number, sink: RequestSink) {
     this.#sink = sink
@@ -67,11 +73,17 @@ export class RequestReader {
   /** Reads what has come, as far as it can be read now. */
   run(): void {
     if (this.#running) return
-    this.#running = true
     const unread = this.#unread
+    if (this.#rests) {
+      unread.steer()
+      return
+    }
+    this.#running = true
+    this.#inARow = 0
     while (!unread.isEmpty && this.#reads) this.#take(unread.shift())
     this.#running = false
     if (this.stopped) return
+    if (this.#inARow >= MOST_IN_A_ROW) this.#rest()
     if (this.isOver) this.#sink.onLastByte()
     else unread.steer()
   }
@@ -100,7 +112,16 @@ export class RequestReader {
 
   get #reads(): boolean {
     if (this.stopped) return false
-    return this.body === undefined ? this.#sink.isFree : this.body.flows
+    if (this.body !== undefined) return this.body.flows
+    return this.#sink.isFree && this.#inARow < MOST_IN_A_ROW
+  }
+
+  #rest(): void {
+    this.#rests = true
+    setImmediate(() => {
+      this.#rests = false
+      this.run()
+    })
   }
 
   #take(chunk: Buffer): void {
@@ -117,6 +138,7 @@ export class RequestReader {
     const gathered = this.#head.add(chunk)
     if (gathered !== undefined) {
       this.#unread.putBack(gathered.rest)
+      this.#inARow += 1
       const head = parseRequestHead(gathered.head)
       this.#sink.onRequest(head, requestFraming(head))
     } else if (isFirst && this.#head.begun) this.#sink.onHeadBegun()

@@ -5,6 +5,8 @@ import type { Framing } from './message.js'
 
 /** Up to so many bytes of a body join the text before them: one write costs less than their copy. */
 const JOINED = 4 * 1024
+/** Beyond so much, text leaves at once: whether the other end takes it is known only then. */
+const GATHERED = 16 * 1024
 
 /** Writes requests to one socket, each with as few writes as it can be. */
 export class RequestWriter {
@@ -21,7 +23,7 @@ export class RequestWriter {
     this.#socket = socket
   }
 
-  /** Begins a request, which leaves with `flush`; from then on every piece of its body leaves at once. */
+  /** Begins a request, which leaves with `flush`; from then on its body leaves by itself, as it comes. */
   begin(head: string, { kind, bytes }: Framing): void {
     this.#text = head
     this.#isHeld = true
@@ -44,7 +46,8 @@ export class RequestWriter {
     if (chunk.length > JOINED) this.#writeApart(chunk, behind)
     else {
       this.#text += chunk.toString('latin1') + behind
-      if (!this.#isHeld) this.flush()
+      if (this.#text.length > GATHERED) this.flush()
+      else if (!this.#isHeld) this.#flushSoon()
     }
     return true
   }
@@ -71,6 +74,12 @@ export class RequestWriter {
     return this.#socket.writableNeedDrain
   }
 
+  /** Thousands of pieces may have come at once: a write for each would hold up everybody else. */
+  #flushSoon(): void {
+    this.#isHeld = true
+    process.nextTick(flush, this)
+  }
+
   #writeApart(chunk: Buffer, behind: string): void {
     this.#socket.cork()
     this.flush()
@@ -78,4 +87,8 @@ export class RequestWriter {
     if (behind !== '') this.#socket.write(behind, 'latin1')
     this.#socket.uncork()
   }
+}
+
+function flush(writer: RequestWriter): void {
+  writer.flush()
 }

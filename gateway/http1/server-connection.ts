@@ -4,6 +4,7 @@ import type { IncomingRequest, Peer, Takeover } from '../message.js'
 import type { Timed } from './deadlines.js'
 import { closeLingering } from './lingering-close.js'
 import { type Framing, type ParsedRequest, WireError } from './message.js'
+import { ReaderLimit } from './reader-limit.js'
 import { refusalText } from './refusal.js'
 import { asksForWebSocket, expectsContinue } from './request-asks.js'
 import { RequestBody } from './request-body.js'
@@ -12,6 +13,8 @@ import type { ServerConnections } from './server-connections.js'
 import { ServerResponse } from './server-response.js'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+/** Longer than most requests are on their way. */
+const LAST_CHANCE_MS = 250
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
@@ -27,6 +30,8 @@ export class ServerConnection implements Timed {
   /** To the request under way: there is none yet, or not all of it has left. */
   #response: ServerResponse | undefined
   #limitsReader = false
+  /** Once it has been slow to read. */
+  #readerLimit: ReaderLimit | undefined
 
   constructor(socket: Socket, peer: Peer, all: ServerConnections) {
     const { deadlines, settings } = all
@@ -43,15 +48,15 @@ export class ServerConnection implements Timed {
       .on('error', () => {})
   }
 
-  /** True while a head has begun that is not complete. */
-  get hasBegun(): boolean {
-    return this.#reader.hasBegun
-  }
-
   /** Ends it, where no request is under way. */
   close(): void {
     this.#deafen()
     this.socket.destroySoon()
+  }
+
+  /** Ends it unless a request comes: one may be on its way, and must not be lost. Only while it waits for one. */
+  closeSoon(): void {
+    if (!this.#reader.hasBegun) this.#limit(LAST_CHANCE_MS)
   }
 
   destroy(): void {
@@ -110,6 +115,8 @@ export class ServerConnection implements Timed {
     this.#limitsReader = ms > 0
     // Node knows a client that reads slowly from one that does not read at all.
     this.socket.setTimeout(ms)
+    if (ms > 0) this.#readerLimit ??= new ReaderLimit(this.socket, this.#all.deadlines, this.#onStall)
+    this.#readerLimit?.set(ms)
   }
 
   get isFree(): boolean {
@@ -266,12 +273,18 @@ export class ServerConnection implements Timed {
     if (this.socket.writableLength > 0) this.#response?.cut()
   }
 
+  /** Some clients read only when they have sent all. */
+  readonly #onStall = (): void => {
+    if (this.#reader.body === undefined) this.#response?.cut()
+  }
+
   readonly #onClose = (): void => {
     const response = this.#response
     const { body } = this.#reader
     this.#response = undefined
     this.#reader.body = undefined
     this.#deafen()
+    this.#readerLimit?.close()
     this.#all.closed(this)
     response?.close()
     body?.abort()

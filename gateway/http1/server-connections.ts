@@ -89,10 +89,10 @@ export class ServerConnections {
     return longest !== undefined
   }
 
-  /** Every connection ends with its answer; those that wait for a request end now. */
+  /** Every connection ends with its next answer, or soon, where no request comes. */
   drain(): void {
     this.draining = true
-    for (const connection of this.#idle) if (!connection.hasBegun) connection.close()
+    for (const connection of this.#idle) connection.closeSoon()
   }
 
   destroyAll(): void {

@@ -6,6 +6,9 @@ import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../mess
 /** Frames that may wait for a client that is slow to read before interim answers are left out. */
 const MAX_QUEUED_FRAMES = 100
 
+/** What is beyond is none, and Node sends none; clients are to read one as a 5xx (RFC 9110 section 15). */
+const MAX_STATUS = 599
+
 /** Fields that HTTP/2 has no use for (RFC 9113 section 8.2.2). */
 const CONNECTION_FIELDS = new Set([
   'connection',
@@ -58,8 +61,8 @@ export class StreamResponse implements OutgoingResponse {
   /** The reason has no place in HTTP/2. */
   writeHead(status: number, _reason: string, fields: readonly string[]): void {
     if (this.#isOver || this.status !== 0) return
-    this.status = status
-    this.#head = { ...headersOf(fields), ':status': status }
+    this.status = status > MAX_STATUS ? 502 : status
+    this.#head = { ...headersOf(fields), ':status': this.status }
   }
 
   write(chunk: Buffer): boolean {

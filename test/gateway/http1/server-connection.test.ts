@@ -156,6 +156,23 @@ t.test('thousands of requests at once are answered in order, on one stack', asyn
   t.equal(served, count)
 })
 
+t.test('others have their turn between requests that come at once', async t => {
+  let inThisTurn = 0
+  let most = 0
+  const { client } = await listen(t, (_req, res) => {
+    if (++inThisTurn === 1) {
+      setImmediate(() => {
+        inThisTurn = 0
+      })
+    }
+    most = Math.max(most, inThisTurn)
+    reply(res, 'ok')
+  })
+  client.send(GET.repeat(2_000))
+  for (let i = 0; i < 2_000; i++) await client.message()
+  t.ok(most <= 128, `${most} in one turn`)
+})
+
 t.test('a client that asks and asks but does not read is held up', async t => {
   let served = 0
   const body = Buffer.alloc(100_000)
@@ -201,6 +218,26 @@ t.test('a reader that stops is cut when its time is over, one that reads slowly 
     setTimeout(() => slow.socket.resume(), read < 3_000_000 ? 40 : 0)
   })
   await waitUntil('all of it', () => read === size, 20_000)
+})
+
+t.test('a reader that stops is cut in the same time when it goes on sending', async t => {
+  const startedAt = performance.now()
+  let goneAfter = 0
+  const { client } = await listen(t, (_req, res) => {
+    onClose(res, () => {
+      goneAfter = performance.now() - startedAt
+    })
+    res.writeHead(200, 'OK', ['Content-Length', '30000000'])
+    res.limitReader(300)
+    res.write(Buffer.alloc(20_000_000))
+  })
+  client.send(GET)
+  await client.head()
+  client.socket.pause()
+  const drip = setInterval(() => client.send('G'), 50)
+  t.teardown(() => clearInterval(drip))
+  await waitUntil('the cut', () => goneAfter > 0, 2_000)
+  t.ok(goneAfter > 290)
 })
 
 t.test('time for a head', async t => {

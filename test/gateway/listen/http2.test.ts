@@ -57,6 +57,13 @@ if (canMakeCertificates(t)) {
     await answerOf(sent)
   })
 
+  t.test('a status that HTTP/2 cannot say is 502, and nobody else is concerned', async t => {
+    const { session, upstream } = await scene(t, certificate, answering(OK.replace('200', '999')))
+    t.match(await ask(session, {}), { status: 502, body: 'ok' })
+    t.match(await ask(session, {}), { status: 502, body: 'ok' })
+    t.equal(upstream.connections.length, 1)
+  })
+
   t.test('an answer is whole, without the fields of a connection', async t => {
     const head = 'Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nVary: x\r\nVary: y\r\nX-Latin: caf\xe9\r\n'
     const hop = 'Keep-Alive: timeout=5\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nUpgrade: h2c\r\n'

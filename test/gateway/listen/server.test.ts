@@ -175,6 +175,16 @@ t.test('drain', async t => {
     await t.rejects(rawClient(port), { code: 'ECONNREFUSED' })
   })
 
+  t.test('a request that was on its way to an idle connection is answered', async t => {
+    const { listener, client } = await listen(t, (_req, res) => reply(res, 'ok'))
+    await client.send(GET).message()
+    const drained = listener.drain(5_000)
+    const answer = await client.send(GET).message()
+    t.equal(answer.body, 'ok')
+    t.same(valuesOf(answer, 'connection'), ['close'])
+    await drained
+  })
+
   t.test('an answer that had begun before does not keep its connection', async t => {
     let finish = (): void => {}
     const { listener, client } = await listen(t, (_req, res) => {

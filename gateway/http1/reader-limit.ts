@@ -1,0 +1,50 @@
+import type { Socket } from 'node:net'
+import type { Deadlines, Timed } from './deadlines.js'
+
+const NEVER = Number.POSITIVE_INFINITY
+
+/**
+ * Finds the client that takes nothing of its answer, but goes on sending: every byte of it sets back the clock of its
+ * socket, so that this would never run out.
+ */
+export class ReaderLimit implements Timed {
+  deadline = NEVER
+  readonly #socket: Socket
+  readonly #deadlines: Deadlines
+  readonly #onStall: () => void
+  #ms = 0
+  /** When it was last looked at. */
+  #read = 0
+  #waiting = 0
+
+  /** Calls `onStall` for as long as it lasts. */
+  constructor(socket: Socket, deadlines: Deadlines, onStall: () => void) {
+    this.#socket = socket
+    this.#deadlines = deadlines
+    this.#onStall = onStall
+    deadlines.add(this)
+  }
+
+  /** From now on something must be taken in every `ms`; 0 for no limit. */
+  set(ms: number): void {
+    this.#ms = ms
+    this.#look()
+  }
+
+  onDeadline(): void {
+    const { bytesRead, writableLength } = this.#socket
+    const isStalled = bytesRead > this.#read && writableLength > 0 && writableLength >= this.#waiting
+    this.#look()
+    if (isStalled) this.#onStall()
+  }
+
+  close(): void {
+    this.#deadlines.delete(this)
+  }
+
+  #look(): void {
+    this.#read = this.#socket.bytesRead
+    this.#waiting = this.#socket.writableLength
+    this.deadline = this.#ms === 0 ? NEVER : this.#deadlines.now() + this.#ms
+  }
+}
