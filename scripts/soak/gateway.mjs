@@ -151,10 +151,10 @@ async function read(url, headers = {}) {
  */
 function configText({ upstream, redis, listen }, version) {
   return `version: 1
-listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 30s${listen} }
+listen: { host: 127.0.0.1, port: 0, headTimeout: 3s, maxEventLoopDelay: 30s${listen} }
 admin: { host: 127.0.0.1, port: 0 }
 redis: ${redis}
-upstreams: { app: { url: "${upstream}", timeouts: { connect: 5s, head: 3s, idle: ${2000 + version}ms } } }
+upstreams: { app: { url: "${upstream}", timeouts: { connect: 5s, head: 5s, idle: ${2000 + version}ms } } }
 routes: [{ path: /**, upstream: app }]
 drain: 2s
 log: { decisions: 0.001 }
