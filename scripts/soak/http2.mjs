@@ -40,6 +40,8 @@ async function read(stream, pauses) {
   } catch {
     // It was cut: that it closes says so.
   }
+  // Node leaves a stream open that was answered, and reset without an error, before its body was sent.
+  stream.destroy()
 }
 
 /** A session on a connection of its own. */
