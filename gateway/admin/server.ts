@@ -42,7 +42,12 @@ export interface Admin {
   close(): Promise<void>
 }
 
+/** For a whole question. */
 const PATIENCE_MS = 10_000
+/** For an answer: a reload waits for every worker to open what the files need. */
+const ANSWER_MS = 60_000
+/** A client is told of this one, and does not begin a question on a connection that is about to end. */
+const KEEP_ALIVE_MS = 5_000
 const MAX_BODY_BYTES = 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
@@ -52,7 +57,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: PATIENCE_MS,
-    connectionTimeout: PATIENCE_MS,
+    connectionTimeout: ANSWER_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
     // What a question does not know is told of, not left out.
     ajv: { customOptions: { removeAdditional: false } },

@@ -1,4 +1,5 @@
 /** The facts of a request that nobody makes: counters are named by them. */
+import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { type CounterName, Unnamed } from '../admin/inspect.js'
 import { GatewayError } from '../errors.js'
@@ -14,6 +15,7 @@ export type Parts = Omit<CounterName, 'rule' | 'project'>
 /** @throws {Unnamed} when there could be no such request */
 export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
+  if (!METHODS.includes(method)) throw new Unnamed(`"${method}" is not a method.`)
   if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is no IP address.`)
   const query = flow === undefined || flow === '' ? '' : `?${new URLSearchParams({ flow })}`
   const headers = headersOf(given)

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 
 /** How long a client may still send, or not read, after our last byte. */
-const GOODBYE_MS = 2_000
+export const GOODBYE_MS = 2_000
 
 /**
  * Ends our side, after `lastBytes`, and drops what still arrives until the client ends its side or the time for it

@@ -7,6 +7,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
+import { GOODBYE_MS } from '../http1/lingering-close.js'
 import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
 import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
 import { StreamBody } from './stream-body.js'
@@ -40,36 +41,51 @@ export interface Http2Listener {
 
 /** A connection has `headTimeoutMs` to send a first request. */
 export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: number): Http2Listener {
-  const sessions = new Set<ServerHttp2Session>()
+  /** Each ends with its last request. */
+  const endings = new Set<() => void>()
   let draining = false
 
   return {
     accept(socket, fingerprints) {
       const session = performServerHandshake(socket, OPTIONS)
-      sessions.add(session)
-      session.on('close', () => sessions.delete(session))
       // The client's fault or the network's: its streams are told, and nobody else is concerned.
       session.on('error', () => {})
-      attend(session, {
+      const peer = {
         address: socket.remoteAddress ?? '',
         localPort: socket.localPort ?? 0,
         encrypted: true,
         fingerprints,
-      })
-      if (draining) session.close()
+      }
+      const end = attend(session, socket, peer)
+      endings.add(end)
+      socket.once('close', () => endings.delete(end))
+      if (draining) end()
     },
     drain() {
       draining = true
-      for (const session of sessions) session.close()
+      for (const end of endings) end()
     },
   }
 
-  function attend(session: ServerHttp2Session, peer: Peer): void {
+  /** Returns what ends the session with its last request. */
+  function attend(session: ServerHttp2Session, socket: TLSSocket, peer: Peer): () => void {
+    let open = 0
+    let goodbye: NodeJS.Timeout | undefined
+    // Node waits for the client to end its side, too, and for as long as it likes.
+    const cutSoon = () => {
+      goodbye ??= setTimeout(() => socket.destroy(), GOODBYE_MS)
+    }
+    socket.once('close', () => clearTimeout(goodbye))
+    const end = () => {
+      session.close()
+      if (open === 0) cutSoon()
+    }
     const spend = allowance(() => {
       session.destroy(new Error('too many idle frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      cutSoon()
     })
-    let open = 0
-    session.setTimeout(headTimeoutMs, () => session.close())
+    session.setTimeout(headTimeoutMs, end)
+    session.on('goaway', end)
     session.on('ping', spend)
     session.on('remoteSettings', spend)
     session.on(
@@ -82,11 +98,13 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
         const res = serve(stream, joined, raw, peer)
         stream.on('close', () => {
           open--
-          if (open === 0 && !session.destroyed) session.setTimeout(KEEP_ALIVE_MS)
+          if (open === 0 && session.closed) cutSoon()
+          else if (open === 0 && !session.destroyed) session.setTimeout(KEEP_ALIVE_MS)
           if (res.clientLeft) spend()
         })
       },
     )
+    return end
   }
 
   function serve(

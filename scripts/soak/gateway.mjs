@@ -1,12 +1,14 @@
-/** The gateway under soak: the built command in a process of its own, on a configuration that reloads change. */
+/** The gateway under soak: the built command in processes of its own, on a configuration that reloads change. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
+import { get as getSecurely } from 'node:https'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, inProject } from '../lib/run.mjs'
+import { HOST } from './chance.mjs'
 
 const POLICIES = {
   'project-limits.yaml': `version: 1
@@ -33,9 +35,10 @@ rules:
 
 /**
  * @param folder for its configuration
- * @returns addresses, `reload`, `report` (what it holds), `faults` (what it logged as an error) and `stop`
+ * @param settings.listen what stands in `listen` beside host and port
+ * @returns `url`, `ask`, `reload`, `report` (what its processes hold), `faults` (what it logged as an error) and `stop`
  */
-export async function startGateway(folder, { upstream, redis }) {
+export async function startGateway(folder, settings) {
   mkdirSync(join(folder, 'policies'))
   for (const [name, text] of Object.entries(POLICIES)) writeFileSync(join(folder, 'policies', name), text)
   writeFileSync(
@@ -45,7 +48,7 @@ export async function startGateway(folder, { upstream, redis }) {
   let version = 0
   const configure = () => {
     version += 1
-    writeFileSync(join(folder, 'gateway.yaml'), configText(upstream, redis, version))
+    writeFileSync(join(folder, 'gateway.yaml'), configText(settings, version))
   }
   configure()
 
@@ -58,7 +61,7 @@ export async function startGateway(folder, { upstream, redis }) {
   const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
   const child = spawn(process.execPath, [...args, ...command], {
     env: { PATH: process.env.PATH, DATA_DIR: folder },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   process.on('exit', () => child.kill('SIGKILL'))
   const faults = []
@@ -78,23 +81,31 @@ export async function startGateway(folder, { upstream, redis }) {
     (await Promise.race([listening, ended.then(() => undefined), patience()])) ??
     fail(`the gateway did not start:\n${faults.join('\n')}`)
   const isRunning = () => child.exitCode === null && child.signalCode === null
+  const processes = async () => {
+    const { workers = [] } = JSON.parse((await read(`${adminUrl}/state`)).body)
+    const named = workers.map(({ pid }, i) => ({ name: `worker ${i + 1}`, pid }))
+    return [{ name: workers.length > 0 ? 'supervisor' : 'process', pid: child.pid }, ...named]
+  }
+  const all = await processes()
   return {
     url,
-    adminUrl,
     faults,
     isRunning,
+    /** The status of a request of the project's. */
+    ask: async path => (await read(url + path, { host: HOST })).status,
     reload() {
       configure()
       child.kill('SIGHUP')
     },
     async report() {
       if (!isRunning()) throw new Failure(`the gateway is gone (${child.exitCode ?? child.signalCode})`)
-      child.send('report')
-      const [report] =
-        (await Promise.race([once(child, 'message'), patience()])) ?? fail('the gateway does not report')
-      const metrics = await read(`${adminUrl}/metrics`)
-      const slots = [...metrics.matchAll(/^sluice_inflight\{.*\} (\d+)$/gm)]
-      return { ...report, slots: slots.reduce((sum, [, count]) => sum + Number(count), 0) }
+      const told = await Promise.all(
+        all.map(async ({ name, pid }) => ({ name, held: await held(folder, pid) })),
+      )
+      const { body } = await read(`${adminUrl}/metrics`)
+      if (JSON.stringify(await processes()) !== JSON.stringify(all)) throw new Failure('a worker has ended')
+      const slots = [...body.matchAll(/^sluice_inflight\{.*\} (\d+)$/gm)]
+      return { processes: told, slots: slots.reduce((sum, [, count]) => sum + Number(count), 0) }
     },
     /** Ends it as an operator would; resolves to its exit code, or undefined when it does not end. */
     async stop() {
@@ -103,6 +114,18 @@ export async function startGateway(folder, { upstream, redis }) {
     },
     kill: () => child.kill('SIGKILL'),
   }
+}
+
+/** What probe.mjs tells of its process. */
+async function held(folder, pid) {
+  const file = join(folder, `held-by-${pid}.json`)
+  rmSync(file, { force: true })
+  process.kill(pid, 'SIGUSR2')
+  for (let i = 0; !existsSync(file); i += 1) {
+    if (i > 600) throw new Failure(`process ${pid} does not report`)
+    await sleep(100)
+  }
+  return JSON.parse(readFileSync(file, 'utf8'))
 }
 
 /** Resolves to undefined when the gateway has had time enough, also on a slow and busy machine. */
@@ -115,21 +138,23 @@ function fail(sentence) {
 }
 
 /** On a connection of its own, which does not stay to be counted. */
-async function read(url) {
-  const [answer] = await once(get(url, { agent: false, timeout: 60_000 }), 'response')
-  return (await answer.toArray()).join('')
+async function read(url, headers = {}) {
+  const ask = url.startsWith('https:') ? getSecurely : get
+  const sent = ask(url, { agent: false, timeout: 60_000, headers, rejectUnauthorized: false })
+  const [answer] = await once(sent, 'response')
+  return { status: answer.statusCode, body: (await answer.toArray()).join('') }
 }
 
 /**
  * Every version closes the upstream's connections and opens it anew; none comes twice, so that what a version leaves behind
  * adds up. Whether the gateway keeps up is not asked here: it runs beside its clients and its upstream, maybe on one core.
  */
-function configText(upstream, redis, version) {
+function configText({ upstream, redis, listen }, version) {
   return `version: 1
-listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 30s }
+listen: { host: 127.0.0.1, port: 0, headTimeout: 3s, maxEventLoopDelay: 30s${listen} }
 admin: { host: 127.0.0.1, port: 0 }
 redis: ${redis}
-upstreams: { app: { url: "${upstream}", timeouts: { connect: 5s, head: 3s, idle: ${2000 + version}ms } } }
+upstreams: { app: { url: "${upstream}", timeouts: { connect: 5s, head: 5s, idle: ${2000 + version}ms } } }
 routes: [{ path: /**, upstream: app }]
 drain: 2s
 log: { decisions: 0.001 }

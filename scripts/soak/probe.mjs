@@ -1,21 +1,30 @@
-/** Loaded into the gateway's process before it starts: tells, when asked, what that process holds. */
+/**
+ * Loaded into each process of the gateway before it starts: on SIGUSR2 it writes what that process holds to a file. A signal,
+ * because the channel to a worker is its supervisor's.
+ */
+import { renameSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { join } from 'node:path'
 import { queryObjects } from 'node:v8'
 import { ClientConnection } from '../../dist/gateway/http1/client-connection.js'
 import { ConnectionPool } from '../../dist/gateway/http1/pool.js'
 import { ServerConnection } from '../../dist/gateway/http1/server-connection.js'
 import { ServerResponse } from '../../dist/gateway/http1/server-response.js'
+import { StreamBody } from '../../dist/gateway/listen/stream-body.js'
+import { StreamResponse } from '../../dist/gateway/listen/stream-response.js'
 
 /** What must not pile up, even where it keeps nothing open. */
 const TYPES = {
   sockets: Socket,
   'clients’ connections': ServerConnection,
   answers: ServerResponse,
+  'answers over HTTP/2': StreamResponse,
+  'uploads over HTTP/2': StreamBody,
   'upstream connections': ClientConnection,
   'upstream pools': ConnectionPool,
 }
 
-process.on('message', () => {
+process.on('SIGUSR2', () => {
   // Twice, because what a finalizer lets go is free only then.
   globalThis.gc()
   globalThis.gc()
@@ -24,6 +33,8 @@ process.on('message', () => {
   const objects = {}
   for (const [name, type] of Object.entries(TYPES)) objects[name] = queryObjects(type, { format: 'count' })
   const { rss, heapUsed, external } = process.memoryUsage()
-  process.send({ resources, objects, rss, heapUsed, external })
+  const file = join(process.env.DATA_DIR, `held-by-${process.pid}.json`)
+  // Whole, or not there.
+  writeFileSync(`${file}.part`, JSON.stringify({ resources, objects, rss, heapUsed, external }))
+  renameSync(`${file}.part`, file)
 })
-process.channel.unref()

@@ -135,6 +135,26 @@ rules:
 `,
 }
 
+t.test('a report-only bucket is told of beside the enforced one, in its own words and numbers', async t => {
+  const watched = `version: 1
+kind: project-limits
+mode: report-only
+buckets: { watched: [/things] }
+limits: [{ for: [{}], quotas: { watched: { burst: 2, sustained: 9 } } }]
+`
+  const upstream = await startApp(t, (_req, res) => res.end('done'))
+  const policies = { ...POLICIES, 'watched.yaml': watched }
+  const gateway = await testGateway(t, { upstream, policies })
+  const ask = async (path: string) =>
+    (await sluice(['explain', 'GET', path, '--host', 'acme.localhost', '--live', gateway.adminUrl])).out
+  const things = await ask('/things')
+  t.match(things, 'report-only bucket: watched, by /things')
+  t.match(things, 'watched.burst: 2 per 1 s; 1 used, 1 left')
+  const others = await ask('/others')
+  t.match(others, 'bucket: all, by *')
+  t.match(others, 'report-only bucket: none: no report-only project limit counts this request')
+})
+
 const stores: [name: string, settings: (t: Test) => Promise<string | undefined>][] = [
   ['in its own process', async () => ''],
   [

@@ -19,8 +19,8 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
   if (project !== null) lines.field('project', projectText(project, request.host))
   if (upstream !== null) lines.field('upstream', upstream)
-  writeBucket('bucket', explanation.bucket, explanation, lines)
-  writeBucket('report-only bucket', explanation.report_only_bucket, explanation, lines)
+  writeBucket('', explanation.bucket, explanation, lines)
+  writeBucket('report-only ', explanation.report_only_bucket, explanation, lines)
   for (const rule of rules) writeRule(rule, lines, live)
   if (explanation.passed.length > 0) {
     lines.heading('Rules that look at this path, but not at this request')
@@ -61,14 +61,15 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
 }
 
 function writeBucket(
-  title: string,
+  which: '' | 'report-only ',
   bucket: ExplainedBucket | null,
   { project }: Explanation,
   lines: Lines,
 ): void {
   if (bucket === null || project === null) return
   const { name, pattern, passed } = bucket
-  lines.field(title, name === null ? 'none: no project limit counts this request' : `${name}, by ${pattern}`)
+  const none = `none: no ${which}project limit counts this request`
+  lines.field(`${which}bucket`, name === null ? none : `${name}, by ${pattern}`)
   const row = `${project.plan} in ${project.environment}`
   for (const one of passed) lines.item(`not ${one.bucket} (${one.pattern}): ${whyNot(one.why, row, pattern)}`)
 }

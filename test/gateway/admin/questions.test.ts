@@ -76,6 +76,16 @@ t.test('without a key, a site that lets its own name lead to this machine is tol
   t.equal((await askWithKey('/state', 'GET', headers)).status, 200, 'who has the key may use any name')
 })
 
+t.test('what is no method names no counter', async t => {
+  const { ask } = await start(t)
+  for (const [path, method] of [
+    ['/projects/acme/counters?method=G%20ET', 'GET'],
+    ['/counters/flood?project=acme&method=G%20ET', 'DELETE'],
+  ] as const) {
+    t.match(await ask(path, method), { status: 422, body: /\\"G ET\\" is not a method/ })
+  }
+})
+
 t.test('health says the same to people and to machines', async t => {
   const { adminUrl } = await start(t)
   const folder = (port: string) =>

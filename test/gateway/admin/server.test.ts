@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { UnknownQuestion } from '../../../gateway/admin/explain.js'
 import { startAdmin } from '../../../gateway/admin/server.js'
@@ -174,4 +175,16 @@ t.test('an address that tries keys is told to wait; the right key is taken all t
   t.match(refused.headers.get('retry-after'), /^[1-9]\d?$/)
   t.match(refused.json, { status: 429, detail: /Too many wrong keys/ })
   t.equal((await withKey(key)).status, 200)
+})
+
+t.test('an answer may take its time, and a connection lives as long as it says', async t => {
+  const slow = async () => {
+    await sleep(11_000)
+    return { result: 'loaded', revision: 'sha256:3', needsRestart: [] } as const
+  }
+  const { get } = await start(t, { reload: slow })
+  const headers = { 'content-type': 'application/json' }
+  const answer = await get('/reload', { method: 'POST', headers })
+  t.match(answer, { status: 200, json: { revision: 'sha256:3' } })
+  t.equal(answer.headers.get('keep-alive'), 'timeout=5')
 })

@@ -5,7 +5,7 @@ import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
 import { faultProxy } from '../../helpers/faults.js'
 import { redisUrl } from '../../helpers/redis.js'
-import { waitUntil } from '../../helpers/wait.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const QUOTA = 20
 const INSTANCES = 2
@@ -74,6 +74,51 @@ for (const [kind, demand] of Object.entries(demands)) {
     // A full meter cannot be told of more: what one gateway tells it is lost with the other's late charge.
     const more = granted(await one.ask(ask, 8))
     t.ok(more <= (kind === 'meter' ? 4 : 0), `no more than the quota in all: ${more} more`)
+  })
+}
+
+const SECONDS = 5
+
+for (const [kind, demand] of Object.entries<Demand>({
+  windows: {
+    kind: 'windows',
+    windows: [{ name: 'sustained', quota: QUOTA, ms: 1_000, algorithm: 'sliding-window' }],
+    lease: false,
+  },
+  meter: { kind: 'meter', quota: QUOTA, ms: 1_000, blockMs: 0 },
+})) {
+  t.test(`${kind}: one late call a second adds at most one instance’s part to each window`, async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const gateways = [await gatewayOn(t, url), await gatewayOn(t, url)]
+    const ask: Ask = { key: `sluice:{often}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
+    const begun = performance.now()
+    const end = begun + SECONDS * 1_000
+    let admitted = 0
+    await Promise.all(
+      gateways.map(async ({ ask: request, proxy }, i) => {
+        // One of them at a time, so that a call is late here and in time there.
+        let lateAt = begun + 300 + i * 400
+        while (performance.now() < end) {
+          const isLate = performance.now() > lateAt
+          if (isLate) {
+            lateAt += 1_000
+            await proxy.set({ kind: 'latency', ms: DEADLINE_MS })
+          }
+          admitted += granted(await request(ask, 8))
+          if (isLate) await proxy.set({ kind: 'pass' })
+          await sleep(10)
+        }
+      }),
+    )
+    t.ok(
+      gateways.every(({ late }) => late() >= SECONDS - 2),
+      'calls were late',
+    )
+    const most = (SECONDS + 1) * (QUOTA + QUOTA / INSTANCES)
+    t.ok(admitted <= most, `${admitted} in ${SECONDS} s, and a window that had begun before: at most ${most}`)
+    t.ok(admitted >= (SECONDS * QUOTA) / 2, `${admitted}: the quota is there to be used`)
+    t.comment(`${admitted} admitted`)
   })
 }
 

@@ -7,6 +7,7 @@ import { waitUntil } from '../../helpers/wait.js'
 export const DATA = 0
 export const HEADERS = 1
 export const RST_STREAM = 3
+export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 export const SETTINGS = 4
 export const PING = 6
 export const GOAWAY = 7
@@ -92,7 +93,7 @@ export class FrameClient {
     t.teardown(() => socket.destroy())
     await once(socket, 'secureConnect')
     const client = new FrameClient(socket)
-    client.send(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(SETTINGS, 0, 0))
+    client.send(Buffer.from(PREFACE), frame(SETTINGS, 0, 0))
     await client.frame(SETTINGS)
     client.send(frame(SETTINGS, ACK, 0))
     return client

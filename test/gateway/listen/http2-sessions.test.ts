@@ -1,5 +1,6 @@
 /** What a connection of HTTP/2 may cost, and how it ends. */
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
@@ -19,11 +20,13 @@ import {
   HEADERS,
   INTERNAL_ERROR,
   PING,
+  PREFACE,
   RST_STREAM,
   requestFields,
   SETTINGS,
 } from './frames.js'
 import { answerOf, ask, open, openSession, scene } from './http2-scene.js'
+import { listenTls, secure } from './tls-listener.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -100,6 +103,25 @@ if (canMakeCertificates(t)) {
     t.equal(session.remoteSettings.maxConcurrentStreams, 100)
     t.equal((await ask(session, {})).status, 200, 'others do not notice')
   })
+
+  for (const [what, bytes, headTimeout] of [
+    ['has asked nothing in time', Buffer.alloc(0), 100],
+    ['takes its leave', frame(GOAWAY, 0, 0, Buffer.alloc(8)), 60_000],
+    ['has pinged too often', Buffer.concat(Array(300).fill(frame(PING, 0, 0, Buffer.alloc(8)))), 60_000],
+  ] as const) {
+    t.test(`a client that ${what}, and never ends its side, is cut`, async t => {
+      const { listener, port } = await listenTls(t, certificate, [], { headTimeout })
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+      await secure(t, port, { socket, ALPNProtocols: ['h2'], rejectUnauthorized: false }).then(client => {
+        client.allowHalfOpen = true
+        client
+          .on('error', () => {})
+          .write(Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0), bytes]))
+      })
+      t.equal(listener.connections, 1)
+      await waitUntil('the connection to be cut', () => listener.connections === 0, 6_000)
+    })
+  }
 
   t.test('drain: requests finish, new ones are not taken, idle connections close', async t => {
     const upstream = await rawUpstream()

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
-import type { DoorSettings } from '../../../gateway/listen/connection-cap.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
-import { createListener } from '../../../gateway/listen/server.js'
+import { createListener, type ListenerSettings } from '../../../gateway/listen/server.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
 import { wideDoor } from './connection-cap.js'
 import { reply } from './listener.js'
@@ -18,7 +17,7 @@ export async function listenTls(
   t: Test,
   { certFile, keyFile }: TestCertificate,
   trusted: string[] = [],
-  limits: Partial<DoorSettings> = {},
+  limits: Partial<ListenerSettings> = {},
 ) {
   const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders }
   const refused: string[] = []

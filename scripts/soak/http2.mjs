@@ -1,0 +1,146 @@
+/** HTTP/2 clients: streams that end, streams that are reset, sessions that are cut, and readers that take their time. */
+import { connect, constants } from 'node:http2'
+import { connect as connectTcp } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
+import { below, HOST } from './chance.mjs'
+
+/** Sends a request on a stream of the session; resolves to its status, or to 0 when it was cut. */
+function ask(session, path, { method = 'GET', body, leaveAfter, pauses = false } = {}) {
+  return new Promise(resolve => {
+    let stream
+    try {
+      stream = session.request({ ':method': method, ':path': path, ':authority': HOST })
+    } catch {
+      // The session has ended since it was chosen.
+      resolve(0)
+      return
+    }
+    const leave =
+      leaveAfter === undefined
+        ? undefined
+        : setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), leaveAfter)
+    let status = 0
+    stream.on('error', () => undefined)
+    stream.on('response', head => {
+      status = head[':status']
+    })
+    stream.on('close', () => {
+      clearTimeout(leave)
+      resolve(stream.rstCode === constants.NGHTTP2_NO_ERROR ? status : 0)
+    })
+    read(stream, pauses)
+    stream.end(body)
+  })
+}
+
+async function read(stream, pauses) {
+  try {
+    for await (const _ of stream) if (pauses) await sleep(below(8))
+  } catch {
+    // It was cut: that it closes says so.
+  }
+  // Node leaves a stream open that was answered, and reset without an error, before its body was sent.
+  stream.destroy()
+}
+
+/** A session on a connection of its own. */
+function open(url) {
+  const { hostname, port } = new URL(url)
+  const tcp = connectTcp(Number(port), hostname)
+  tcp.on('error', () => undefined)
+  const tls = connectTls({ socket: tcp, ALPNProtocols: ['h2'], rejectUnauthorized: false })
+  const session = connect(url, { createConnection: () => tls })
+  session.on('error', () => undefined)
+  return { session, tcp }
+}
+
+/** One request on a session of its own, which then says goodbye. */
+async function askAlone(url, path, options) {
+  const { session } = open(url)
+  const status = await ask(session, path, options)
+  session.close()
+  return status
+}
+
+const PATHS = ['/', '/trickle', '/big', '/silent', '/stall', '/cut']
+
+/** Several streams at once, and the connection goes from under them. */
+async function cutSession({ url }) {
+  const { session, tcp } = open(url)
+  const asked = Array.from({ length: 1 + below(8) }, () => ask(session, PATHS[below(PATHS.length)]))
+  await sleep(below(150))
+  if (below(2) === 0) session.destroy()
+  else if (!tcp.destroyed) tcp.resetAndDestroy()
+  await Promise.all(asked)
+}
+
+/** More pings than a client may send for nothing: the gateway ends the session. */
+async function pingTooMuch({ url }) {
+  const { session } = open(url)
+  const ended = new Promise(resolve => session.on('close', resolve))
+  await new Promise(resolve => session.on('connect', resolve).on('close', resolve))
+  for (let i = 0; i < 250 && !session.destroyed; i += 1) {
+    session.ping(() => undefined)
+    if (i % 50 === 0) await sleep(10)
+  }
+  await Promise.race([ended, sleep(5_000)])
+  session.destroy()
+  await sleep(200)
+}
+
+/** As in http1.mjs. */
+const CLIENTS = {
+  'HTTP/2: honest': { many: 4, isHonest: true, do: to => ask(to.session(), below(2) ? '/' : '/?x') },
+  'HTTP/2: slots taken': {
+    many: 3,
+    do: to => ask(to.session(), '/work', { method: 'POST', body: 'x'.repeat(below(5000)) }),
+  },
+  'HTTP/2: upstream cuts': { many: 2, do: to => ask(to.session(), ['/cut', '/gone', '/stall'][below(3)]) },
+  'HTTP/2: streams reset': {
+    many: 3,
+    do: to => ask(to.resetting(), ['/trickle', '/silent', '/big'][below(3)], { leaveAfter: below(300) }),
+  },
+  'HTTP/2: uploads left behind': {
+    many: 2,
+    do: to =>
+      ask(to.resetting(), '/work', {
+        method: 'POST',
+        body: 'x'.repeat(below(200_000)),
+        leaveAfter: below(40),
+      }),
+  },
+  'HTTP/2: slow readers': { many: 2, do: ({ url }) => askAlone(url, '/big', { pauses: true }) },
+  'HTTP/2: sessions cut': { many: 2, do: cutSession },
+  'HTTP/2: too many pings': { many: 1, do: pingTooMuch },
+}
+
+/** @returns the clients of the gateway at `url`, and `close` for what they keep */
+export function http2Clients(url) {
+  const [whole, resetting] = [keptSession(url), keptSession(url)]
+  const to = { url, session: whole.get, resetting: resetting.get }
+  const clients = Object.entries(CLIENTS).map(([name, client]) => ({
+    ...client,
+    name,
+    do: () => client.do(to),
+  }))
+  return {
+    clients,
+    close() {
+      whole.close()
+      resetting.close()
+    },
+  }
+}
+
+/** A session that many share, and a new one once it has ended: the gateway ends one whose streams are reset too often. */
+function keptSession(url) {
+  let session
+  return {
+    get() {
+      if (session === undefined || session.closed || session.destroyed) session = open(url).session
+      return session
+    },
+    close: () => session?.destroy(),
+  }
+}
