@@ -106,7 +106,10 @@ function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
     const change = own.get(id)
     const [was, is] = [old.get(id), now.get(id)]
     if (was === undefined || is === undefined) return change ? [{ ...change, buckets: [], as: null }] : []
-    const buckets = changesOf(bucketsOf(tableOf(before, was)), bucketsOf(tableOf(after, is)))
+    const buckets = changesOf(
+      bucketsOf(before.compiled.policy.tableOf(was)),
+      bucketsOf(after.compiled.policy.tableOf(is)),
+    )
     if (change === undefined && buckets.length === 0) return []
     const column = columnName(is.plan, is.environment)
     const isColumns = JSON.stringify(buckets) === JSON.stringify(columnChanges(before, after, column))
@@ -124,11 +127,6 @@ function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
 function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): Fields {
   const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
   return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
-}
-
-function tableOf({ compiled }: Loaded, { id, plan, environment }: ProjectEntry): Table | undefined {
-  const { projects, columns } = compiled.policy
-  return projects.get(id) ?? columns.get(columnName(plan, environment))
 }
 
 function settingsOf({ config: { gateway } }: Loaded): Fields {

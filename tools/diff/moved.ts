@@ -1,5 +1,4 @@
 /** Requests that fall into another bucket under one configuration than under another. */
-import { isProjectLimits } from '../../config/load.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Loaded } from '../../gateway/run/load.js'
@@ -55,11 +54,8 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded): Moved[] {
   }))
 }
 
-function patternsOf({ config }: Loaded): Pattern[] {
-  return config.policies
-    .filter(isProjectLimits)
-    .flatMap(({ document }) => Object.values(document.buckets).flat())
-    .map(parsePattern)
+function patternsOf({ compiled }: Loaded): Pattern[] {
+  return compiled.policy.buckets.flatMap(({ patterns }) => patterns.map(parsePattern))
 }
 
 function bucketOf(
