@@ -2,7 +2,14 @@
 import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
-import { type BucketTries, columnName, type EndpointRule, Policy, type Table } from './policy.js'
+import {
+  type BucketTries,
+  columnName,
+  createPolicy,
+  type EndpointRule,
+  type Policy,
+  type Table,
+} from './policy.js'
 import { PathTrie } from './trie.js'
 import type { PathReading } from './upstream-paths.js'
 
@@ -75,7 +82,7 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
   const { rules, endpoint } = compileEndpointRules(input, faults)
-  const policy = new Policy({
+  const policy = createPolicy({
     revision: input.revision,
     columns,
     projects,
