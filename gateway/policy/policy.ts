@@ -1,5 +1,6 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
-import type { Environment, Facts, Matched, Mode, Plan, Project, Rule } from '../types.js'
+import { columnName } from '../../config/words.js'
+import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import type { PathTrie } from './trie.js'
 import { type PathReading, readForUpstream } from './upstream-paths.js'
 
@@ -13,11 +14,6 @@ export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 export interface Table {
   readonly rules: ReadonlyMap<string, Rule>
   readonly buckets: BucketTries
-}
-
-/** `growth/production`: the name of one column of the spec's tables. */
-export function columnName(plan: Plan, environment: Environment): string {
-  return `${plan}/${environment}`
 }
 
 /** A bucket as it is written; what its requests may spend stands in the tables. */
