@@ -11,12 +11,16 @@ const object = (properties: Record<string, Schema>, required = Object.keys(prope
   properties,
   required,
 })
-const named = ($id: string, schema: Schema): Schema => ({ $id, ...schema })
+const each = (schema: Schema, ...names: string[]): Record<string, Schema> =>
+  Object.fromEntries(names.map(name => [name, schema]))
+const texts = (...names: string[]): Record<string, Schema> => each(text(), ...names)
+const list = (items: Schema): Schema => ({ type: 'array', items })
+const integer: Schema = { type: 'integer' }
 
 /** Points to a component schema. */
 export const refTo = (name: string): Schema => ({ $ref: `${name}#` })
 /** A list of a component schema. */
-export const listOf = (name: string): Schema => ({ type: 'array', items: refTo(name) })
+export const listOf = (name: string): Schema => list(refTo(name))
 
 const type: Schema = { type: 'string', enum: [...directoryTypes] }
 const moment = (description?: string): Schema => ({ ...text(description), format: 'date-time' })
@@ -29,14 +33,9 @@ const webhook = object(
   ['endpoint', 'secret'],
 )
 const raw: Schema = { type: 'object', description: 'The SCIM resource as received, with its id' }
-const scimResource: Schema = {
-  type: 'object',
-  description: 'RFC 7643; the attributes are listed at the /Schemas of a directory',
-}
 const secretRule = `At least ${minSecretLength} characters; \`whsec_\` is followed by at least ${minKeyBytes} bytes in base64`
 
-const change = (names: string[]): Schema =>
-  object(Object.fromEntries(names.map(name => [name, { type: 'integer' }])))
+const change = (...names: string[]): Schema => object(each(integer, ...names))
 /** What directories of type external have besides. */
 const pulled = {
   external_domain: text('Of type external only. Empty: all domains of the account'),
@@ -51,20 +50,22 @@ const pulled = {
       started_at: moment(),
       finished_at: { type: ['string', 'null'], format: 'date-time' },
       error: { type: ['string', 'null'] },
-      users: change(['created', 'updated', 'deleted']),
-      groups: change(['created', 'updated', 'deleted']),
-      memberships: change(['added', 'removed']),
+      users: change('created', 'updated', 'deleted'),
+      groups: change('created', 'updated', 'deleted'),
+      memberships: change('added', 'removed'),
     }),
     type: ['object', 'null'],
     description: 'Of type external only. How the last pull went',
   },
 }
 
-const schemas: Schema = { type: 'array', items: text() }
-const operations = (required: string[]): Schema => ({
-  type: 'array',
-  items: object(Object.fromEntries(required.map(name => [name, text()]))),
-})
+const schemas = list(text())
+const operations = (...required: string[]): Schema => list(object(texts(...required)))
+
+const eventNames = [
+  ...['user.created', 'user.updated', 'user.deleted', 'group.created', 'group.updated', 'group.deleted'],
+  ...['group.user_added', 'group.user_removed'],
+]
 
 const changeable = {
   name: text(),
@@ -73,184 +74,115 @@ const changeable = {
   external_domain: text('Of type external only: pulls users and groups of this domain'),
 }
 
-export const componentSchemas: readonly Schema[] = [
-  named(
-    'Directory',
-    object(
-      {
-        id: text(),
-        name: text(),
-        tenant: text(),
-        product: text(),
-        type,
-        log_webhook_events: flag,
-        deactivated: flag,
-        scim: object(
-          {
-            path: text(),
-            secret: text('The bearer token of the identity provider'),
-            endpoint: text('The SCIM base address of the identity provider'),
-            old_secret_valid_until: { type: 'string', format: 'date-time', description: 'After a rotation' },
-          },
-          ['path', 'secret', 'endpoint'],
-        ),
-        webhook,
-        ...pulled,
+const components: Record<string, Schema> = {
+  Directory: object(
+    {
+      ...texts('id', 'name', 'tenant', 'product'),
+      type,
+      ...each(flag, 'log_webhook_events', 'deactivated'),
+      scim: object(
+        {
+          path: text(),
+          secret: text('The bearer token of the identity provider'),
+          endpoint: text('The SCIM base address of the identity provider'),
+          old_secret_valid_until: { type: 'string', format: 'date-time', description: 'After a rotation' },
+        },
+        ['path', 'secret', 'endpoint'],
+      ),
+      webhook,
+      ...pulled,
+    },
+    ['id', 'name', 'tenant', 'product', 'type', 'log_webhook_events', 'deactivated', 'scim', 'webhook'],
+  ),
+  NewDirectory: object(
+    {
+      ...changeable,
+      ...each(text('Without the character ":"'), 'tenant', 'product'),
+      type: { ...type, default: 'generic-scim-v2' },
+    },
+    ['tenant', 'product'],
+  ),
+  DirectoryChange: object(
+    {
+      ...changeable,
+      webhook: object(webhook.properties as never, []),
+      log_webhook_events: flag,
+      deactivated: flag,
+    } satisfies Record<Changeable, Schema>,
+    [],
+  ),
+  User: object({ ...texts('id', 'first_name', 'last_name', 'email'), active: flag, raw }),
+  Group: object({ ...texts('id', 'name'), raw }),
+  GroupWithMembers: object({
+    ...texts('id', 'name'),
+    raw,
+    members: list(object(texts('group_id', 'user_id'))),
+  }),
+  Member: object(texts('user_id')),
+  Event: object(
+    {
+      event: { type: 'string', enum: eventNames },
+      ...texts('tenant', 'product', 'directory_id'),
+      data: {
+        type: 'object',
+        description: 'The user or group after the change; of a membership, the user with its `group`',
       },
-      ['id', 'name', 'tenant', 'product', 'type', 'log_webhook_events', 'deactivated', 'scim', 'webhook'],
-    ),
-  ),
-  named(
-    'NewDirectory',
-    object(
-      {
-        ...changeable,
-        tenant: text('Without the character ":"'),
-        product: text('Without the character ":"'),
-        type: { ...type, default: 'generic-scim-v2' },
+      previous_attributes: {
+        type: 'object',
+        description: 'Of an update: what changed, with the values from before',
       },
-      ['tenant', 'product'],
-    ),
-  ),
-  named(
-    'DirectoryChange',
-    object(
-      {
-        ...changeable,
-        webhook: object(webhook.properties as never, []),
-        log_webhook_events: flag,
-        deactivated: flag,
-      } satisfies Record<Changeable, Schema>,
-      [],
-    ),
-  ),
-  named(
-    'User',
-    object({
       id: text(),
-      first_name: text(),
-      last_name: text(),
-      email: text(),
-      active: flag,
-      raw,
-    }),
+      created_at: moment(),
+      sequence: { type: 'integer', description: 'Counts the events of the directory, without a gap' },
+    },
+    ['event', 'tenant', 'product', 'directory_id', 'data', 'id', 'created_at', 'sequence'],
   ),
-  named('Group', object({ id: text(), name: text(), raw })),
-  named(
-    'GroupWithMembers',
-    object({
-      id: text(),
-      name: text(),
-      raw,
-      members: { type: 'array', items: object({ group_id: text(), user_id: text() }) },
-    }),
+  WebhookEvent: object({
+    id: text('The `webhook-id` of the message'),
+    ...texts('directory_id', 'tenant', 'product', 'webhook_endpoint'),
+    created_at: moment('Of the first attempt'),
+    status_code: { type: ['integer', 'null'], description: 'Of the last answer' },
+    delivered: flag,
+    attempts: integer,
+    error: { type: ['string', 'null'] },
+    payload: { description: 'The event, or in batch mode an array of events' },
+  }),
+  DeadLetter: object({
+    id: text('Of the event'),
+    ...texts('directory_id', 'tenant', 'product'),
+    failed_at: moment('Of the last attempt'),
+    attempts: integer,
+    error: text(),
+    replaying: { type: 'boolean', description: 'From the wish for a replay to its attempt' },
+    payload: refTo('Event'),
+  }),
+  Error: object({ data: { type: 'null' }, error: object({ message: text(), code: integer }) }),
+  ScimResource: {
+    type: 'object',
+    description: 'RFC 7643; the attributes are listed at the /Schemas of a directory',
+    additionalProperties: true,
+  },
+  ScimList: object({
+    schemas,
+    ...each(integer, 'totalResults', 'startIndex', 'itemsPerPage'),
+    Resources: listOf('ScimResource'),
+  }),
+  ScimPatch: object({ schemas, Operations: operations('op') }, ['Operations']),
+  ScimBulk: object({ schemas, Operations: operations('method', 'path') }, ['Operations']),
+  ScimSearch: object(
+    {
+      schemas,
+      filter: text(),
+      ...each(integer, 'startIndex', 'count'),
+      ...texts('sortBy', 'sortOrder'),
+      ...each(list(text()), 'attributes', 'excludedAttributes'),
+    },
+    [],
   ),
-  named('Member', object({ user_id: text() })),
-  named(
-    'Event',
-    object(
-      {
-        event: {
-          type: 'string',
-          enum: [
-            ...[
-              'user.created',
-              'user.updated',
-              'user.deleted',
-              'group.created',
-              'group.updated',
-              'group.deleted',
-            ],
-            ...['group.user_added', 'group.user_removed'],
-          ],
-        },
-        tenant: text(),
-        product: text(),
-        directory_id: text(),
-        data: {
-          type: 'object',
-          description: 'The user or group after the change; of a membership, the user with its `group`',
-        },
-        previous_attributes: {
-          type: 'object',
-          description: 'Of an update: what changed, with the values from before',
-        },
-        id: text(),
-        created_at: moment(),
-        sequence: { type: 'integer', description: 'Counts the events of the directory, without a gap' },
-      },
-      ['event', 'tenant', 'product', 'directory_id', 'data', 'id', 'created_at', 'sequence'],
-    ),
-  ),
-  named(
-    'WebhookEvent',
-    object({
-      id: text('The `webhook-id` of the message'),
-      directory_id: text(),
-      tenant: text(),
-      product: text(),
-      webhook_endpoint: text(),
-      created_at: moment('Of the first attempt'),
-      status_code: { type: ['integer', 'null'], description: 'Of the last answer' },
-      delivered: flag,
-      attempts: { type: 'integer' },
-      error: { type: ['string', 'null'] },
-      payload: { description: 'The event, or in batch mode an array of events' },
-    }),
-  ),
-  named(
-    'DeadLetter',
-    object({
-      id: text('Of the event'),
-      directory_id: text(),
-      tenant: text(),
-      product: text(),
-      failed_at: moment('Of the last attempt'),
-      attempts: { type: 'integer' },
-      error: text(),
-      replaying: { type: 'boolean', description: 'From the wish for a replay to its attempt' },
-      payload: refTo('Event'),
-    }),
-  ),
-  named(
-    'Error',
-    object({ data: { type: 'null' }, error: object({ message: text(), code: { type: 'integer' } }) }),
-  ),
-  named('ScimResource', { ...scimResource, additionalProperties: true }),
-  named(
-    'ScimList',
-    object({
-      schemas: { type: 'array', items: text() },
-      totalResults: { type: 'integer' },
-      startIndex: { type: 'integer' },
-      itemsPerPage: { type: 'integer' },
-      Resources: listOf('ScimResource'),
-    }),
-  ),
-  named('ScimPatch', object({ schemas, Operations: operations(['op']) }, ['Operations'])),
-  named('ScimBulk', object({ schemas, Operations: operations(['method', 'path']) }, ['Operations'])),
-  named(
-    'ScimSearch',
-    object(
-      {
-        schemas,
-        filter: text(),
-        startIndex: { type: 'integer' },
-        count: { type: 'integer' },
-        sortBy: text(),
-        sortOrder: text(),
-        attributes: { type: 'array', items: text() },
-        excludedAttributes: { type: 'array', items: text() },
-      },
-      [],
-    ),
-  ),
-  named(
-    'ScimError',
-    object({ schemas: { type: 'array', items: text() }, status: text(), scimType: text(), detail: text() }, [
-      'schemas',
-      'status',
-      'detail',
-    ]),
-  ),
-]
+  ScimError: object({ schemas, ...texts('status', 'scimType', 'detail') }, ['schemas', 'status', 'detail']),
+}
+
+export const componentSchemas: readonly Schema[] = Object.entries(components).map(([$id, schema]) => ({
+  $id,
+  ...schema,
+}))

@@ -5,8 +5,8 @@ import type { Store } from '../store/contract.js'
 import { allMembers } from '../sync/members.js'
 import { listOf, refTo } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { HttpError, param, type Reply, type Request, resource, type Server } from './http.js'
-import { readOn } from './paging.js'
+import { HttpError, param, type Request, resource, type Server } from './http.js'
+import { listOfScope, readOn } from './paging.js'
 import { readScope } from './scope.js'
 
 const tag = 'Users and groups'
@@ -14,17 +14,13 @@ const listQuery = { ...scopeQuery, ...pageQuery }
 
 /** The spec's endpoints 4 to 8: users, groups and members as integrators read them. */
 export function addPeople(server: Server, store: Store, baseUrl: string | undefined): void {
-  const list = async (
-    request: Request,
-    reply: Reply,
-    type: ResourceType,
-    view: (item: Resource) => unknown,
-  ): Promise<object> => {
-    const scope = await readScope(request, store)
-    const read = (page: Page) => store.resources(scope, type, page)
-    const { items, more } = await readOn(request, reply, baseUrl, read, item => item)
-    return { data: items.map(view), error: null, ...more }
-  }
+  const list = (type: ResourceType, view: (item: Resource) => object) =>
+    listOfScope(
+      { store, baseUrl },
+      (scope, page) => store.resources(scope, type, page),
+      view,
+      item => item,
+    )
   const single = async (request: Request, type: ResourceType): Promise<Resource> => {
     const found = await store.resource(await readScope(request, store), type, param(request, 'id'))
     if (!found) throw new HttpError(404, `There is no ${type} with this id.`)
@@ -35,7 +31,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
   resource(server, '/users', {
     GET: endpoint(
       { tag, summary: 'List users', query: listQuery, data: listOf('User'), paged: true },
-      async (request, reply) => list(request, reply, 'user', viewUser),
+      list('user', viewUser),
     ),
   })
   resource(server, '/users/:id', {
@@ -53,7 +49,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
         data: listOf('Group'),
         paged: true,
       },
-      async (request, reply) => list(request, reply, 'group', viewGroup),
+      list('group', viewGroup),
     ),
   })
   resource(server, '/groups/:id', {

@@ -1,4 +1,5 @@
-import type { Page } from '../model.js'
+import type { Collection, Filter, WithId } from 'mongodb'
+import type { Page, Scope } from '../model.js'
 import type { Claim, EventStore } from './event-contract.js'
 import { type Collections, scoped } from './mongodb-connection.js'
 import {
@@ -24,14 +25,24 @@ export async function purgeEvents(collections: Collections, directory: string): 
   return deletions.reduce((sum, { deletedCount }) => sum + deletedCount, 0)
 }
 
-/** What comes after a place in a list with the newest first. */
-const placedBefore = (time: 'created' | 'failed', { after }: Page): object =>
-  after
-    ? {
-        [time]: { $lte: after.created },
-        $or: [{ [time]: { $lt: after.created } }, { _id: { $lt: after.id } }],
-      }
-    : {}
+/** A page of a list with the newest first, by the time of that name. */
+function newestFirst<T extends { _id: string }>(
+  collection: Collection<T>,
+  time: 'created' | 'failed',
+  scope: Scope,
+  { after, offset, limit }: Page,
+): Promise<WithId<T>[]> {
+  const placed = after && {
+    [time]: { $lte: after.created },
+    $or: [{ [time]: { $lt: after.created } }, { _id: { $lt: after.id } }],
+  }
+  const found = collection.find({ ...scoped(scope), ...placed } as Filter<T>)
+  return found
+    .sort({ [time]: -1, _id: -1 })
+    .skip(offset)
+    .limit(limit)
+    .toArray()
+}
 
 /**
  * Events in MongoDB. A lease is a document of its own under the key of directory and fence: taking it is an insert, which
@@ -128,12 +139,8 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       return { last, events: found.map(toEvent) }
     },
 
-    async deadLetters(scope, page) {
-      const found = deadLetters.find({ ...scoped(scope), ...placedBefore('failed', page) })
-      return (await found.sort({ failed: -1, _id: -1 }).skip(page.offset).limit(page.limit).toArray()).map(
-        toDeadLetter,
-      )
-    },
+    deadLetters: async (scope, page) =>
+      (await newestFirst(deadLetters, 'failed', scope, page)).map(toDeadLetter),
     async deadLetter(id) {
       const found = await deadLetters.findOne({ _id: id })
       return found ? toDeadLetter(found) : undefined
@@ -143,12 +150,8 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       return (await deadLetters.updateMany(which, { $set: { replay: true } })).matchedCount
     },
 
-    async webhookLog(scope, page) {
-      const found = webhookLog.find({ ...scoped(scope), ...placedBefore('created', page) })
-      return (await found.sort({ created: -1, _id: -1 }).skip(page.offset).limit(page.limit).toArray()).map(
-        toLogEntry,
-      )
-    },
+    webhookLog: async (scope, page) =>
+      (await newestFirst(webhookLog, 'created', scope, page)).map(toLogEntry),
     async webhookLogEntry(id) {
       const found = await webhookLog.findOne({ _id: id })
       return found ? toLogEntry(found) : undefined
