@@ -3,7 +3,16 @@ import { setImmediate } from 'node:timers/promises'
 import { etagOf, ifMatch } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
-import { type Answer, HttpError, jsonBody, type Request, type Routes, refusal, statusOf } from '../http.js'
+import {
+  type Answer,
+  HttpError,
+  jsonBody,
+  noIdentity,
+  type Request,
+  type Routes,
+  refusal,
+  statusOf,
+} from '../http.js'
 import type { Identities, Written } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
@@ -25,13 +34,9 @@ export function adminRoutes(identities: Identities): Routes {
     const page = await identities.list(request.project, after, size)
     const last = page.identities.at(-1)
     const next = page.more && last ? pageToken(last.id) : null
-    return {
-      status: 200,
-      ...(next === null
-        ? {}
-        : { headers: { link: `<${PATH}?page_size=${size}&page_token=${next}>; rel="next"` } }),
-      body: { identities: page.identities, next_page_token: next },
-    }
+    const link = `<${PATH}?page_size=${size}&page_token=${next}>; rel="next"`
+    const body = { identities: page.identities, next_page_token: next }
+    return { status: 200, ...(next !== null && { headers: { link } }), body }
   }
 
   async function create(request: Request): Promise<Answer> {
@@ -76,18 +81,15 @@ export function adminRoutes(identities: Identities): Routes {
     return shown(await identities.find(request.project, idOf(request)), 200)
   }
 
-  async function put(request: Request): Promise<Answer> {
-    const traits = traitsOf(request.project, jsonBody(request))
-    return shown(await identities.replace(request.project, idOf(request), traits, known(request)), 200)
-  }
-
-  async function patch(request: Request): Promise<Answer> {
-    const traits = traitsOf(request.project, jsonBody(request))
-    return shown(await identities.merge(request.project, idOf(request), traits, known(request)), 200)
-  }
+  const write =
+    (change: 'replace' | 'merge') =>
+    async (request: Request): Promise<Answer> => {
+      const traits = traitsOf(request.project, jsonBody(request))
+      return shown(await identities[change](request.project, idOf(request), traits, known(request)), 200)
+    }
 
   async function remove(request: Request): Promise<Answer> {
-    if (!(await identities.remove(request.project, idOf(request), known(request)))) throw notFound()
+    if (!(await identities.remove(request.project, idOf(request), known(request)))) throw noIdentity()
     return { status: 204 }
   }
 
@@ -109,12 +111,12 @@ export function adminRoutes(identities: Identities): Routes {
 
   return new Map([
     [PATH, { GET: list, POST: create, PATCH: createMany }],
-    [`${PATH}/:id`, { GET: get, PUT: put, PATCH: patch, DELETE: remove }],
+    [`${PATH}/:id`, { GET: get, PUT: write('replace'), PATCH: write('merge'), DELETE: remove }],
   ])
 }
 
 function shown(written: Written, status: number): Answer {
-  if (!written) throw notFound()
+  if (!written) throw noIdentity()
   return 'errors' in written
     ? refusal(statusOf(written.errors), written.errors)
     : { status, headers: { etag: etagOf(written.version) }, body: written.identity }
@@ -133,10 +135,6 @@ function failed(status: number, errors: readonly FieldError[]) {
 
 function idOf(request: Request): string {
   return request.params.id ?? ''
-}
-
-function notFound(): HttpError {
-  return new HttpError(404, 'not_found', 'There is no such identity.')
 }
 
 function pageSize(text: string | null): number {
