@@ -12,7 +12,7 @@ import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
 import { describeColumns, groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
-import { type FloodQuota, quotaText, secondsText, whoseText } from './settings.js'
+import { type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
 /** A bucket where it is in force, or has no quota. */
 type Bucket = ReturnType<typeof bucketsIn>[number]
@@ -95,10 +95,4 @@ export function limitText(kind: string, rule: RuleEntry): string {
   const { quota, blockFor, when } = own as unknown as Flood
   const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
   return `${quotaText(quota)}${block}${when === undefined ? '' : `, ${whoseText(when)}`}`
-}
-
-interface Flood {
-  readonly quota: FloodQuota
-  readonly blockFor?: number
-  readonly when?: { readonly authenticated: boolean }
 }

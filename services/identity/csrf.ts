@@ -13,12 +13,6 @@ const COOKIE = 'sluice_csrf'
 /** The name of the hidden field. */
 export const TOKEN_FIELD = 'csrf_token'
 
-/** A form's token, and the header fields that make the browser remember its other half. */
-export interface FormToken {
-  readonly token: string
-  readonly headers: Readonly<Record<string, string>>
-}
-
 /** Throws HttpError when the request was made by another site's page. */
 export function refuseForeign(request: Request): void {
   const site = request.header('sec-fetch-site')
@@ -39,14 +33,13 @@ function isOwnOrigin(request: Request): boolean {
   return URL.canParse(origin) && URL.canParse(own) && new URL(origin).host === new URL(own).host
 }
 
-/** The token for a form that is about to be shown. */
-export function issueToken(secret: Buffer, request: Request): FormToken {
+/** The token for a form that is about to be shown, and the fields that make the browser remember its other half. */
+export function issueToken(secret: Buffer, request: Request) {
   const known = readCookie(request, COOKIE)
   const half = known ?? randomBytes(18).toString('base64url')
-  const token = tokenFor(secret, half)
-  return known === undefined
-    ? { token, headers: { 'set-cookie': setCookie(request, COOKIE, half) } }
-    : { token, headers: {} }
+  const headers: Record<string, string> =
+    known === undefined ? { 'set-cookie': setCookie(request, COOKIE, half) } : {}
+  return { token: tokenFor(secret, half), headers }
 }
 
 /** True unless a browser that was shown a form posts one without its token. JSON no other site can post unasked. */
