@@ -31,18 +31,11 @@ export interface AdminOptions {
   readonly log: Log
 }
 
-export interface Admin {
-  readonly host: string
-  readonly port: number
-  /** Stops listening and ends every connection. */
-  close(): Promise<void>
-}
-
 const PATIENCE_MS = 10_000
 const MAX_BODY_BYTES = 1024
 
-/** Starts listening; rejects when the address cannot be taken. */
-export async function startAdmin(options: AdminOptions): Promise<Admin> {
+/** Starts listening; rejects when the address cannot be taken. `close` stops that, and ends every connection. */
+export async function startAdmin(options: AdminOptions) {
   const { host, port, key, health, metrics, state, reload, explain, inspected, documents, log } = options
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
@@ -102,7 +95,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const address = app.server.address()
   if (address === null || typeof address === 'string')
     throw new TypeError('The admin port has no TCP address.')
-  return { host: address.address, port: address.port, close: async () => app.close() }
+  return { host: address.address, port: address.port, close: async (): Promise<void> => app.close() }
 }
 
 const LIVEZ = { tags: ['Health'], summary: 'The process runs' }

@@ -8,28 +8,10 @@ import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
 import { type Change, changedFields, changesOf, type FieldChange, type Fields } from './changes.js'
-import { type Moved, movedRequests } from './moved.js'
+import { movedRequests } from './moved.js'
 
-export interface PolicyDifference {
-  /** Buckets by plan and environment; those that changed alike stand together. */
-  readonly limits: readonly {
-    readonly for: string
-    readonly columns: readonly string[]
-    readonly buckets: readonly Change[]
-  }[]
-  /** Requests that fall into another bucket than before. */
-  readonly moved: readonly Moved[]
-  /** Rules that stand by themselves. */
-  readonly rules: readonly RuleChange[]
-  readonly projects: readonly ProjectChange[]
-  /** Settings of gateway.yaml that decide about requests. */
-  readonly settings: readonly FieldChange[]
-}
-
-export interface RuleChange extends Change {
-  /** Of a rule that is another kind's now, the new one. */
-  readonly kind: string
-}
+export type PolicyDifference = ReturnType<typeof compare>
+export type RuleChange = ReturnType<typeof compareRules>[number]
 
 export interface ProjectChange extends Change {
   /** What changed in the limits that count for it. */
@@ -38,13 +20,14 @@ export interface ProjectChange extends Change {
   readonly as: string | null
 }
 
-export function compare(before: Loaded, after: Loaded): PolicyDifference {
-  const limits = compareLimits(before, after)
+export function compare(before: Loaded, after: Loaded) {
   return {
-    limits,
+    /** Buckets by plan and environment; those that changed alike stand together. */
+    limits: compareLimits(before, after),
     moved: movedRequests(before, after),
     rules: compareRules(rulesOf(before), rulesOf(after)),
     projects: compareProjects(before, after),
+    /** Settings of gateway.yaml that decide about requests. */
     settings: changedFields(settingsOf(before), settingsOf(after)),
   }
 }
@@ -53,7 +36,7 @@ export function isSame(difference: PolicyDifference): boolean {
   return Object.values(difference).every(list => list.length === 0)
 }
 
-function compareLimits(before: Loaded, after: Loaded): PolicyDifference['limits'] {
+function compareLimits(before: Loaded, after: Loaded) {
   const groups = groupColumns(column => JSON.stringify(columnChanges(before, after, column)))
   return [...groups]
     .map(([text, columns]) => ({
@@ -78,9 +61,10 @@ function bucketsOf(table: Table | undefined): Map<string, Fields> {
   )
 }
 
-function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>): RuleChange[] {
+function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>) {
   return changesOf(before, after).map(change => ({
     ...change,
+    /** Of a rule that is another kind's now, the new one. */
     kind: String((after.get(change.name) ?? before.get(change.name))?.kind),
   }))
 }

@@ -5,23 +5,12 @@ import type { Loaded } from '../../gateway/run/load.js'
 import type { Mode } from '../../gateway/types.js'
 import { COLUMNS, describeColumns } from '../columns.js'
 
-export interface Moved {
-  /** Which buckets: each request may fall into one that is enforced and one that only reports. */
-  readonly mode: Mode
-  /** The requests, as a pattern. */
-  readonly requests: string
-  /** Null when no bucket takes them: then nothing limits them. */
-  readonly from: string | null
-  readonly to: string | null
-  readonly for: string
-}
-
-/** Asks both for every request that their patterns can tell apart. */
-export function movedRequests(before: Loaded, after: Loaded): Moved[] {
+/** Asks both for every request that their patterns can tell apart; a bucket of null means that nothing limits it. */
+export function movedRequests(before: Loaded, after: Loaded) {
   return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
 }
 
-function movedWithin(mode: Mode, before: Loaded, after: Loaded): Moved[] {
+function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   const patterns = [...patternsOf(before), ...patternsOf(after)]
   const extent = extentOf(patterns)
   const asked = new Set<string>()

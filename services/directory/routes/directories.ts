@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Core } from '../core.js'
 import { viewDirectories, viewDirectory } from '../directory-view.js'
-import type { Courier } from '../events/courier.js'
 import type { Directory, DirectoryScope } from '../model.js'
-import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { Unavailable } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
@@ -16,12 +15,9 @@ import { HttpError, param, query, type Reply, type Request, resource, type Serve
 import { readOn } from './paging.js'
 import { findDirectory, readTenantProduct } from './scope.js'
 
-export interface DirectoryParts {
-  readonly store: Store
-  readonly box: SecretBox
+export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier'> & {
   readonly baseUrl: string | undefined
   readonly allowPrivateWebhooks: boolean
-  readonly courier: Courier
 }
 
 const tag = 'Directories'

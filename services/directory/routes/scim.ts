@@ -1,10 +1,8 @@
+import type { Core } from '../core.js'
 import type { Log } from '../log.js'
-import type { Metrics } from '../metrics.js'
 import type { Directory, ResourceType } from '../model.js'
 import { errorBody, ScimError, type ScimType } from '../scim/error.js'
 import { namings } from '../scim/naming.js'
-import type { SecretBox } from '../secrets.js'
-import type { Store } from '../store/contract.js'
 import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
 import type { Intake, ScimAnswer, ScimRequest } from '../sync/intake.js'
@@ -27,13 +25,9 @@ import { readAsked, readSearch } from './scim-asked.js'
 import { scimEndpoint } from './scim-describe.js'
 import { addDiscovery } from './scim-discovery.js'
 
-export interface ScimParts {
-  readonly store: Store
-  readonly box: SecretBox
+export type ScimParts = Pick<Core, 'store' | 'box' | 'metrics' | 'log'> & {
   readonly intake: Intake
   readonly baseUrl: string | undefined
-  readonly metrics: Metrics
-  readonly log: Log
 }
 
 export const scimPath = '/api/scim/v2.0'
