@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net'
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
 import { isProjectLimits, type PolicyFile, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
-import { ENVIRONMENTS, PLANS } from './words.js'
+import { columnsOf } from './words.js'
 
 /** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
 export interface Readable {
@@ -142,17 +142,6 @@ function checkNames(
   return names.faults
 }
 
-type Selectors = ProjectLimitsPolicy['document']['limits'][number]['for']
-
-/** `growth/production` and the like, each once. */
-function columnsOf(selectors: Selectors): Set<string> {
-  const columns = new Set<string>()
-  for (const { plans = PLANS, environments = ENVIRONMENTS } of selectors) {
-    for (const plan of plans) for (const environment of environments) columns.add(`${plan}, ${environment}`)
-  }
-  return columns
-}
-
 function checkClaims(read: Readable, { file, document }: ProjectLimitsPolicy): FileFault[] {
   const claims = new Map<string, number>()
   const faults: FileFault[] = []
@@ -166,7 +155,7 @@ function checkClaims(read: Readable, { file, document }: ProjectLimitsPolicy): F
         faults.push({
           file,
           path,
-          message: `Two rows claim (${column}): ${lines}. Remove it from one of them.`,
+          message: `Two rows claim (${spoken(column)}): ${lines}. Remove it from one of them.`,
         })
       }
     }
@@ -191,7 +180,7 @@ function checkDoubleQuotas(read: Readable, limits: readonly ProjectLimitsPolicy[
       const owner = owners.get(`${bucket} ${taken}`)
       if (owner !== undefined) {
         const where = placeText(read.locate(owner.file, owner.path))
-        const message = `Bucket "${bucket}" already has a quota for (${taken}) at ${where}.`
+        const message = `Bucket "${bucket}" already has a quota for (${spoken(String(taken))}) at ${where}.`
         faults.push({ file, path, atKey: true, message })
       }
       for (const column of columns) {
@@ -210,7 +199,9 @@ function checkCoverage(limits: readonly ProjectLimitsPolicy[]): FileFault[] {
   const covered = new Set(
     enforced.flatMap(({ document }) => document.limits.flatMap(row => [...columnsOf(row.for)])),
   )
-  const missing = [...columnsOf([{}])].filter(column => !covered.has(column)).map(column => `(${column})`)
+  const missing = [...columnsOf([{}])]
+    .filter(column => !covered.has(column))
+    .map(column => `(${spoken(column)})`)
   if (missing.length === 0) return []
   const message = `No row covers ${listed(missing, 'and')}. Add ${missing.length === 1 ? 'it' : 'them'} to a row's "for".`
   return [{ file: first.file, path: ['limits'], message }]
@@ -239,6 +230,8 @@ class Owners {
   }
 }
 
+/** `growth, production`. */
+const spoken = (column: string): string => column.replace('/', ', ')
 const placeText = ({ file, line }: Place): string => `${file}:${line}`
 
 function unknown(what: string, name: string, known: readonly string[]): string {

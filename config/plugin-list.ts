@@ -9,27 +9,23 @@ import { problemAt } from './types.js'
 import { createValidator } from './validate.js'
 import { parseYaml } from './yaml.js'
 
-export interface PluginList {
-  readonly gatewayFile: string
-  /** As they are written; empty while gateway.yaml does not list them well, which its loading will tell. */
-  readonly names: readonly string[]
-  /** A problem with one of them, or with the list. */
-  problem(message: string, index?: number): Problem
-}
+export type PluginList = ReturnType<typeof readPluginList>
 
 /** Reads the list at `path`: gateway.yaml or its folder. Reads that file only; never throws on what it holds. */
-export function readPluginList(path: string, env: NodeJS.ProcessEnv): PluginList {
+export function readPluginList(path: string, env: NodeJS.ProcessEnv) {
   const gatewayFile = gatewayFileOf(path)
   const read = readText(gatewayFile)
   const parsed = 'text' in read ? parseYaml(read.text, scalar => expand(scalar, env)) : undefined
   const written = (parsed?.data as { plugins?: unknown } | null | undefined)?.plugins
   const isList = parsed?.faults.length === 0 && Array.isArray(written)
-  const names = isList && written.every(name => typeof name === 'string') ? written : []
+  const names: readonly string[] = isList && written.every(name => typeof name === 'string') ? written : []
   const locate = (file: string, at: Path) => ({ file, ...(parsed?.locate(at) ?? { line: 1, col: 1 }) })
   return {
     gatewayFile,
+    /** As they are written; empty while gateway.yaml does not list them well, which its loading will tell. */
     names,
-    problem(message, index) {
+    /** A problem with one of them, or with the list. */
+    problem(message: string, index?: number): Problem {
       const at = index === undefined ? ['plugins'] : ['plugins', index]
       return problemAt({ locate }, gatewayFile, at, message)
     },

@@ -6,6 +6,22 @@ export type Plan = (typeof PLANS)[number]
 export const ENVIRONMENTS = ['development', 'staging', 'production'] as const
 export type Environment = (typeof ENVIRONMENTS)[number]
 
+/** `growth/production`: the name of one column of the spec's tables. */
+export function columnName(plan: Plan, environment: Environment): string {
+  return `${plan}/${environment}`
+}
+
+/** The columns that a row's `for` list covers; what a selector leaves out stands for all. */
+export function columnsOf(
+  selectors: readonly { readonly plans?: readonly Plan[]; readonly environments?: readonly Environment[] }[],
+): Set<string> {
+  return new Set(
+    selectors.flatMap(({ plans = PLANS, environments = ENVIRONMENTS }) =>
+      plans.flatMap(plan => environments.map(environment => columnName(plan, environment))),
+    ),
+  )
+}
+
 /** `enforce` refuses requests over the limit, `report-only` lets them pass and logs them. */
 export const MODES = ['enforce', 'report-only'] as const
 export type Mode = (typeof MODES)[number]

@@ -172,12 +172,6 @@ export interface Verdict extends Judgement {
   release(): void
 }
 
-/** An answer that others can come before, such as 103 (RFC 9110 section 15.2). */
-export interface InterimSender {
-  /** Fields are flat; left out where the client could not read it, or not now. */
-  sendInterim(status: number, fields: readonly string[]): void
-}
-
 /** Who sent the answer the client saw. */
 export type AnswerSource = 'upstream' | 'gateway'
 

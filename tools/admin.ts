@@ -24,18 +24,8 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, key }
 }
 
-export interface AdminAnswer {
-  readonly status: number
-  /** Undefined when it is no JSON. */
-  readonly json: unknown
-}
-
 /** @throws {Failure} when nobody answers */
-export async function postToAdmin(
-  { origin, key }: AdminPort,
-  path: string,
-  body: object,
-): Promise<AdminAnswer> {
+export async function postToAdmin({ origin, key }: AdminPort, path: string, body: object) {
   const url = origin + path
   const answer = await fetch(url, {
     method: 'POST',
@@ -47,6 +37,7 @@ export async function postToAdmin(
     signal: AbortSignal.timeout(PATIENCE_MS),
   }).catch(() => undefined)
   if (answer === undefined) throw new Failure(`Nothing answers on ${url}. Does the gateway run?`)
+  // Undefined when it is no JSON.
   const json: unknown = await answer.json().catch(() => undefined)
   return { status: answer.status, json }
 }

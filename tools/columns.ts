@@ -1,13 +1,10 @@
 /** Plans and environments, as people name them. */
 
 import { listed } from '../config/problem.js'
-import { ENVIRONMENTS, PLANS } from '../config/words.js'
-import { columnName } from '../gateway/policy/policy.js'
+import { columnName, columnsOf, ENVIRONMENTS, PLANS } from '../config/words.js'
 
 /** Every column of the tables, in the order of the plans. */
-export const COLUMNS: readonly string[] = PLANS.flatMap(plan =>
-  ENVIRONMENTS.map(environment => columnName(plan, environment)),
-)
+export const COLUMNS: readonly string[] = [...columnsOf([{}])]
 
 /** `all plans in development and staging; developer in production`. */
 export function describeColumns(columns: ReadonlySet<string>): string {

@@ -2,25 +2,23 @@
 import { basename } from 'node:path'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf } from './limits.js'
-import { table } from './table.js'
+import { columns, table } from './table.js'
 import { grouped, wrap } from './text.js'
 
 export function writeLimits({ for: whom, buckets }: LimitsOf, io: Io): void {
   io.out(`\n${io.style('bold', wrap(whom, io.columns))}\n`)
-  const columns = [
-    { title: 'Bucket' },
-    { title: 'per second', align: 'right' as const },
-    { title: 'per minute', align: 'right' as const },
-    { title: 'Notes' },
-    { title: 'Written at' },
-  ]
-  io.out(table(columns, buckets.map(rowOf), io.columns))
+  io.out(table(BUCKET_COLUMNS, buckets.map(rowOf), io.columns))
   const leases = buckets.filter((bucket): bucket is BucketLimit => 'leases' in bucket)
   for (const { bucket, leases: sentence } of leases) io.out(`${wrap(`${bucket}: ${sentence}`, io.columns)}\n`)
 }
 
+const BUCKET_COLUMNS = [
+  ...columns(['Bucket'], ['per second', 'per minute']),
+  ...columns(['Notes', 'Written at']),
+]
+
 function rowOf(bucket: BucketLimit | Fallen): string[] {
-  if ('falls_to' in bucket) {
+  if (bucket.falls_to !== undefined) {
     const others = bucket.falls_to.map(other => other ?? 'no limit').join(', ')
     return [bucket.bucket, '-', '-', `falls to ${others}`, '-']
   }
@@ -41,7 +39,7 @@ function notesOf({ algorithm, lease, mode }: BucketLimit): string {
 export function writeEndpointLimits(limits: readonly EndpointLimit[], io: Io): void {
   if (limits.length === 0) return
   io.out(`\n${io.style('bold', 'Endpoint rules, for every project')}\n`)
-  const columns = ['Rule', 'Limit', 'Counted by', 'Mode', 'Written at'].map(title => ({ title }))
+  const titles = columns(['Rule', 'Limit', 'Counted by', 'Mode', 'Written at'])
   const rows = limits.map(({ rule, limit, key, mode, src }) => [
     rule,
     limit,
@@ -49,5 +47,5 @@ export function writeEndpointLimits(limits: readonly EndpointLimit[], io: Io): v
     mode,
     basename(src),
   ])
-  io.out(table(columns, rows, io.columns))
+  io.out(table(titles, rows, io.columns))
 }

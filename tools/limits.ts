@@ -4,57 +4,31 @@ import { isProjectLimits } from '../config/load.js'
 import type { RuleEntry } from '../config/policy-schema.js'
 import { pluginConfig } from '../config/policy-schema.js'
 import { listed } from '../config/problem.js'
+import { columnName } from '../config/words.js'
 import type { Quota } from '../gateway/policy/compile.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
-import { columnName } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
 import { describeColumns, groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
-import { type FloodQuota, quotaText, secondsText, whoseText } from './settings.js'
+import { type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
-/** One bucket where it is in force. */
-export interface BucketLimit extends Quota {
-  readonly bucket: string
-  readonly mode: string
-  readonly onStoreError: string
-  /** `file:line` of the quota. */
-  readonly src: string
-  /** What leases may withhold; absent without them. */
-  readonly leases?: string
-}
-
-/** A bucket that has no quota, and where its requests go: null when nothing limits them. */
-export interface Fallen {
-  readonly bucket: string
-  readonly falls_to: readonly (string | null)[]
-}
-
-export interface LimitsOf {
-  readonly for: string
-  readonly columns: readonly string[]
-  readonly buckets: readonly (BucketLimit | Fallen)[]
-}
-
-export interface EndpointLimit {
-  readonly rule: string
-  readonly kind: string
-  readonly mode: string
-  readonly match: readonly string[]
-  readonly key: readonly string[]
-  readonly limit: string
-  readonly src: string
-}
+/** A bucket where it is in force, or has no quota. */
+type Bucket = ReturnType<typeof bucketsIn>[number]
+export type BucketLimit = Extract<Bucket, Quota>
+export type Fallen = Exclude<Bucket, Quota>
+export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
+export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 
 /** Plans and environments with equal limits stand together. */
-export function limitsByColumn(loaded: Loaded): LimitsOf[] {
+export function limitsByColumn(loaded: Loaded) {
   const { columns } = loaded.compiled.policy
   const groups = groupColumns(column => JSON.stringify(bucketsIn(loaded, columns.get(column))))
   return [...groups].map(([text, names]) => ({
     for: describeColumns(names),
     columns: [...names],
-    buckets: JSON.parse(text) as LimitsOf['buckets'],
+    buckets: JSON.parse(text) as Bucket[],
   }))
 }
 
@@ -62,32 +36,33 @@ export function limitsByColumn(loaded: Loaded): LimitsOf[] {
 export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefined {
   const project = loaded.config.projects.find(one => one.id === id)
   if (project === undefined) return undefined
-  const { columns, projects } = loaded.compiled.policy
   const column = columnName(project.plan, project.environment)
   const overridden = Object.keys(project.overrides)
   const suffix = overridden.length === 0 ? '' : `, with its own ${listed(overridden, 'and')}`
   return {
     for: `${id}: ${column}${suffix}`,
     columns: [column],
-    buckets: bucketsIn(loaded, projects.get(id) ?? columns.get(column)),
+    buckets: bucketsIn(loaded, loaded.compiled.policy.tableOf(project)),
   }
 }
 
 /** The buckets in the order in which they are written. */
-function bucketsIn({ config }: Loaded, table: Table | undefined): (BucketLimit | Fallen)[] {
-  const files = config.policies.filter(isProjectLimits)
-  const buckets = files.flatMap(({ document: { mode, buckets } }) =>
-    Object.entries(buckets).map(([bucket, texts]) => ({ bucket, mode, patterns: texts.map(parsePattern) })),
-  )
+function bucketsIn({ config, compiled }: Loaded, table: Table | undefined) {
+  const buckets = compiled.policy.buckets.map(bucket => ({
+    ...bucket,
+    patterns: bucket.patterns.map(parsePattern),
+  }))
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
-  return buckets.map(({ bucket, mode, patterns }) => {
+  return buckets.map(({ name: bucket, mode, patterns }) => {
     const rule = table?.rules.get(bucket)
     if (rule !== undefined) {
       const quota = rule.config as Quota
       const src = `${rule.source.file}:${rule.source.line}`
+      // What leases may withhold; absent without them.
       const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
       return { bucket, ...quota, mode: rule.mode, onStoreError: rule.onStoreError, src, ...leases }
     }
+    // Null when nothing limits them.
     const falls = patterns
       .flatMap(pattern => witnessesOf(pattern, extent))
       .map(({ method, path }) => table?.buckets[mode].find(method, path)?.value ?? null)
@@ -96,7 +71,7 @@ function bucketsIn({ config }: Loaded, table: Table | undefined): (BucketLimit |
 }
 
 /** The rules that stand by themselves. */
-export function endpointLimits({ config }: Loaded): EndpointLimit[] {
+export function endpointLimits({ config }: Loaded) {
   return config.policies.flatMap(policy => {
     if (isProjectLimits(policy)) return []
     const { file, kind, document } = policy
@@ -120,10 +95,4 @@ export function limitText(kind: string, rule: RuleEntry): string {
   const { quota, blockFor, when } = own as unknown as Flood
   const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
   return `${quotaText(quota)}${block}${when === undefined ? '' : `, ${whoseText(when)}`}`
-}
-
-interface Flood {
-  readonly quota: FloodQuota
-  readonly blockFor?: number
-  readonly when?: { readonly authenticated: boolean }
 }

@@ -1,14 +1,13 @@
 /** Settings of the built-in kinds of rules, as people say them. */
+import type { volumetric } from '../gateway/decide/volumetric.js'
+import type { Static } from '../gateway/plugin.js'
 import { grouped } from './text.js'
 
-/** The quota of a volumetric rule; `per` in ms. */
-export interface FloodQuota {
-  readonly requests: number
-  readonly per: number
-}
+/** The config of a volumetric rule; times in ms. */
+export type Flood = Static<(typeof volumetric)['schema']>
 
 /** `1,000 per 60 s`. */
-export function quotaText({ requests, per }: FloodQuota): string {
+export function quotaText({ requests, per }: Flood['quota']): string {
   return `${grouped(requests)} per ${secondsText(per)}`
 }
 

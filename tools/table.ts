@@ -7,6 +7,11 @@ export interface Column {
   readonly align?: 'right'
 }
 
+/** Columns of texts, then those of numbers. */
+export function columns(texts: readonly string[], numbers: readonly string[] = []): Column[] {
+  return [...texts.map(title => ({ title })), ...numbers.map(title => ({ title, align: 'right' as const }))]
+}
+
 export type Row = readonly (string | number)[]
 
 const GAP = '  '

@@ -3,13 +3,18 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { sendProblem } from './problem.js'
 
 /** How a reload ended, and the revision that is in force after it. */
-export type ReloadResult =
-  | { readonly result: 'loaded'; readonly revision: string; readonly needsRestart: readonly string[] }
+export type ReloadResult<Problem = object> =
+  | {
+      readonly result: 'loaded'
+      readonly revision: string
+      /** Settings whose change this process cannot take up: it goes on with the value it was started with. */
+      readonly needsRestart: readonly string[]
+    }
   | {
       readonly result: 'refused'
       readonly revision: string
-      /** Of many, the first. */
-      readonly problems: readonly object[]
+      /** The first hundred, in the order of their places. */
+      readonly problems: readonly Problem[]
       readonly problemCount: number
     }
 

@@ -1,23 +1,8 @@
 /** The slots that requests of this process hold now, for those who ask. */
 import type { Hold, OnSlots } from './hold.js'
 
-/** One slot. Times in milliseconds. */
-export interface HeldSlot {
-  readonly rule: string
-  readonly kind: string
-  readonly mode: string
-  /** The pattern that its request matched. */
-  readonly route: string | null
-  /** What it is counted by; what may be personal stands in it as a keyed hash. */
-  readonly key: string | null
-  readonly age_ms: number
-}
-
-/** How many are held, and the oldest of them. */
-export interface Slots {
-  readonly total: number
-  readonly slots: readonly HeldSlot[]
-}
+/** How many are held, and the oldest of them. Plain data. */
+export type Slots = ReturnType<HeldSlots['oldest']>
 
 export class HeldSlots {
   readonly #holds = new Set<Hold>()
@@ -30,23 +15,15 @@ export class HeldSlots {
     }
   }
 
-  /** How many there are, and the `most` oldest of them. */
-  oldest(most: number): Slots {
+  /** How many there are, and the `most` oldest of them. What may be personal stands in a key as a keyed hash. */
+  oldest(most: number) {
     const now = performance.now()
-    const slots: HeldSlot[] = []
     // A set keeps the order in which they were taken.
-    for (const { rule, key, route, since } of this.#holds) {
-      if (slots.length === most) break
-      const { id, kind, mode } = rule
-      slots.push({
-        rule: id,
-        kind,
-        mode,
-        route: route ?? null,
-        key: key ?? null,
-        age_ms: Math.round(now - since),
-      })
-    }
+    const oldest = Array.from(this.#holds).slice(0, most)
+    const slots = oldest.map(({ rule: { id, kind, mode }, key = null, route = null, since }) => ({
+      ...{ rule: id, kind, mode, route, key },
+      age_ms: Math.round(now - since),
+    }))
     return { total: this.#holds.size, slots }
   }
 }

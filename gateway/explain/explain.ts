@@ -12,17 +12,29 @@ import { requestOf } from '../listen/written.js'
 import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
-import { passedBuckets, passedRules } from '../policy/why-not.js'
+import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts, Matched, Mode, Project, Verdict } from '../types.js'
-import { explainedAnswer, explainedRefusal, explainedRule, NO_ANSWER, outcomeOf, pairs } from './explained.js'
-import type {
-  ExplainedAnswer,
-  ExplainedBucket,
-  ExplainedProject,
-  ExplainedRule,
-  Explanation,
-} from './explanation.js'
+import {
+  type ExplainedAnswer,
+  type ExplainedRule,
+  explainedAnswer,
+  explainedRefusal,
+  explainedRule,
+  NO_ANSWER,
+  outcomeOf,
+  pairs,
+} from './explained.js'
+
+/** Plain data, fit for JSON. */
+export type Explanation = Awaited<ReturnType<typeof explain>>
+
+export interface ExplainedProject extends Project {
+  /** The identifier that found it; `given` when only the question names it, `nobody` for one that is not configured. */
+  readonly by: string
+  /** The identifiers in their order, with what each found; those behind the first that did are not asked. */
+  readonly asked: readonly { readonly identifier: string; readonly found: string | null }[]
+}
 
 export interface ExplainOptions {
   readonly loaded: Loaded
@@ -37,7 +49,7 @@ const USUAL_HOST = 'localhost'
 const USUAL_PEER = '127.0.0.1'
 
 /** Touches no counter. @throws {UnknownQuestion} when the question names a project that is not configured */
-export async function explain(asked: Asked, options: ExplainOptions): Promise<Explanation> {
+export async function explain(asked: Asked, options: ExplainOptions) {
   const explainer = new Explainer(asked, options)
   return explainer.explain()
 }
@@ -66,7 +78,7 @@ class Explainer {
     this.#host = asked.host ?? known?.hosts[0] ?? USUAL_HOST
   }
 
-  async explain(): Promise<Explanation> {
+  async explain() {
     try {
       const request = this.#enter()
       if (request === undefined) {
@@ -149,16 +161,18 @@ class Explainer {
     return verdict
   }
 
-  #told(rules: readonly ExplainedRule[], answer: ExplainedAnswer): Explanation {
+  #told(rules: readonly ExplainedRule[], answer: ExplainedAnswer) {
     const { loaded, live } = this.#options
     const facts = this.#facts
     const { method, target, ip = USUAL_PEER } = this.#asked
     return {
       revision: loaded.compiled.policy.revision,
+      /** True when the numbers are a running gateway's; else they are those of a first request. */
       live,
       request: {
         method,
         target,
+        /** The normal form, which is matched and forwarded; null when the target has none. */
         path: facts?.path ?? null,
         host: facts?.host ?? this.#host,
         client: facts?.client ?? ip,
@@ -167,14 +181,17 @@ class Explainer {
       project: this.#project ?? null,
       upstream: this.#upstream ?? null,
       bucket: this.#bucket('enforce'),
+      /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),
+      /** Every rule that matches, the bucket's first. */
       rules,
+      /** Rules that look at this path, but not at this request. */
       passed: this.#passed(),
       answer,
     }
   }
 
-  #passed(): Explanation['passed'] {
+  #passed(): PassedRule[] {
     if (this.#facts === undefined || this.#upstream === undefined) return []
     const others = this.#options.loaded.compiled.policy.rules
       .filter(({ rule }) => !this.#matched.some(one => one.rule === rule))
@@ -182,7 +199,8 @@ class Explainer {
     return passedRules(others, this.#facts)
   }
 
-  #bucket(mode: Mode): ExplainedBucket | null {
+  /** Name and pattern are null when no bucket takes the request: then no project limit counts it. */
+  #bucket(mode: Mode) {
     const { policy } = this.#options.loaded.compiled
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
     const table = policy.tableOf(this.#project)

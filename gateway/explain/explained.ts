@@ -4,7 +4,23 @@ import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
 import { type AnswerSettings, answer, refusal } from '../pipeline/answer.js'
 import type { Facts, Matched, Outcome, Reading, Verdict } from '../types.js'
-import type { ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
+
+export type ExplainedRule = ReturnType<typeof explainedRule>
+export type ExplainedCounter = ReturnType<typeof explainedCounter>
+
+export interface ExplainedAnswer {
+  /** Null when it is the upstream's to say. */
+  readonly status: number | null
+  /** Null when it is no refusal. */
+  readonly code: string | null
+  readonly detail: string | null
+  /** Enforced rules that refuse it. */
+  readonly refused_by: readonly string[]
+  /** Report-only rules that would refuse it. */
+  readonly would_be_refused_by: readonly string[]
+  /** Fields the gateway adds to the answer. */
+  readonly fields: readonly (readonly [string, string])[]
+}
 
 /** Of a request on which no rule has spoken. */
 export const NO_ANSWER: ExplainedAnswer = {
@@ -27,7 +43,7 @@ export function explainedRule(
   request: DecideRequest,
   outcome: Outcome | undefined,
   questions: Questions,
-): ExplainedRule {
+) {
   const { rule, route } = one
   const key = questions.parts(one, request).map(({ part, value }) => ({ part, value: value ?? null }))
   return {
@@ -36,23 +52,29 @@ export function explainedRule(
     mode: rule.mode,
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
-    skipped: outcome !== undefined ? null : questions.applies(one, request) ? 'key' : 'when',
+    /** `when`: its conditions leave the request out. `key`: a part of its key is absent. */
+    skipped: outcome ? null : questions.applies(one, request) ? ('key' as const) : ('when' as const),
     key,
     result: outcome?.result ?? null,
+    /** Who counted. */
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
 }
 
-export function explainedCounter(reading: Reading): ExplainedCounter {
+export function explainedCounter(reading: Reading) {
   const { policy, quota, windowMs, used, left, resetMs, violated } = reading
   return {
     policy,
     q: quota,
+    /** Null for slots. */
     w_ms: windowMs ?? null,
+    /** This request included where it would be admitted. Null when nobody counted. */
     used: used === undefined ? null : Math.min(used, quota),
+    /** What was asked for, of which `used` was spent or held: more where a rule counts what it refuses, or only reports. */
     attempted: used ?? null,
     left: left ?? null,
+    /** Until more comes back; of a refused request until it could pass. */
     t_ms: Math.ceil(resetMs),
     violated,
   }

@@ -31,89 +31,62 @@ export function mergeSnapshots(all: readonly MetricsSnapshot[]): Pick<Metrics, '
  * The hot path adds to plain numbers; prom-client sees them when somebody scrapes.
  */
 export class Metrics {
-  readonly contentType: string
   readonly #registry = new Registry()
-  readonly #requests: CellCounter
-  readonly #decisions: CellCounter
-  readonly #duration: Histogram
-  readonly #overhead: Histogram
-  readonly #inflight: Gauge<'rule'>
-  readonly #storeErrors: Counter<'op'>
-  readonly #storeLate: Counter
-  readonly #fallback: Gauge
-  readonly #policy: Gauge<'rev'>
-  readonly #reloads: Counter<'result'>
-  readonly #turnedAway: Counter<'cap'>
+  readonly #requests = this.#cells(
+    'sluice_requests_total',
+    'Requests answered, by upstream, and by who sent the answer: upstream or gateway. Code 0: the client left first.',
+    ['upstream', 'method', 'code', 'source'],
+  )
+  readonly #duration = this.#histogram(
+    'sluice_request_duration_seconds',
+    'From the request head to the end of the answer.',
+    DURATIONS,
+  )
+  readonly #overhead = this.#histogram(
+    'sluice_overhead_seconds',
+    'Time spent on deciding about a request, counter store included.',
+    OVERHEADS,
+  )
+  readonly #decisions = this.#cells(
+    'sluice_decisions_total',
+    'What each rule said: allowed, near (allowed with 80 % of a window used), limited, would_limit (report-only), error.',
+    ['rule', 'plan', 'environment', 'mode', 'outcome'],
+  )
+  readonly #inflight = this.#gauge('sluice_inflight', 'Slots held, by in-flight rule.', ['rule'])
+  readonly #storeErrors = this.#counter(
+    'sluice_store_errors_total',
+    'Calls to the counter store that failed or came too late.',
+    ['op'],
+  )
+  readonly #storeLate = this.#counter(
+    'sluice_store_late_total',
+    'Answers of the counter store that came after the deadline, so that what they had charged was given back.',
+  )
+  readonly #fallback = this.#gauge(
+    'sluice_store_fallback_active',
+    '1 while the counter store is away and each rule goes on as its onStoreError says.',
+    [],
+    'max',
+  )
+  readonly #policy = this.#gauge(
+    'sluice_policy_info',
+    '1 for the revision of the policy in force.',
+    ['rev'],
+    'max',
+  )
+  readonly #reloads = this.#counter(
+    'sluice_policy_reloads_total',
+    'Attempts to load the configuration, the start included, by result: loaded or refused.',
+    ['result'],
+  )
+  readonly #turnedAway = this.#counter(
+    'sluice_connections_refused_total',
+    'Connections refused, by the limit they were beyond: all (maxConnections) or client (maxConnectionsPerClient).',
+    ['cap'],
+  )
 
-  constructor() {
-    const registers = [this.#registry]
-    this.contentType = this.#registry.contentType
-    this.#requests = cellCounter(
-      this.#registry,
-      'sluice_requests_total',
-      'Requests answered, by upstream, and by who sent the answer: upstream or gateway. Code 0: the client left first.',
-      ['upstream', 'method', 'code', 'source'],
-    )
-    this.#duration = new Histogram({
-      name: 'sluice_request_duration_seconds',
-      help: 'From the request head to the end of the answer.',
-      buckets: DURATIONS,
-      registers,
-    })
-    this.#overhead = new Histogram({
-      name: 'sluice_overhead_seconds',
-      help: 'Time spent on deciding about a request, counter store included.',
-      buckets: OVERHEADS,
-      registers,
-    })
-    this.#decisions = cellCounter(
-      this.#registry,
-      'sluice_decisions_total',
-      'What each rule said: allowed, near (allowed with 80 % of a window used), limited, would_limit (report-only), error.',
-      ['rule', 'plan', 'environment', 'mode', 'outcome'],
-    )
-    this.#inflight = new Gauge({
-      name: 'sluice_inflight',
-      help: 'Slots held, by in-flight rule.',
-      labelNames: ['rule'],
-      registers,
-    })
-    this.#storeErrors = new Counter({
-      name: 'sluice_store_errors_total',
-      help: 'Calls to the counter store that failed or came too late.',
-      labelNames: ['op'],
-      registers,
-    })
-    this.#storeLate = new Counter({
-      name: 'sluice_store_late_total',
-      help: 'Answers of the counter store that came after the deadline, so that what they had charged was given back.',
-      registers,
-    })
-    this.#fallback = new Gauge({
-      name: 'sluice_store_fallback_active',
-      help: '1 while the counter store is away and each rule goes on as its onStoreError says.',
-      aggregator: 'max',
-      registers,
-    })
-    this.#policy = new Gauge({
-      name: 'sluice_policy_info',
-      help: '1 for the revision of the policy in force.',
-      labelNames: ['rev'],
-      aggregator: 'max',
-      registers,
-    })
-    this.#reloads = new Counter({
-      name: 'sluice_policy_reloads_total',
-      help: 'Attempts to load the configuration, the start included, by result: loaded or refused.',
-      labelNames: ['result'],
-      registers,
-    })
-    this.#turnedAway = new Counter({
-      name: 'sluice_connections_refused_total',
-      help: 'Connections refused, by the limit they were beyond: all (maxConnections) or client (maxConnectionsPerClient).',
-      labelNames: ['cap'],
-      registers,
-    })
+  get contentType(): string {
+    return this.#registry.contentType
   }
 
   /** Feeds the request and decision series. */
@@ -181,45 +154,68 @@ export class Metrics {
 
   /** Adds the series of what is looked at only when somebody scrapes. */
   watch({ connections, loopDelay, backends }: Vitals): void {
-    this.#gauge('sluice_workers', 'Processes that take requests.', () => 1)
-    this.#gauge('sluice_connections', 'Connections of clients that are open.', connections)
-    this.#gauge(
+    this.#looked('sluice_workers', 'Processes that take requests.', 'sum', () => 1)
+    this.#looked('sluice_connections', 'Connections of clients that are open.', 'sum', connections)
+    this.#looked(
       'sluice_event_loop_delay_seconds',
       'How late this process ran when it last looked, a tenth of a second ago at most.',
-      () => loopDelay.delayMs / 1000,
       'max',
+      () => loopDelay.delayMs / 1000,
     )
-    this.#gauge(
+    this.#looked(
       'sluice_overloaded',
       '1 while new requests get 503 because this process runs too late.',
-      () => (loopDelay.overloaded ? 1 : 0),
       'max',
+      () => (loopDelay.overloaded ? 1 : 0),
     )
-    new Gauge({
-      name: 'sluice_backend_ejected',
-      help: '1 while an address of an upstream with several is left out because it does not answer.',
-      labelNames: ['upstream', 'backend'],
-      aggregator: 'max',
-      registers: [this.#registry],
-      collect() {
-        this.reset()
-        for (const { upstream, backend, ejected } of backends()) {
-          this.set({ upstream, backend }, ejected ? 1 : 0)
-        }
-      },
+    const help = '1 while an address of an upstream with several is left out because it does not answer.'
+    this.#gauge('sluice_backend_ejected', help, ['upstream', 'backend'], 'max', function () {
+      this.reset()
+      for (const { upstream, backend, ejected } of backends()) {
+        this.set({ upstream, backend }, ejected ? 1 : 0)
+      }
     })
   }
 
-  #gauge(name: string, help: string, value: () => number, aggregator: 'sum' | 'max' = 'sum'): void {
-    new Gauge({
+  #looked(name: string, help: string, aggregator: 'sum' | 'max', value: () => number): void {
+    this.#gauge(name, help, [], aggregator, function () {
+      this.set(value())
+    })
+  }
+
+  #gauge<L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[],
+    aggregator: 'sum' | 'max' = 'sum',
+    collect?: (this: Gauge<L>) => void,
+  ): Gauge<L> {
+    const registers = [this.#registry]
+    return new Gauge({ name, help, labelNames, aggregator, registers, ...(collect && { collect }) })
+  }
+
+  #counter<L extends string>(name: string, help: string, labelNames: L[] = []): Counter<L> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] })
+  }
+
+  #histogram(name: string, help: string, buckets: number[]): Histogram {
+    return new Histogram({ name, help, buckets, registers: [this.#registry] })
+  }
+
+  /** A counter for the path of every request. */
+  #cells(name: string, help: string, labelNames: string[]): CellCounter {
+    const cells = new CellCounter(labelNames)
+    new Counter({
       name,
       help,
-      aggregator,
+      labelNames,
       registers: [this.#registry],
       collect() {
-        this.set(value())
+        this.reset()
+        for (const [labels, count] of cells) this.inc(labels, count)
       },
     })
+    return cells
   }
 
   /** The answer to a scrape. */
@@ -254,24 +250,4 @@ export class Metrics {
     const { id, mode } = outcome.rule
     this.#decisions.inc(id, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
   }
-}
-
-function cellCounter(
-  registry: Registry,
-  name: string,
-  help: string,
-  labelNames: readonly string[],
-): CellCounter {
-  const cells = new CellCounter(labelNames)
-  new Counter({
-    name,
-    help,
-    labelNames: [...labelNames],
-    registers: [registry],
-    collect() {
-      this.reset()
-      for (const [labels, count] of cells) this.inc(labels, count)
-    },
-  })
-  return cells
 }

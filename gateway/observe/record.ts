@@ -1,76 +1,15 @@
 /** The decision record: the one log line of a verdict. Pure. */
-import type { Facts, Finished, Mode, Outcome, StoreName } from '../types.js'
+import type { Facts, Finished, Outcome } from '../types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
 
 /** Enough to judge the request again by another policy. What is not known is null. */
-export interface DecisionRecord {
-  readonly v: 1
-  /** When the request came, ISO 8601. */
-  readonly ts: string
-  readonly id: string
-  readonly decision: Decision
-  readonly mode: Mode
-  /** Null when no enforced rule applied; so are kind, src, route and key. */
-  readonly rule: string | null
-  readonly kind: string | null
-  readonly rev: string
-  /** `file:line` of the rule. */
-  readonly src: string | null
-  readonly project: string | null
-  readonly plan: string | null
-  readonly environment: string | null
-  readonly method: string
-  readonly route: string | null
-  /** With hashes for what may be personal: see Redactor. */
-  readonly path: string
-  /** Keyed hash of the counter's key. */
-  readonly key: string | null
-  readonly ip: string
-  /** Keyed hash of what the client is counted by: tells apart those of one `ip`. */
-  readonly client: string
-  readonly ja3: string | null
-  readonly ja4: string | null
-  readonly auth: 'authenticated' | 'anonymous'
-  /** The request asked for a WebSocket. */
-  readonly upgrade: boolean
-  /** A CORS preflight, which is not charged. */
-  readonly preflight: boolean
-  /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */
-  readonly parts: Readonly<Record<string, string>>
-  readonly counters: readonly Counter[]
-  /** The report-only rules that were asked as well; empty in their own records. */
-  readonly beside: readonly Beside[]
-  /** Status the rule asks for; null when it lets the request pass. */
-  readonly would_status: number | null
-  /** Status the client saw; 0 when it left before one was sent. */
-  readonly sent_status: number
-  readonly store: StoreName
-  readonly limiter_us: number
-  /** From the request's head to the end of its answer: as long as it held its slots. */
-  readonly duration_ms: number
-  /** Share of such decisions that are logged: 1 for all but sampled ones. */
-  readonly sample: number
-}
+export type DecisionRecord = ReturnType<typeof recordOf>
 
-export interface Counter {
-  readonly policy: string
-  readonly q: number
-  readonly used: number | null
-  readonly t_ms: number
-  /** Length of the window; null for slots. */
-  readonly w_ms: number | null
-}
+export type Counter = ReturnType<typeof countersOf>[number]
 
-/** What a report-only rule said of a request. */
-export interface Beside {
-  readonly rule: string
-  readonly kind: string
-  readonly result: Outcome['result']
-  readonly key: string
-  readonly counters: readonly Counter[]
-}
+export type Beside = ReturnType<typeof besideOf>
 
 export interface RecordOptions {
   readonly redactor: Redactor
@@ -146,17 +85,19 @@ interface Told {
   readonly beside: readonly Outcome[]
 }
 
-function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told): DecisionRecord {
+function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told) {
   const { project } = event
   const { redactor, outcomes, beside } = told
   const [decisive] = outcomes
   const rule = decisive?.rule
   return {
-    v: 1,
+    v: 1 as const,
+    /** When the request came, ISO 8601. */
     ts: new Date(event.startedAt).toISOString(),
     id: facts.id,
     decision,
-    mode: rule?.mode ?? 'enforce',
+    mode: rule?.mode ?? ('enforce' as const),
+    /** Null when no enforced rule applied; so are kind, src, route and key. */
     rule: rule?.id ?? null,
     kind: rule?.kind ?? null,
     rev: event.revision,
@@ -166,28 +107,38 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     environment: project?.environment ?? null,
     method: facts.method,
     route: decisive?.route ?? null,
+    /** With hashes for what may be personal: see Redactor. */
     path: redactor.path(facts.foldedPath ?? facts.path, decisive?.route ?? ''),
+    /** Keyed hash of the counter's key. */
     key: decisive ? redactor.hash(decisive.key) : null,
     ip: networkPrefix(facts.network),
+    /** Keyed hash of what the client is counted by: tells apart those of one `ip`. */
     client: redactor.hash(facts.network),
     ja3: facts.ja3 ?? null,
     ja4: facts.ja4 ?? null,
-    auth: facts.authenticated ? 'authenticated' : 'anonymous',
+    auth: facts.authenticated ? ('authenticated' as const) : ('anonymous' as const),
     upgrade: facts.upgrade ?? false,
     preflight: facts.preflight ?? false,
+    /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */
     parts: partsOf([...outcomes, ...beside], facts, redactor),
     counters: outcomes.flatMap(countersOf),
+    /** The report-only rules that were asked as well; empty in their own records. */
     beside: beside.map(outcome => besideOf(outcome, redactor)),
+    /** Status the rule asks for; null when it lets the request pass. */
     would_status: WOULD_STATUS[decision],
+    /** Status the client saw; 0 when it left before one was sent. */
     sent_status: event.status,
-    store: decisive?.store ?? 'none',
+    store: decisive?.store ?? ('none' as const),
     limiter_us: event.limiterUs,
+    /** From the request's head to the end of its answer: as long as it held its slots. */
     duration_ms: Math.round(event.durationMs),
+    /** Share of such decisions that are logged: 1 for all but sampled ones. */
     sample: told.sample,
   }
 }
 
-function besideOf(outcome: Outcome, redactor: Redactor): Beside {
+/** What a report-only rule said of a request. */
+function besideOf(outcome: Outcome, redactor: Redactor) {
   const { rule, result, key } = outcome
   return { rule: rule.id, kind: rule.kind, result, key: redactor.hash(key), counters: countersOf(outcome) }
 }
@@ -206,12 +157,13 @@ function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor)
   return parts
 }
 
-function countersOf({ readings }: Outcome): Counter[] {
+function countersOf({ readings }: Outcome) {
   return readings.map(({ policy, quota, used, resetMs, windowMs }) => ({
     policy,
     q: quota,
     used: used ?? null,
     t_ms: Math.ceil(resetMs),
+    /** Length of the window; null for slots. */
     w_ms: windowMs ?? null,
   }))
 }

@@ -1,8 +1,8 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
-import { ENVIRONMENTS, PLANS } from '../../config/words.js'
+import { columnName, columnsOf } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
-import { type BucketTries, columnName, type EndpointRule, Policy, type Table } from './policy.js'
+import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 import type { PathReading } from './upstream-paths.js'
 
@@ -12,10 +12,6 @@ export interface Quota {
   readonly algorithm: Algorithm
   readonly lease: boolean
 }
-export interface Selector {
-  readonly plans?: readonly Plan[]
-  readonly environments?: readonly Environment[]
-}
 /** A policy file of kind project-limits. */
 export interface ProjectLimits {
   readonly file: string
@@ -23,7 +19,7 @@ export interface ProjectLimits {
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, readonly string[]>>
   readonly limits: readonly {
-    readonly for: readonly Selector[]
+    readonly for: Parameters<typeof columnsOf>[0]
     readonly quotas: Readonly<Record<string, Quota>>
   }[]
 }
@@ -75,7 +71,7 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
   const { rules, endpoint } = compileEndpointRules(input, faults)
-  const policy = new Policy({
+  const policy = createPolicy({
     revision: input.revision,
     columns,
     projects,
@@ -155,16 +151,6 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
       const table = { rules, buckets: triesOf(rules, buckets) }
       for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
     }
-  }
-  return columns
-}
-
-/** Every (plan, environment) that a row's `for` list covers. */
-export function columnsOf(selectors: readonly Selector[]): Set<string> {
-  const columns = new Set<string>()
-  for (const { plans = PLANS, environments = ENVIRONMENTS } of selectors) {
-    for (const plan of plans)
-      for (const environment of environments) columns.add(columnName(plan, environment))
   }
   return columns
 }

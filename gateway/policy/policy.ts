@@ -1,5 +1,6 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
-import type { Environment, Facts, Matched, Mode, Plan, Project, Rule } from '../types.js'
+import { columnName } from '../../config/words.js'
+import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import type { PathTrie } from './trie.js'
 import { type PathReading, readForUpstream } from './upstream-paths.js'
 
@@ -13,11 +14,6 @@ export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 export interface Table {
   readonly rules: ReadonlyMap<string, Rule>
   readonly buckets: BucketTries
-}
-
-/** `growth/production`: the name of one column of the spec's tables. */
-export function columnName(plan: Plan, environment: Environment): string {
-  return `${plan}/${environment}`
 }
 
 /** A bucket as it is written; what its requests may spend stands in the tables. */
@@ -56,29 +52,12 @@ export interface PolicyParts {
   readonly readings: ReadonlyMap<string, PathReading>
 }
 
-export class Policy {
-  readonly revision: string
-  readonly columns: PolicyParts['columns']
-  readonly projects: PolicyParts['projects']
-  readonly buckets: readonly Bucket[]
-  readonly rules: readonly EndpointRule[]
-  readonly routes: PathTrie<string>
-  readonly words: ReadonlySet<string>
-  readonly #readings: PolicyParts['readings']
-  readonly #endpoint: PathTrie<readonly Rule[]>
-  readonly #kindsOfReads: ReadonlySet<string>
+export type Policy = ReturnType<typeof createPolicy>
 
-  constructor(parts: PolicyParts) {
-    this.revision = parts.revision
-    this.columns = parts.columns
-    this.projects = parts.projects
-    this.buckets = parts.buckets
-    this.rules = parts.rules
-    this.routes = parts.routes
-    this.words = parts.words
-    this.#readings = parts.readings
-    this.#endpoint = parts.endpoint
-    this.#kindsOfReads = parts.kindsOfReads
+export function createPolicy({ readings, endpoint, kindsOfReads, ...told }: PolicyParts) {
+  /** The buckets that count for a project. */
+  function tableOf({ id, plan, environment }: Project): Table | undefined {
+    return told.projects.get(id) ?? told.columns.get(columnName(plan, environment))
   }
 
   /**
@@ -87,19 +66,19 @@ export class Policy {
    * (spec, Limits), but for rules of kinds that limit reads. The GET that opens a WebSocket is no read: it holds the
    * upstream like a write.
    */
-  match(facts: Facts, project: Project): Matched[] {
+  function match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
     if (facts.preflight) return matched
-    const table = this.tableOf(project)
+    const table = tableOf(project)
     if (table !== undefined) {
       addBucket(matched, table, 'enforce', facts)
       addBucket(matched, table, 'report-only', facts)
     }
     const reads = !facts.upgrade && isRead(facts.method)
-    if (reads && this.#kindsOfReads.size === 0) return matched
-    for (const { value, route } of this.#endpoint.findAllFor(facts)) {
+    if (reads && kindsOfReads.size === 0) return matched
+    for (const { value, route } of endpoint.findAllFor(facts)) {
       for (const rule of value) {
-        if (reads && !this.#kindsOfReads.has(rule.kind)) continue
+        if (reads && !kindsOfReads.has(rule.kind)) continue
         if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
       }
     }
@@ -107,14 +86,11 @@ export class Policy {
   }
 
   /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
-  readFor(facts: Facts, upstream: string): Facts {
-    return readForUpstream(facts, this.#readings.get(upstream))
+  function readFor(facts: Facts, upstream: string): Facts {
+    return readForUpstream(facts, readings.get(upstream))
   }
 
-  /** The buckets that count for a project. */
-  tableOf({ id, plan, environment }: Project): Table | undefined {
-    return this.projects.get(id) ?? this.columns.get(columnName(plan, environment))
-  }
+  return { ...told, match, readFor, tableOf }
 }
 
 function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, facts: Facts): void {

@@ -4,15 +4,6 @@ import { type Pattern, parsePattern } from './pattern.js'
 import type { Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
-/** `no-quota`: not in the tables that count for this project. */
-export type WhyNot = 'method' | 'no-quota' | 'less-specific'
-
-export interface Passed {
-  readonly bucket: string
-  readonly pattern: string
-  readonly why: WhyNot
-}
-
 /**
  * Patterns of the path that did not get the request, each with its reason; those of other paths are left out.
  *
@@ -20,25 +11,23 @@ export interface Passed {
  * @param chosen the pattern that got it
  */
 export function passedBuckets(
-  buckets: Iterable<readonly [string, readonly string[]]>,
+  buckets: readonly (readonly [string, readonly string[]])[],
   table: Table | undefined,
   facts: Facts,
   chosen: string | undefined,
-): Passed[] {
-  const passed: Passed[] = []
-  for (const [bucket, texts] of buckets) {
-    for (const text of texts) {
-      const pattern = parsePattern(text)
-      if (text === chosen || !matches({ ...pattern, method: undefined }, facts)) continue
-      const why = !matches(pattern, facts)
-        ? 'method'
-        : table?.rules.has(bucket)
-          ? 'less-specific'
-          : 'no-quota'
-      passed.push({ bucket, pattern: text, why })
-    }
+) {
+  const whyNot = (bucket: string, pattern: Pattern) => {
+    if (!matches(pattern, facts)) return 'method'
+    // Not in the tables that count for this project.
+    return table?.rules.has(bucket) ? 'less-specific' : 'no-quota'
   }
-  return passed
+  return buckets.flatMap(([bucket, texts]) =>
+    texts
+      .filter(text => text !== chosen)
+      .map(parsePattern)
+      .filter(pattern => matches({ ...pattern, method: undefined }, facts))
+      .map(pattern => ({ bucket, pattern: pattern.text, why: whyNot(bucket, pattern) }) as const),
+  )
 }
 
 export interface PassedRule {

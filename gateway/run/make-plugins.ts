@@ -21,6 +21,7 @@ export interface NamedIdentifier {
 
 /** What lives as long as its configuration. */
 export interface Made {
+  /** In the order in which they are asked. */
   readonly identifiers: readonly NamedIdentifier[]
   /** Tells all that observe. Does not throw. */
   readonly observer: Observer

@@ -4,6 +4,7 @@ import { problemAt } from '../../config/load.js'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema.js'
 import { markOf, type Sources } from '../../config/sources.js'
+import type { ReloadResult } from '../admin/reload.js'
 import type { Log } from '../types.js'
 import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
 import { isOutdated } from './third-party/load.js'
@@ -11,21 +12,7 @@ import { isOutdated } from './third-party/load.js'
 /** Who asked for it. */
 export type Trigger = 'SIGHUP' | 'watch' | 'admin'
 
-export type Reloaded =
-  | {
-      readonly result: 'loaded'
-      readonly revision: string
-      /** Settings whose change this process cannot take up: it goes on with the value it was started with. */
-      readonly needsRestart: readonly string[]
-    }
-  | {
-      readonly result: 'refused'
-      /** The revision that stays. */
-      readonly revision: string
-      /** The first hundred, in the order of their places. */
-      readonly problems: readonly Problem[]
-      readonly problemCount: number
-    }
+export type Reloaded = ReloadResult<Problem>
 
 /** A reload that was asked for, as `/state` tells of it. */
 export type LastReload = Reloaded & { readonly trigger: Trigger; readonly at: Date }

@@ -6,24 +6,17 @@ import type { Problem } from '../../config/problem.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
 import type { Walk } from '../pipeline/enter.js'
-import type { Observer } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import { compilePolicy, type Fault } from '../policy/compile.js'
 import type { Policy } from '../policy/policy.js'
 import type { Log } from '../types.js'
-import { makePlugins, type NamedIdentifier } from './make-plugins.js'
+import { type Made, makePlugins } from './make-plugins.js'
 import { caseTies, pathReadings } from './path-readings.js'
 
-export interface Compiled {
+export interface Compiled extends Made {
   readonly policy: Policy
-  /** In the order in which they are asked. */
-  readonly identifiers: readonly NamedIdentifier[]
-  /** Tells the plugins that observe; they cannot make it throw. */
-  readonly observer: Observer
   /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
   walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>): Walk
-  /** Gives back what its plugins hold. */
-  close(): Promise<void>
 }
 
 /** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
@@ -66,23 +59,13 @@ export function compile(
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
-  const { identifiers, observer } = made
-  return {
-    compiled: {
-      policy,
-      identifiers,
-      observer,
-      walk: unknownHosts => ({
-        policy,
-        identify: identifyBy(
-          identifiers.map(({ identifier }) => identifier),
-          config.gateway.unknownProject,
-          unknownHosts,
-        ),
-      }),
-      close: () => made.close(),
-    },
-  }
+  const identifiers = made.identifiers.map(({ identifier }) => identifier)
+  const { unknownProject } = config.gateway
+  const walk: Compiled['walk'] = unknownHosts => ({
+    policy,
+    identify: identifyBy(identifiers, unknownProject, unknownHosts),
+  })
+  return { compiled: { ...made, policy, walk } }
 }
 
 /** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */

@@ -19,26 +19,11 @@ interface Opened {
   close(): Promise<void>
 }
 
-/** One address of an upstream, and how it is. Plain data. */
-export interface BackendState {
-  readonly upstream: string
-  /** Scheme, host and port. */
-  readonly backend: string
-  /** Left out until it answers again. */
-  readonly ejected: boolean
-  /** Under way or waiting. */
-  readonly requests: number
-  readonly webSockets: number
-}
+/** Plain data. */
+export type BackendState = ReturnType<typeof stateOf>[number]
 
 /** Upstreams by name, until they are let go. */
-export interface Held {
-  readonly byName: ReadonlyMap<string, Upstream>
-  /** How they are, for whoever looks after them. */
-  state(): BackendState[]
-  /** Closes those that nobody else holds; no request may be under way on them, or come. */
-  release(): Promise<void>
-}
+export type Held = ReturnType<Upstreams['hold']>
 
 export class Upstreams {
   /** By the text of their settings: an upstream that a reload leaves as it was keeps its connections. */
@@ -49,7 +34,7 @@ export class Upstreams {
     this.#log = log
   }
 
-  hold(all: readonly UpstreamSettings[]): Held {
+  hold(all: readonly UpstreamSettings[]) {
     const byName = new Map<string, Upstream>()
     const held = new Map<string, Opened>()
     for (const settings of all) {
@@ -60,6 +45,7 @@ export class Upstreams {
       held.set(text, opened)
       byName.set(settings.name, opened.upstream)
     }
+    /** Closes those that nobody else holds; no request may be under way on them, or come. */
     const release = async (): Promise<void> => {
       const closing: Promise<void>[] = []
       for (const [text, opened] of held) {
@@ -91,11 +77,15 @@ export class Upstreams {
   }
 }
 
-function stateOf({ upstream: { name }, backends }: Opened): BackendState[] {
+/** Each address of an upstream, and how it is. */
+function stateOf({ upstream: { name }, backends }: Opened) {
   return [...backends].map(({ origin, ejected, requests, tunnels }) => ({
     upstream: name,
+    /** Scheme, host and port. */
     backend: origin.origin,
+    /** Left out until it answers again. */
     ejected,
+    /** Under way or waiting. */
     requests,
     webSockets: tunnels,
   }))

@@ -6,6 +6,7 @@ import type { TokenSet } from './external/oauth.js'
 import { createHandler, type DirectoryRequest, type DirectoryResponse } from './in-process-handler.js'
 import { readDirectory } from './routes/directory-input.js'
 import { HttpError } from './routes/http.js'
+import { findDirectory } from './routes/scope.js'
 import { Unavailable } from './store/contract.js'
 
 /** What the library answers with, as the management API does; `code` is an HTTP status. */
@@ -121,11 +122,7 @@ export function embed(core: Core): EmbeddedDirectory {
           return view(directory)
         }),
       get: directoryId =>
-        answer(async () => {
-          const directory = await store.directory(text(directoryId, 'directoryId'))
-          if (directory) return view(directory)
-          throw new HttpError(404, 'There is no directory with this id.')
-        }),
+        answer(async () => view(await findDirectory(store, text(directoryId, 'directoryId')))),
     },
     close: core.close,
   }

@@ -5,16 +5,10 @@ import type { EventStore } from './store/event-contract.js'
 /** What became of the events in a call to a webhook: those that `failed` are repeated, until they are `dead`. */
 export type CallOutcome = 'delivered' | 'failed' | 'dead'
 
-export interface Metrics {
-  scimAnswered(method: string, status: number): void
-  /** So many events have that outcome. */
-  called(outcome: CallOutcome, events: number): void
-  /** The answer to a scrape. */
-  text(): Promise<string>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 /** Labels come from closed lists, never from a tenant, a directory or what a client wrote. */
-export function createMetrics(store: Pick<EventStore, 'waitingEvents'>): Metrics {
+export function createMetrics(store: Pick<EventStore, 'waitingEvents'>) {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Counter({
@@ -38,8 +32,10 @@ export function createMetrics(store: Pick<EventStore, 'waitingEvents'>): Metrics
     },
   })
   return {
-    scimAnswered: (method, code) => requests.inc({ method, code }),
-    called: (outcome, count) => events.inc({ outcome }, count),
+    scimAnswered: (method: string, code: number) => requests.inc({ method, code }),
+    /** So many events have that outcome. */
+    called: (outcome: CallOutcome, count: number) => events.inc({ outcome }, count),
+    /** The answer to a scrape. */
     text: () => registry.metrics(),
   }
 }

@@ -42,6 +42,11 @@ export class HttpError extends Error {
   }
 }
 
+/** The refusal of what is asked of an identity that is not there. */
+export function noIdentity(): HttpError {
+  return new HttpError(404, 'not_found', 'There is no such identity.')
+}
+
 /** Every refusal has this body: `{errors: [{path, code, message}]}`. */
 export function refusal(status: number, errors: readonly FieldError[]): Answer {
   return { status, body: { errors } }

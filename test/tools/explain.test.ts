@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { Explanation } from '../../gateway/explain/explanation.js'
+import type { Explanation } from '../../gateway/explain/explain.js'
 import { sluice } from '../helpers/command.js'
 import { testGateway } from '../helpers/gateway.js'
 import { matchesGolden } from '../helpers/golden.js'

@@ -2,33 +2,16 @@
 import { isProjectLimits } from '../../config/load.js'
 import { pluginConfig } from '../../config/policy-schema.js'
 import type { ProjectEntry } from '../../config/schema.js'
+import { columnName } from '../../config/words.js'
 import type { Quota } from '../../gateway/policy/compile.js'
-import { columnName, type Table } from '../../gateway/policy/policy.js'
+import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
 import { type Change, changedFields, changesOf, type FieldChange, type Fields } from './changes.js'
-import { type Moved, movedRequests } from './moved.js'
+import { movedRequests } from './moved.js'
 
-export interface PolicyDifference {
-  /** Buckets by plan and environment; those that changed alike stand together. */
-  readonly limits: readonly {
-    readonly for: string
-    readonly columns: readonly string[]
-    readonly buckets: readonly Change[]
-  }[]
-  /** Requests that fall into another bucket than before. */
-  readonly moved: readonly Moved[]
-  /** Rules that stand by themselves. */
-  readonly rules: readonly RuleChange[]
-  readonly projects: readonly ProjectChange[]
-  /** Settings of gateway.yaml that decide about requests. */
-  readonly settings: readonly FieldChange[]
-}
-
-export interface RuleChange extends Change {
-  /** Of a rule that is another kind's now, the new one. */
-  readonly kind: string
-}
+export type PolicyDifference = ReturnType<typeof compare>
+export type RuleChange = ReturnType<typeof compareRules>[number]
 
 export interface ProjectChange extends Change {
   /** What changed in the limits that count for it. */
@@ -37,13 +20,14 @@ export interface ProjectChange extends Change {
   readonly as: string | null
 }
 
-export function compare(before: Loaded, after: Loaded): PolicyDifference {
-  const limits = compareLimits(before, after)
+export function compare(before: Loaded, after: Loaded) {
   return {
-    limits,
+    /** Buckets by plan and environment; those that changed alike stand together. */
+    limits: compareLimits(before, after),
     moved: movedRequests(before, after),
     rules: compareRules(rulesOf(before), rulesOf(after)),
     projects: compareProjects(before, after),
+    /** Settings of gateway.yaml that decide about requests. */
     settings: changedFields(settingsOf(before), settingsOf(after)),
   }
 }
@@ -52,7 +36,7 @@ export function isSame(difference: PolicyDifference): boolean {
   return Object.values(difference).every(list => list.length === 0)
 }
 
-function compareLimits(before: Loaded, after: Loaded): PolicyDifference['limits'] {
+function compareLimits(before: Loaded, after: Loaded) {
   const groups = groupColumns(column => JSON.stringify(columnChanges(before, after, column)))
   return [...groups]
     .map(([text, columns]) => ({
@@ -77,9 +61,10 @@ function bucketsOf(table: Table | undefined): Map<string, Fields> {
   )
 }
 
-function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>): RuleChange[] {
+function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>) {
   return changesOf(before, after).map(change => ({
     ...change,
+    /** Of a rule that is another kind's now, the new one. */
     kind: String((after.get(change.name) ?? before.get(change.name))?.kind),
   }))
 }
@@ -106,7 +91,10 @@ function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
     const change = own.get(id)
     const [was, is] = [old.get(id), now.get(id)]
     if (was === undefined || is === undefined) return change ? [{ ...change, buckets: [], as: null }] : []
-    const buckets = changesOf(bucketsOf(tableOf(before, was)), bucketsOf(tableOf(after, is)))
+    const buckets = changesOf(
+      bucketsOf(before.compiled.policy.tableOf(was)),
+      bucketsOf(after.compiled.policy.tableOf(is)),
+    )
     if (change === undefined && buckets.length === 0) return []
     const column = columnName(is.plan, is.environment)
     const isColumns = JSON.stringify(buckets) === JSON.stringify(columnChanges(before, after, column))
@@ -124,11 +112,6 @@ function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
 function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): Fields {
   const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
   return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
-}
-
-function tableOf({ compiled }: Loaded, { id, plan, environment }: ProjectEntry): Table | undefined {
-  const { projects, columns } = compiled.policy
-  return projects.get(id) ?? columns.get(columnName(plan, environment))
 }
 
 function settingsOf({ config: { gateway } }: Loaded): Fields {

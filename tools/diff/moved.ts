@@ -1,28 +1,16 @@
 /** Requests that fall into another bucket under one configuration than under another. */
-import { isProjectLimits } from '../../config/load.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { Mode } from '../../gateway/types.js'
 import { COLUMNS, describeColumns } from '../columns.js'
 
-export interface Moved {
-  /** Which buckets: each request may fall into one that is enforced and one that only reports. */
-  readonly mode: Mode
-  /** The requests, as a pattern. */
-  readonly requests: string
-  /** Null when no bucket takes them: then nothing limits them. */
-  readonly from: string | null
-  readonly to: string | null
-  readonly for: string
-}
-
-/** Asks both for every request that their patterns can tell apart. */
-export function movedRequests(before: Loaded, after: Loaded): Moved[] {
+/** Asks both for every request that their patterns can tell apart; a bucket of null means that nothing limits it. */
+export function movedRequests(before: Loaded, after: Loaded) {
   return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
 }
 
-function movedWithin(mode: Mode, before: Loaded, after: Loaded): Moved[] {
+function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   const patterns = [...patternsOf(before), ...patternsOf(after)]
   const extent = extentOf(patterns)
   const asked = new Set<string>()
@@ -55,11 +43,8 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded): Moved[] {
   }))
 }
 
-function patternsOf({ config }: Loaded): Pattern[] {
-  return config.policies
-    .filter(isProjectLimits)
-    .flatMap(({ document }) => Object.values(document.buckets).flat())
-    .map(parsePattern)
+function patternsOf({ compiled }: Loaded): Pattern[] {
+  return compiled.policy.buckets.flatMap(({ patterns }) => patterns.map(parsePattern))
 }
 
 function bucketOf(

@@ -2,7 +2,7 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import type { Asked } from '../../gateway/admin/explain.js'
-import type { Explanation } from '../../gateway/explain/explanation.js'
+import type { Explanation } from '../../gateway/explain/explain.js'
 import { defineCommand, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'
 import { explainLive } from './live.js'

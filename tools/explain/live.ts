@@ -1,6 +1,6 @@
 /** An explanation by the gateway that runs, with its counters. */
 import type { Asked } from '../../gateway/admin/explain.js'
-import type { Explanation } from '../../gateway/explain/explanation.js'
+import type { Explanation } from '../../gateway/explain/explain.js'
 import { Failure } from '../../gateway/run/load.js'
 import { adminPort, postToAdmin } from '../admin.js'
 import { Unusable } from '../command.js'

@@ -1,13 +1,8 @@
 /** An explanation as people read it, in the order in which the gateway works. */
 
 import { listed } from '../../config/problem.js'
-import type {
-  ExplainedBucket,
-  ExplainedCounter,
-  ExplainedProject,
-  ExplainedRule,
-  Explanation,
-} from '../../gateway/explain/explanation.js'
+import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
+import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
 import type { Io } from '../io.js'
 import { grouped, printable, wrap } from '../text.js'
 
@@ -62,7 +57,7 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
 
 function writeBucket(
   which: '' | 'report-only ',
-  bucket: ExplainedBucket | null,
+  bucket: Explanation['bucket'],
   { project }: Explanation,
   lines: Lines,
 ): void {

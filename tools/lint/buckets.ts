@@ -1,6 +1,6 @@
 /** Buckets that miss a quota where that is surprising: everywhere, in one row alone, or where nothing else limits. */
 import type { Path } from '../../config/problem.js'
-import { columnsOf } from '../../gateway/policy/compile.js'
+import { columnsOf } from '../../config/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Mode } from '../../gateway/types.js'

@@ -6,6 +6,7 @@
 import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
 import { MOST_KEYS } from '../../gateway/decide/store/meters.js'
+import type { Flood } from '../settings.js'
 import { grouped } from '../text.js'
 import type { Remark, Subject } from './finding.js'
 
@@ -52,7 +53,7 @@ function evasionOf({ key }: RuleEntry): string | undefined {
 
 function boundOf(kind: string, rule: RuleEntry): string {
   if (kind !== 'volumetric') return 'How long each lives is for its plugin to say.'
-  const { quota, blockFor = 0 } = rule as unknown as { quota: { per: number }; blockFor?: number }
+  const { quota, blockFor = 0 } = rule as unknown as Flood
   const seconds = Math.max(quota.per, blockFor) / 1000
   return `Each lives for at most ${grouped(seconds)} s; a gateway without Redis keeps the newest ${grouped(MOST_KEYS)}.`
 }

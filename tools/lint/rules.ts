@@ -4,6 +4,7 @@ import type { RuleEntry } from '../../config/policy-schema.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
+import type { Flood } from '../settings.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {
@@ -55,12 +56,6 @@ function refusesFirst(other: Written, one: Written, all: readonly Written[], ext
 
 /** How the limit of one rule compares with another's; undefined when it may admit what the other refuses. */
 type Compare = (one: RuleEntry, other: RuleEntry) => 'more' | 'equal' | undefined
-
-interface Flood {
-  readonly quota: { readonly requests: number; readonly per: number }
-  readonly blockFor?: number
-  readonly when?: object
-}
 
 const STRICTER: Readonly<Record<string, Compare>> = {
   'in-flight': (one, other) => {

@@ -55,23 +55,7 @@ export class Intake {
 }
 
 /** As `--json` prints it. */
-export interface IntakeDocument {
-  readonly lines: number
-  readonly used: number
-  readonly other: number
-  readonly late: number
-  readonly broken: number
-  readonly unknownVersion: number
-  readonly wrongClock: number
-  /** More than 1 % of the lines about requests could not be used, or the rest of a file. */
-  readonly damaged: boolean
-  readonly firstTroubles: readonly ShownTrouble[]
-  /** ISO 8601; null when there was no request. */
-  readonly from: string | null
-  readonly to: string | null
-}
-
-export function describeIntake(intake: Intake): IntakeDocument {
+export function describeIntake(intake: Intake) {
   const { lines, used, other, late, troubles, shown, from, to } = intake
   return {
     lines,
@@ -81,8 +65,10 @@ export function describeIntake(intake: Intake): IntakeDocument {
     broken: troubles.broken,
     unknownVersion: troubles.version,
     wrongClock: troubles.clock,
+    /** More than 1 % of the lines about requests could not be used, or the rest of a file. */
     damaged: intake.isDamaged,
     firstTroubles: shown,
+    /** ISO 8601; null when there was no request. */
     from: isoTime(from),
     to: isoTime(to),
   }

@@ -3,21 +3,7 @@ import type { Judged } from './simulation.js'
 import { type Offender, offenderOf, refusersOf } from './tally.js'
 import type { Traffic } from './traffic.js'
 
-export interface Difference {
-  readonly bothAdmit: number
-  readonly bothRefuse: number
-  readonly newlyRefused: Change
-  readonly newlyAdmitted: Change
-}
-
-interface Change {
-  readonly requests: number
-  /** By the rules that refuse where the other policy does not. */
-  readonly rules: Readonly<Record<string, number>>
-  /** Those with the most. */
-  readonly projects: Readonly<Record<string, number>>
-  readonly first: readonly Offender[]
-}
+export type Difference = ReturnType<Differences['describe']>
 
 const FIRST = 5
 const TOP_PROJECTS = 20
@@ -39,7 +25,7 @@ export class Differences {
     else this.#bothAdmit += 1
   }
 
-  describe(): Difference {
+  describe() {
     return {
       bothAdmit: this.#bothAdmit,
       bothRefuse: this.#bothRefuse,
@@ -64,9 +50,10 @@ class Changes {
     if (this.#first.length < FIRST) this.#first.push(offenderOf(at, refusing.project.id, facts, rules))
   }
 
-  describe(): Change {
+  describe() {
     return {
       requests: this.#requests,
+      /** The rules that refuse where the other policy does not. */
       rules: largest(this.#rules, MOST_COUNTED),
       projects: largest(this.#projects, TOP_PROJECTS),
       first: this.#first,

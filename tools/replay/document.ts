@@ -1,12 +1,12 @@
 /** The replay as plain data: what `--json` prints. Additions keep `version`. */
-import type { IntakeDocument } from '../log/intake.js'
+import type { describeIntake } from '../log/intake.js'
 import type { Difference } from './difference.js'
 import type { RecordedDocument } from './recorded.js'
 import type { ReplayTally } from './tally.js'
 
 export interface ReplayDocument {
   readonly version: 1
-  readonly input: IntakeDocument & { readonly formats: readonly string[] }
+  readonly input: ReturnType<typeof describeIntake> & { readonly formats: readonly string[] }
   readonly candidate: PolicyDocument
   readonly against: PolicyDocument | null
   /** The candidate compared with `against`; null without it. */

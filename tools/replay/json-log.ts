@@ -61,21 +61,14 @@ export function readMapping(written: readonly string[]): FieldNames {
 
 /** @param host of requests whose lines name none */
 export function envoy(host: string | undefined): Format {
-  return jsonLog({ name: 'envoy', title: 'an access log of Envoy in JSON', names: ENVOY, host })
+  return jsonLog('envoy', 'an access log of Envoy in JSON', ENVOY, host)
 }
 
 export function mapped(names: FieldNames, host: string | undefined): Format {
-  return jsonLog({ name: 'json', title: 'a log in JSON with the fields of --map', names, host })
+  return jsonLog('json', 'a log in JSON with the fields of --map', names, host)
 }
 
-interface JsonLog {
-  readonly name: string
-  readonly title: string
-  readonly names: FieldNames
-  readonly host: string | undefined
-}
-
-function jsonLog({ name, title, names, host }: JsonLog): Format {
+function jsonLog(name: string, title: string, names: FieldNames, host: string | undefined): Format {
   const tells = new Set(
     [...names.keys()].filter(field => !NEEDED.includes(field) && field !== 'status') as LoggedFacts[],
   )

@@ -2,16 +2,10 @@
 import type { Judged } from './simulation.js'
 import type { Traffic } from './traffic.js'
 
-export interface RecordedDocument {
-  /** Requests of which the log says whether they were refused. */
-  readonly requests: number
-  readonly bothAdmit: number
-  readonly bothRefuse: number
-  readonly onlyThen: number
-  readonly onlyNow: number
-}
+export type RecordedDocument = NonNullable<ReturnType<Recorded['describe']>>
 
 export class Recorded {
+  /** `requests`: those of which the log says whether they were refused. */
   readonly #counts = { requests: 0, bothAdmit: 0, bothRefuse: 0, onlyThen: 0, onlyNow: 0 }
 
   add({ wasRefused }: Traffic, { result }: Judged): void {
@@ -22,7 +16,7 @@ export class Recorded {
   }
 
   /** Null when the log says of no request whether it was refused. */
-  describe(): RecordedDocument | null {
+  describe() {
     return this.#counts.requests === 0 ? null : { ...this.#counts }
   }
 }

@@ -4,15 +4,8 @@ import { isoTime } from '../log/intake.js'
 import type { Judged } from './simulation.js'
 import type { Traffic } from './traffic.js'
 
-/** A request that was refused, as far as a log may show it. */
-export interface Offender {
-  readonly at: string
-  readonly project: string
-  readonly method: string
-  readonly path: string
-  /** The enforced rules that refused it; of a report-only rule, that rule. */
-  readonly rules: readonly string[]
-}
+export type Offender = ReturnType<typeof offenderOf>
+export type ReplayTally = ReturnType<Tally['describe']>
 
 interface Counts {
   requests: number
@@ -25,34 +18,6 @@ interface RuleCounts extends Counts {
   readonly mode: Mode
   readonly projects: Set<string>
   first: Offender | undefined
-}
-
-export interface ReplayTally {
-  readonly requests: number
-  readonly admitted: number
-  readonly refused: number
-  /** Requests that at least one report-only rule would have refused. */
-  readonly wouldRefuse: number
-  /** Answered with an error before any rule was asked, by its code. */
-  readonly unserved: Readonly<Record<string, number>>
-  readonly rules: readonly {
-    readonly rule: string
-    readonly kind: string
-    readonly mode: Mode
-    readonly requests: number
-    /** For a report-only rule: would have been. */
-    readonly refused: number
-    readonly projects: number
-    readonly first: Offender | null
-  }[]
-  /** Those with the most refusals. */
-  readonly projects: readonly {
-    readonly project: string
-    readonly requests: number
-    readonly refused: number
-  }[]
-  readonly hours: readonly { readonly hour: string; readonly requests: number; readonly refused: number }[]
-  readonly firstOffenders: readonly Offender[]
 }
 
 const HOUR_MS = 3_600_000
@@ -113,12 +78,14 @@ export class Tally {
     return true
   }
 
-  describe(): ReplayTally {
+  describe() {
     return {
       requests: this.#requests,
       admitted: this.#admitted,
       refused: this.#refused,
+      /** Requests that at least one report-only rule would have refused. */
       wouldRefuse: this.#wouldRefuse,
+      /** Answered with an error before any rule was asked, by its code. */
       unserved: Object.fromEntries([...this.#unserved].sort()),
       rules: [...this.#rules.values()]
         .map(({ projects, first, ...counts }) => ({
@@ -145,12 +112,13 @@ export function refusersOf(judged: Judged): string[] {
   return judged.verdict.outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
+/** A request that was refused, as far as a log may show it: by the enforced rules, or by the one that only reports. */
 export function offenderOf(
   at: number,
   project: string,
   { method, path }: Pick<Facts, 'method' | 'path'>,
   rules: readonly string[],
-): Offender {
+) {
   return { at: isoTime(at) as string, project, method, path, rules }
 }
 

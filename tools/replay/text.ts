@@ -2,7 +2,7 @@
 import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
-import { table } from '../table.js'
+import { columns, table } from '../table.js'
 import { count, grouped, minuteOf, percent, printable, wrap } from '../text.js'
 import type { Difference } from './difference.js'
 import type { PolicyDocument, ReplayDocument } from './document.js'
@@ -44,12 +44,12 @@ function policyText(policy: PolicyDocument, io: Io): string {
   const projects = policy.projects.filter(one => one.refused > 0).slice(0, SHOWN)
   if (projects.length > 0) {
     const rows = projects.map(one => [one.project, grouped(one.requests), grouped(one.refused)])
-    parts.push(table(counts('project'), rows, io.columns))
+    parts.push(table(columns(['project'], ['requests', 'refused']), rows, io.columns))
     const hours = [...policy.hours].sort((a, b) => b.refused - a.refused).filter(hour => hour.refused > 0)
     const hourRows = hours
       .slice(0, SHOWN)
       .map(one => [minuteOf(one.hour), grouped(one.requests), grouped(one.refused)])
-    parts.push(table(counts('hour (UTC)'), hourRows, io.columns))
+    parts.push(table(columns(['hour (UTC)'], ['requests', 'refused']), hourRows, io.columns))
   }
   if (policy.firstOffenders.length > 0) {
     parts.push(`First refused:\n${offenders(policy.firstOffenders, io)}`)
@@ -57,21 +57,11 @@ function policyText(policy: PolicyDocument, io: Io): string {
   return parts.join('\n')
 }
 
-const RULES = [
-  { title: 'rule' },
-  { title: 'mode' },
-  { title: 'requests', align: 'right' },
-  { title: 'refused', align: 'right' },
-  { title: 'projects', align: 'right' },
-] as const
+const RULES = columns(['rule', 'mode'], ['requests', 'refused', 'projects'])
 
 function ruleRow({ rule, mode, requests, refused, projects }: PolicyDocument['rules'][number]): string[] {
   const hit = mode === 'enforce' ? grouped(refused) : `(${grouped(refused)})`
   return [rule, mode, grouped(requests), hit, grouped(projects)]
-}
-
-function counts(title: string) {
-  return [{ title }, { title: 'requests', align: 'right' }, { title: 'refused', align: 'right' }] as const
 }
 
 function offenders(list: readonly Offender[], io: Io): string {
@@ -99,14 +89,13 @@ function differenceText({ bothAdmit, bothRefuse, newlyRefused, newlyAdmitted }: 
     ['newly admitted', newlyAdmitted],
   ] as const) {
     if (change.requests === 0) continue
-    const columns = (what: string) => [{ title: what }, { title, align: 'right' }] as const
     const rows = (of: Readonly<Record<string, number>>) =>
       Object.entries(of)
         .slice(0, SHOWN)
         .map(([name, times]) => [name, grouped(times)])
     parts.push(
-      `\n${table(columns('rule'), rows(change.rules), io.columns)}`,
-      `\n${table(columns('project'), rows(change.projects), io.columns)}`,
+      `\n${table(columns(['rule'], [title]), rows(change.rules), io.columns)}`,
+      `\n${table(columns(['project'], [title]), rows(change.projects), io.columns)}`,
       `\nFirst ${title}:\n${offenders(change.first, io)}`,
     )
   }

@@ -2,84 +2,27 @@
 
 import type { Dropped } from '../log/decision-record.js'
 import type { Distinct } from '../log/distinct.js'
-import { describeIntake, type Intake, type IntakeDocument, isoTime } from '../log/intake.js'
+import { describeIntake, type Intake, isoTime } from '../log/intake.js'
 import type { Gathered } from './gather.js'
-import { type Promotion, promotionOf } from './promotion.js'
+import { promotionOf } from './promotion.js'
 import type { RuleTally } from './tally.js'
 
-export interface ReportDocument {
-  readonly version: 1
-  readonly input: IntakeDocument
-  readonly decisions: Decisions
-  readonly percentile: number
-  readonly rules: readonly RuleReport[]
-  readonly promotions: readonly Promotion[]
-}
-
-interface Decisions {
-  /** What `log.decisions` was, as far as the log shows. */
-  readonly logged: 'refused' | 'all' | number
-  /** Records that the gateway left out in floods, by rule. */
-  readonly dropped: Readonly<Record<string, number>>
-  /** Records of rules beyond the number that is told apart. */
-  readonly beyond: number
-}
-
-export interface RuleReport {
-  readonly rule: string
-  readonly kind: string
-  readonly mode: 'enforce' | 'report-only'
-  readonly src: string | null
-  /** Requests it was asked about, estimated where only a share is logged; null when the log does not tell. */
-  readonly seen: number | null
-  readonly refused: number
-  readonly wouldRefuse: number
-  /** Requests that passed uncounted while the store was away, and that were refused for it. */
-  readonly uncounted: { readonly passed: number; readonly refused: number }
-  /** Those it refused or would have refused. */
-  readonly keys: Counted
-  readonly projects: Counted & {
-    readonly top: readonly { readonly project: string; readonly refused: number }[]
-  }
-  readonly peaks: readonly {
-    readonly policy: string
-    /** What may be spent in one window, or held at once. */
-    readonly quota: number
-    /** The most that was counted: never more than the quota. */
-    readonly used: number
-    /** The most that was asked for, refused or not. */
-    readonly attempted: number
-    readonly windowMs: number | null
-  }[]
-  readonly hours: readonly {
-    readonly hour: string
-    readonly seen: number | null
-    readonly refused: number
-    readonly wouldRefuse: number
-  }[]
-}
-
-/** A number of distinct things; beyond 4,096 an estimate, usually within 2 %. */
-interface Counted {
-  readonly count: number
-  readonly exact: boolean
-}
+export type ReportDocument = ReturnType<typeof documentOf>
+export type RuleReport = ReturnType<typeof ruleReport>
 
 const TOP_PROJECTS = 5
 
-export function documentOf(
-  gathered: Gathered,
-  intake: Intake,
-  dropped: Dropped,
-  percentile: number,
-): ReportDocument {
+export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped, percentile: number) {
   const { tallies, allowed, sample, beyond } = gathered
   return {
     version: 1,
     input: describeIntake(intake),
     decisions: {
-      logged: allowed === 0 ? 'refused' : sample === 1 ? 'all' : sample,
+      /** What `log.decisions` was, as far as the log shows. */
+      logged: allowed === 0 ? ('refused' as const) : sample === 1 ? ('all' as const) : sample,
+      /** Records that the gateway left out in floods, by rule. */
       dropped: Object.fromEntries([...dropped].sort()),
+      /** Records of rules beyond the number that is told apart. */
       beyond,
     },
     percentile,
@@ -90,7 +33,7 @@ export function documentOf(
   }
 }
 
-function ruleReport(tally: RuleTally, { allowed, demand }: Gathered): RuleReport {
+function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
   const { rule, kind, mode, src, refused, wouldRefuse, keys, projects, byProject, peaks, hours } = tally
   const seen = (number: number) => (allowed > 0 ? Math.round(number) : null)
   return {
@@ -98,10 +41,13 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered): RuleReport
     kind,
     mode,
     src,
+    /** Requests it was asked about, estimated where only a share is logged; null when the log does not tell. */
     seen: seen(tally.seen),
     refused,
     wouldRefuse,
+    /** Requests that passed uncounted while the store was away, and that were refused for it. */
     uncounted: { passed: tally.passedUncounted, refused: tally.refusedUncounted },
+    /** Those it refused or would have refused. */
     keys: counted(keys),
     projects: {
       ...counted(projects),
@@ -121,6 +67,7 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered): RuleReport
   }
 }
 
-function counted({ count, isExact }: Distinct): Counted {
+/** A number of distinct things; beyond 4,096 an estimate, usually within 2 %. */
+function counted({ count, isExact }: Distinct) {
   return { count, exact: isExact }
 }

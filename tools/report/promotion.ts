@@ -3,32 +3,8 @@ import { count, grouped, percent } from '../text.js'
 import type { Gathered } from './gather.js'
 import type { RuleTally } from './tally.js'
 
-export interface Promotion {
-  readonly rule: string
-  readonly kind: string
-  readonly safe: boolean
-  /** The verdict as a sentence. */
-  readonly verdict: string
-  readonly days: number
-  /** Requests it was asked about; null when the log does not tell. */
-  readonly seen: number | null
-  readonly wouldRefuse: number
-  /** wouldRefuse / seen; null when the log does not tell. */
-  readonly share: number | null
-  readonly projects: number
-  readonly keys: number
-  /** Quotas under which the percentile of its requests would have passed; null when the log does not tell. */
-  readonly suggested: readonly Suggestion[] | null
-  /** What the log cannot tell, as sentences. */
-  readonly unknown: readonly string[]
-}
-
-export interface Suggestion {
-  readonly policy: string
-  readonly windowMs: number | null
-  readonly quota: number
-  readonly suggested: number
-}
+export type Promotion = ReturnType<typeof promotionOf>
+export type Suggestion = ReturnType<typeof suggestionsOf>[number]
 
 /** A week, since traffic differs between its days. */
 const LEAST_DAYS = 7
@@ -39,12 +15,7 @@ const LEAST_SEEN = 100
  * @param percentile of its requests must have room; so the rule may refuse the rest, and is safe when it refuses no more
  * @param dropped its records that the log left out
  */
-export function promotionOf(
-  tally: RuleTally,
-  gathered: Gathered,
-  percentile: number,
-  dropped: number,
-): Promotion {
+export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: number, dropped: number) {
   const { rule, kind, days, keys, projects } = tally
   const isTold = tally.seen > 0 && gathered.allowed > 0
   const wouldRefuse = tally.wouldRefuse + dropped
@@ -60,12 +31,16 @@ export function promotionOf(
         `${count(tally.seen, 'request')} (${percent(share as number)})${ofProjects(projects.count)}.`
       : `Not yet: ${reasons.join('; ')}.`,
     days: Math.round(days * 100) / 100,
+    /** Requests it was asked about; null when the log does not tell. */
     seen: isTold ? Math.round(tally.seen) : null,
     wouldRefuse,
+    /** wouldRefuse / seen; null when the log does not tell. */
     share,
     projects: projects.count,
     keys: keys.count,
+    /** Quotas under which the percentile of its requests would have passed; null when the log does not tell. */
     suggested: isTold && gathered.sample === 1 ? suggestionsOf(tally, gathered, percentile) : null,
+    /** What the log cannot tell, as sentences. */
     unknown: unknownOf(tally, gathered, isTold, dropped),
   }
 }
@@ -90,7 +65,7 @@ function reasonsAgainst(
   return reasons
 }
 
-function suggestionsOf(tally: RuleTally, { demand }: Gathered, percentile: number): Suggestion[] {
+function suggestionsOf(tally: RuleTally, { demand }: Gathered, percentile: number) {
   return [...tally.peaks.values()].flatMap(({ policy, windowMs, quota }) => {
     const suggested = demand.percentile(policy, percentile)
     return suggested === undefined ? [] : { policy, windowMs, quota, suggested }

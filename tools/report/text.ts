@@ -2,7 +2,7 @@
 import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
-import { table } from '../table.js'
+import { columns, table } from '../table.js'
 import { grouped, minuteOf, printable, wrap } from '../text.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import type { Promotion } from './promotion.js'
@@ -36,15 +36,7 @@ function heading(text: string, io: Io): string {
   return `${io.style('bold', text)}\n`
 }
 
-const RULE_COLUMNS = [
-  { title: 'rule' },
-  { title: 'mode' },
-  { title: 'requests', align: 'right' },
-  { title: 'refused', align: 'right' },
-  { title: 'would refuse', align: 'right' },
-  { title: 'keys', align: 'right' },
-  { title: 'projects', align: 'right' },
-] as const
+const RULE_COLUMNS = columns(['rule', 'mode'], ['requests', 'refused', 'would refuse', 'keys', 'projects'])
 
 function ruleRow({ rule, mode, seen, refused, wouldRefuse, keys, projects }: RuleReport): string[] {
   return [
@@ -67,24 +59,13 @@ function exactness(rules: readonly RuleReport[]): string {
   return isExact ? '' : 'Numbers with ~ are estimates, usually within 2 %.\n'
 }
 
-const PEAK_COLUMNS = [
-  { title: 'policy' },
-  { title: 'window' },
-  { title: 'quota', align: 'right' },
-  { title: 'used', align: 'right' },
-  { title: 'attempted', align: 'right' },
-] as const
+const PEAK_COLUMNS = columns(['policy', 'window'], ['quota', 'used', 'attempted'])
 
 function peakRow({ policy, windowMs, quota, used, attempted }: RuleReport['peaks'][number]): string[] {
   return [policy, windowWords(windowMs), grouped(quota), grouped(used), grouped(attempted)]
 }
 
-const HOUR_COLUMNS = [
-  { title: 'hour' },
-  { title: 'rule' },
-  { title: 'refused', align: 'right' },
-  { title: 'would refuse', align: 'right' },
-] as const
+const HOUR_COLUMNS = columns(['hour', 'rule'], ['refused', 'would refuse'])
 
 function worstHours(rules: readonly RuleReport[]): string[][] {
   return rules

@@ -3,17 +3,13 @@
  * node makes a dead one cost nothing. The keys of other nodes go on.
  */
 import { isReportOnlyKey } from '../key.js'
-import { Breaker } from './breaker.js'
+import { Breaker, type BreakerOptions } from './breaker.js'
 import { Deadlines } from './deadlines.js'
 
-export interface GuardOptions {
+export interface GuardOptions extends Pick<BreakerOptions, 'ping' | 'onFailure'> {
   readonly deadlineMs: number
   /** The node that keeps a key; '' where there is only one. */
   nodeOf(key: string): string
-  /** Asks the node of `key` whether it counts; rejects when it does not. */
-  ping(key: string): Promise<void>
-  /** Called on each failed call. */
-  onFailure(error: unknown): void
   /** Called when a node's breaker opens, and when the node is back. */
   onChange(change: NodeChange): void
 }

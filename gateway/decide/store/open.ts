@@ -33,24 +33,18 @@ export interface StoreHooks {
   awayChanged(away: boolean): void
 }
 
-export interface OpenStore {
-  readonly store: CounterStore
-  /** Forgets what was counted by a key. Rejects when Redis cannot be told. */
-  forget(key: string): Promise<void>
-}
-
 /** How long a start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
 /** Between two lines about late answers; the metric counts them all. */
 const QUIET_MS = 10_000
 
-/** Opens what the settings ask for; Redis may be away. */
+/** Opens what the settings ask for; Redis may be away. `forget` forgets what was counted by a key, or rejects. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,
   hooks: StoreHooks,
-): Promise<OpenStore> {
+): Promise<{ store: CounterStore; forget(key: string): Promise<void> }> {
   const now = () => performance.now()
   if (redis === '') {
     const store = new MemoryStore(now)

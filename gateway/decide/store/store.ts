@@ -1,5 +1,5 @@
 /** The storage seam: one small interface that is asked for all limits of a request at once. */
-import type { Demand, OnStoreError, StoreName } from '../../types.js'
+import type { Demand, OnStoreError, Reading, StoreName } from '../../types.js'
 import type { Debt } from './debts.js'
 
 /** One thing to count. */
@@ -15,17 +15,7 @@ export interface Ask {
 }
 
 /** The state of one window, or of the slots. */
-export interface Count {
-  /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
-  readonly quota: number
-  /** Spent or held, this request included when it was granted; undefined when nobody could count. */
-  readonly used: number | undefined
-  /** Left of that quota. */
-  readonly left: number | undefined
-  readonly violated: boolean
-  /** Until more quota comes back, or until this request could pass. */
-  readonly resetMs: number
-}
+export type Count = Pick<Reading, 'quota' | 'used' | 'left' | 'violated' | 'resetMs'>
 
 export interface Answer {
   /** True when the whole group was granted. */

@@ -47,7 +47,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     await startEmbedded(loaded, embedded)
     await changeAll(crew, marksOf(loaded))
     inForce = { loaded, loadedAt: new Date() }
-    await closePlugins(loaded)
+    await loaded.compiled.close()
   }
 
   const crew = new Crew({
@@ -82,7 +82,8 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
   })
 
-  await closePlugins(first)
+  // Plugins serve in the workers; here they were only needed to know that the configuration is right.
+  await first.compiled.close()
   let url = ''
   const admin = await startAdmin({
     ...adminSettings,
@@ -122,9 +123,4 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       await admin.close()
     },
   }
-}
-
-/** They serve in the workers; here they were only needed to know that the configuration is right. */
-function closePlugins({ compiled }: Loaded): Promise<void> {
-  return compiled.close()
 }

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Core } from '../core.js'
 import { viewDirectories, viewDirectory } from '../directory-view.js'
-import type { Courier } from '../events/courier.js'
 import type { Directory, DirectoryScope } from '../model.js'
-import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { Unavailable } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
@@ -14,14 +13,11 @@ import { overlapSeconds } from './directory-fields.js'
 import { changeDirectory, identifier, readDirectory, rotateScimSecret } from './directory-input.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
-import { readTenantProduct } from './scope.js'
+import { findDirectory, readTenantProduct } from './scope.js'
 
-export interface DirectoryParts {
-  readonly store: Store
-  readonly box: SecretBox
+export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier'> & {
   readonly baseUrl: string | undefined
   readonly allowPrivateWebhooks: boolean
-  readonly courier: Courier
 }
 
 const tag = 'Directories'
@@ -44,11 +40,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     const { items, more } = await readOn(request, reply, baseUrl, read, directory => directory)
     return { data: await viewDirectories(viewParts(request), items), error: null, ...more }
   }
-  const find = async (request: Request): Promise<Directory> => {
-    const directory = await store.directory(param(request, 'directoryId'))
-    if (!directory) throw new HttpError(404, 'There is no directory with this id.')
-    return directory
-  }
+  const find = (request: Request): Promise<Directory> => findDirectory(store, param(request, 'directoryId'))
   const inTurn = createTurns()
   /** Changes the directory as it is at that moment: of two changes at once neither is lost. */
   const change = (request: Request, next: (directory: Directory) => Directory): Promise<object> =>

@@ -5,7 +5,7 @@ import { listOf } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, query, type Request, resource, type Server } from './http.js'
 import { readPage } from './paging.js'
-import { readTenantProduct } from './scope.js'
+import { findDirectory, readTenantProduct } from './scope.js'
 
 export interface EventParts {
   readonly store: Store
@@ -68,11 +68,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
 /** The one directory that the query names, by id or as the only one of its tenant and product. Throws 400 and 404. */
 export async function readOneDirectory(request: Request, store: Store): Promise<Directory> {
   const directoryId = query(request, 'directoryId')
-  if (directoryId) {
-    const directory = await store.directory(directoryId)
-    if (directory) return directory
-    throw new HttpError(404, 'There is no directory with this id.')
-  }
+  if (directoryId) return findDirectory(store, directoryId)
   const [directory, other] = await store.directories(readTenantProduct(request), { offset: 0, limit: 2 })
   if (!directory) throw new HttpError(404, 'There is no directory of this tenant and product.')
   if (other)

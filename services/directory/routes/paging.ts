@@ -1,6 +1,8 @@
-import type { Page, Place } from '../model.js'
+import type { Page, Place, Scope } from '../model.js'
+import type { Store } from '../store/contract.js'
 import { baseUrlOf } from './base-url.js'
-import { HttpError, query, queryInteger, type Reply, type Request } from './http.js'
+import { type Handler, HttpError, query, queryInteger, type Reply, type Request } from './http.js'
+import { readScope } from './scope.js'
 
 const defaultPage = 50
 const largestPage = 500
@@ -54,6 +56,20 @@ export async function readOn<Item>(
   reply.header('link', `<${next.href}>; rel="next"`)
   return { items, more: { pageToken } }
 }
+
+/** Answers a list of a scope, each item as `view` shows it. */
+export const listOfScope =
+  <Item>(
+    { store, baseUrl }: { store: Store; baseUrl: string | undefined },
+    read: (scope: Scope, page: Page) => Promise<Item[]>,
+    view: (item: Item) => object,
+    placeOf: (item: Item) => Place,
+  ): Handler =>
+  async (request, reply) => {
+    const scope = await readScope(request, store)
+    const { items, more } = await readOn(request, reply, baseUrl, page => read(scope, page), placeOf)
+    return { data: items.map(view), error: null, ...more }
+  }
 
 function writeToken({ created, id }: Place): string {
   return Buffer.from(JSON.stringify([created, id])).toString('base64url')

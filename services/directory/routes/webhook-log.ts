@@ -1,10 +1,9 @@
-import type { Page } from '../model.js'
 import type { DeadLetter, LogEntry } from '../store/event-contract.js'
 import { listOf, refTo } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { type EventParts, readOneDirectory } from './events.js'
 import { HttpError, param, resource, type Server } from './http.js'
-import { readOn } from './paging.js'
+import { listOfScope } from './paging.js'
 import { readScope } from './scope.js'
 
 const tag = 'Events'
@@ -13,7 +12,8 @@ const path = ['id']
 const replayed = { type: 'object', properties: { replaying: { type: 'integer' } }, required: ['replaying'] }
 
 /** The log of webhook messages, and dead letters with their replay. */
-export function addWebhookLog(server: Server, { store, courier, baseUrl }: EventParts): void {
+export function addWebhookLog(server: Server, parts: EventParts): void {
+  const { store, courier } = parts
   resource(server, '/events', {
     GET: endpoint(
       {
@@ -25,12 +25,7 @@ export function addWebhookLog(server: Server, { store, courier, baseUrl }: Event
         data: listOf('WebhookEvent'),
         paged: true,
       },
-      async (request, reply) => {
-        const scope = await readScope(request, store)
-        const read = (page: Page) => store.webhookLog(scope, page)
-        const { items, more } = await readOn(request, reply, baseUrl, read, entry => entry)
-        return { data: items.map(viewLogEntry), error: null, ...more }
-      },
+      listOfScope(parts, store.webhookLog, viewLogEntry, entry => entry),
     ),
     DELETE: endpoint(
       { tag, summary: 'Delete the webhook-event log', query: scopeQuery, data: { type: 'null' } },
@@ -61,13 +56,7 @@ export function addWebhookLog(server: Server, { store, courier, baseUrl }: Event
         data: listOf('DeadLetter'),
         paged: true,
       },
-      async (request, reply) => {
-        const scope = await readScope(request, store)
-        const read = (page: Page) => store.deadLetters(scope, page)
-        const place = ({ failed: created, id }: DeadLetter) => ({ created, id })
-        const { items, more } = await readOn(request, reply, baseUrl, read, place)
-        return { data: items.map(viewDeadLetter), error: null, ...more }
-      },
+      listOfScope(parts, store.deadLetters, viewDeadLetter, ({ failed: created, id }) => ({ created, id })),
     ),
   })
   resource(server, '/dead-letters/replay', {

@@ -27,12 +27,14 @@ const text = (name: string, description: string, more: Partial<Attribute> = {}):
   ...more,
 })
 const flag = (name: string, description: string): Attribute => ({ name, kind: 'boolean', description })
-const complex = (name: string, description: string, sub: readonly Attribute[]): Attribute => ({
-  name,
-  kind: 'complex',
-  description,
-  sub,
-})
+const complex = (
+  name: string,
+  description: string,
+  sub: readonly Attribute[],
+  more: Partial<Attribute> = {},
+): Attribute => ({ name, kind: 'complex', description, sub, ...more })
+const reference = (name: string, description: string, type: string, more: Partial<Attribute> = {}) =>
+  text(name, description, { kind: 'reference', referenceTypes: [type], ...more })
 const primary = flag('primary', 'Whether this value is the preferred one; true at most once')
 
 /** A list of values with a type, such as e-mail addresses. */
@@ -48,7 +50,7 @@ function plural(
     text('type', 'What the value is for', types.length > 0 ? { canonicalValues: types } : {}),
     primary,
   ]
-  return { ...complex(name, description, sub), multi: true }
+  return complex(name, description, sub, { multi: true })
 }
 
 const externalId = text('externalId', "The identity provider's id of this resource", { caseExact: true })
@@ -75,7 +77,7 @@ export const coreUserAttributes: readonly Attribute[] = [
   ]),
   text('displayName', 'The name shown to people'),
   text('nickName', 'A casual name'),
-  text('profileUrl', 'An address about the user', { kind: 'reference', referenceTypes: ['external'] }),
+  reference('profileUrl', 'An address about the user', 'external'),
   text('title', 'A title such as "Vice President"'),
   text('userType', 'The relation to the organization, such as "Contractor"'),
   text('preferredLanguage', 'As the header Accept-Language, such as "en-US"'),
@@ -89,8 +91,10 @@ export const coreUserAttributes: readonly Attribute[] = [
     kind: 'reference',
     referenceTypes: ['external'],
   }),
-  {
-    ...complex('addresses', 'Postal addresses', [
+  complex(
+    'addresses',
+    'Postal addresses',
+    [
       text('formatted', 'The whole address'),
       text('streetAddress', 'Street and number, with line breaks'),
       text('locality', 'City'),
@@ -99,17 +103,13 @@ export const coreUserAttributes: readonly Attribute[] = [
       text('country', 'Two letters of ISO 3166-1'),
       text('type', 'What the address is for', { canonicalValues: ['work', 'home', 'other'] }),
       primary,
-    ]),
-    multi: true,
-  },
+    ],
+    { multi: true },
+  ),
   {
     ...complex('groups', 'The groups the user belongs to; changed through the groups', [
       text('value', "The group's id", { mutability: 'readOnly' }),
-      text('$ref', "The group's address", {
-        kind: 'reference',
-        referenceTypes: ['Group'],
-        mutability: 'readOnly',
-      }),
+      reference('$ref', "The group's address", 'Group', { mutability: 'readOnly' }),
       text('display', "The group's name", { mutability: 'readOnly' }),
     ]),
     multi: true,
@@ -130,7 +130,7 @@ export const enterpriseAttributes: readonly Attribute[] = [
   text('department', 'Department'),
   complex('manager', "The user's manager", [
     text('value', "The manager's id"),
-    text('$ref', "The manager's address", { kind: 'reference', referenceTypes: ['User'] }),
+    reference('$ref', "The manager's address", 'User'),
     text('displayName', "The manager's name"),
   ]),
 ]
@@ -145,11 +145,7 @@ export const coreGroupAttributes: readonly Attribute[] = [
   {
     ...complex('members', 'The users in the group', [
       text('value', "The user's id", { mutability: 'immutable' }),
-      text('$ref', "The user's address", {
-        kind: 'reference',
-        referenceTypes: ['User'],
-        mutability: 'immutable',
-      }),
+      reference('$ref', "The user's address", 'User', { mutability: 'immutable' }),
       text('type', 'Always User', { mutability: 'immutable', canonicalValues: ['User'] }),
       text('display', "The user's name", { mutability: 'readOnly' }),
     ]),

@@ -1,5 +1,5 @@
 import { limits } from '../limits.js'
-import type { JsonObject, ResourceType } from '../model.js'
+import type { JsonObject } from '../model.js'
 import {
   type Attribute,
   coreGroupAttributes,
@@ -37,9 +37,8 @@ export const serviceProviderConfig = (base: string): JsonObject => ({
 
 /** The resource types (RFC 7643, section 6) by name. */
 export function resourceTypes(base: string): Map<string, JsonObject> {
-  const types = Object.keys(namings).map(type => namings[type as ResourceType])
   return new Map(
-    types.map(({ name, path, schema, extensions, description }) => [
+    Object.values(namings).map(({ name, path, schema, extensions, description }) => [
       name,
       {
         schemas: [`${core}:ResourceType`],

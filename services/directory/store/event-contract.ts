@@ -93,21 +93,6 @@ export interface DeliveryReport {
   readonly until: number
 }
 
-/** Part of a directory's feed. */
-export interface FeedPart {
-  /** Sequence of the last event there ever was. */
-  readonly last: number
-  /** In order and without a gap. */
-  readonly events: readonly StoredEvent[]
-}
-
-/** Times (ISO 8601, UTC) before which what is kept may go. */
-export interface Retention {
-  readonly log: string
-  readonly events: string
-  readonly dead: string
-}
-
 /** What events ask of a database; part of the Store. */
 export interface EventStore {
   /** Events that are neither delivered nor dead, in all directories; those of changes just being made may be missing. */
@@ -119,8 +104,12 @@ export interface EventStore {
   /** False, and nothing changed, when the lease is another process's meanwhile. */
   reportDelivery(directoryId: string, fence: number, report: DeliveryReport): Promise<boolean>
 
-  /** Events after the sequence, delivered or not. */
-  feed(directoryId: string, after: number, limit: number): Promise<FeedPart>
+  /** Events after the sequence, delivered or not, in order and without a gap; `last` is that of the last one there ever was. */
+  feed(
+    directoryId: string,
+    after: number,
+    limit: number,
+  ): Promise<{ readonly last: number; readonly events: readonly StoredEvent[] }>
 
   /** Newest first, by the time of their failure, then id. */
   deadLetters(scope: Scope, page: Page): Promise<DeadLetter[]>
@@ -133,8 +122,8 @@ export interface EventStore {
   webhookLogEntry(id: string): Promise<LogEntry | undefined>
   deleteWebhookLog(scope: Scope): Promise<void>
 
-  /** Deletes some of what is older, undelivered events excepted. False when nothing is left. */
-  pruneSome(before: Retention): Promise<boolean>
+  /** Deletes some of what is older than these times (ISO 8601, UTC), undelivered events excepted. False when nothing is left. */
+  pruneSome(before: Readonly<Record<'log' | 'events' | 'dead', string>>): Promise<boolean>
 }
 
 /** Most rows that one call of `pruneSome` deletes of a kind. */

@@ -19,39 +19,23 @@ export interface LeaseDocument extends Leased {
   due: number
 }
 
-/** `_id` is the event's id. */
-export interface DeadDocument extends Omit<DeadLetter, 'id' | 'directoryId'> {
-  _id: string
-  directory: string
-}
-
-/** `_id` is the message's id. */
-export interface LogDocument extends Omit<LogEntry, 'id' | 'directoryId'> {
-  _id: string
-  directory: string
-}
+/** What has an id and a directory, as a document has them. */
+type Kept<Item> = Omit<Item, 'id' | 'directoryId'> & { _id: string; directory: string }
+export type DeadDocument = Kept<DeadLetter>
+export type LogDocument = Kept<LogEntry>
 
 /** The event of a document. */
 export const toEvent = ({ event, sequence, created, body }: EventDocument): StoredEvent => ({
   ...{ id: event, sequence, created, body },
 })
 
-/** The dead letter of a document. */
-export const toDeadLetter = ({ _id: id, directory: directoryId, ...rest }: DeadDocument): DeadLetter => ({
-  ...{ id, directoryId, ...rest },
-})
+/** The dead letter or log entry of a document. */
+export const fromDocument = <Item>({ _id: id, directory: directoryId, ...rest }: Kept<Item>): Item =>
+  ({ id, directoryId, ...rest }) as Item
 
-/** The document of a dead letter; a replay that was wished for has had its attempt. */
-export const toDeadDocument = ({ id, directoryId: directory, ...rest }: DeadLetter): DeadDocument => ({
-  ...{ _id: id, directory, ...rest, replay: false },
-})
-
-/** The log entry of a document. */
-export const toLogEntry = ({ _id: id, directory: directoryId, ...rest }: LogDocument): LogEntry => ({
-  ...{ id, directoryId, ...rest },
-})
-
-/** The document of a log entry. */
-export const toLogDocument = ({ id, directoryId: directory, ...rest }: LogEntry): LogDocument => ({
-  ...{ _id: id, directory, ...rest },
-})
+/** The document of a dead letter or log entry. */
+export const toDocument = <Item extends { id: string; directoryId: string }>({
+  id: _id,
+  directoryId: directory,
+  ...rest
+}: Item): Kept<Item> => ({ _id, directory, ...rest })

@@ -1,14 +1,8 @@
-import type { Page } from '../model.js'
-import type { Claim, EventStore } from './event-contract.js'
+import type { Collection, Filter, WithId } from 'mongodb'
+import type { Page, Scope } from '../model.js'
+import type { Claim, DeadLetter, EventStore, LogEntry } from './event-contract.js'
 import { type Collections, scoped } from './mongodb-connection.js'
-import {
-  type LeaseDocument,
-  toDeadDocument,
-  toDeadLetter,
-  toEvent,
-  toLogDocument,
-  toLogEntry,
-} from './mongodb-event-documents.js'
+import { fromDocument, type LeaseDocument, toDocument, toEvent } from './mongodb-event-documents.js'
 import { leaseId, newestLease, takeLease } from './mongodb-leases.js'
 
 /** Deletes what is left of a removed directory's events, and returns how much. */
@@ -24,14 +18,24 @@ export async function purgeEvents(collections: Collections, directory: string): 
   return deletions.reduce((sum, { deletedCount }) => sum + deletedCount, 0)
 }
 
-/** What comes after a place in a list with the newest first. */
-const placedBefore = (time: 'created' | 'failed', { after }: Page): object =>
-  after
-    ? {
-        [time]: { $lte: after.created },
-        $or: [{ [time]: { $lt: after.created } }, { _id: { $lt: after.id } }],
-      }
-    : {}
+/** A page of a list with the newest first, by the time of that name. */
+function newestFirst<T extends { _id: string }>(
+  collection: Collection<T>,
+  time: 'created' | 'failed',
+  scope: Scope,
+  { after, offset, limit }: Page,
+): Promise<WithId<T>[]> {
+  const placed = after && {
+    [time]: { $lte: after.created },
+    $or: [{ [time]: { $lt: after.created } }, { _id: { $lt: after.id } }],
+  }
+  const found = collection.find({ ...scoped(scope), ...placed } as Filter<T>)
+  return found
+    .sort({ [time]: -1, _id: -1 })
+    .skip(offset)
+    .limit(limit)
+    .toArray()
+}
 
 /**
  * Events in MongoDB. A lease is a document of its own under the key of directory and fence: taking it is an insert, which
@@ -75,7 +79,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     const delivery = {
       ...{ fence: lease, attempts, due },
       events: waits ? [] : found.map(toEvent),
-      replays: replays.map(toDeadLetter),
+      replays: replays.map(fromDocument<DeadLetter>),
     }
     return { kind: 'delivery', delivery } satisfies Claim
   }
@@ -90,12 +94,13 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if ((await newest(directory)).fence !== fence) return false
     const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
     // Before the event counts as done, so that a crash between the two repeats an event and loses none.
-    const buried = dead.map(toDeadDocument).map(({ _id, ...fields }) => ({
-      updateOne: { filter: { _id }, update: { $set: fields }, upsert: true },
+    const buried = dead.map(toDocument).map(({ _id, ...fields }) => ({
+      // A replay that was wished for has had its attempt.
+      updateOne: { filter: { _id }, update: { $set: { ...fields, replay: false } }, upsert: true },
     }))
     if (buried.length > 0) await deadLetters.bulkWrite(buried)
     if (revived.length > 0) await deadLetters.deleteMany({ _id: { $in: [...revived] } })
-    const noted = log.map(toLogDocument).map(({ _id, created, ...fields }) => ({
+    const noted = log.map(toDocument).map(({ _id, created, ...fields }) => ({
       updateOne: { filter: { _id }, update: { $set: fields, $setOnInsert: { created } }, upsert: true },
     }))
     if (noted.length > 0) await webhookLog.bulkWrite(noted)
@@ -128,30 +133,22 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       return { last, events: found.map(toEvent) }
     },
 
-    async deadLetters(scope, page) {
-      const found = deadLetters.find({ ...scoped(scope), ...placedBefore('failed', page) })
-      return (await found.sort({ failed: -1, _id: -1 }).skip(page.offset).limit(page.limit).toArray()).map(
-        toDeadLetter,
-      )
-    },
+    deadLetters: async (scope, page) =>
+      (await newestFirst(deadLetters, 'failed', scope, page)).map(fromDocument<DeadLetter>),
     async deadLetter(id) {
       const found = await deadLetters.findOne({ _id: id })
-      return found ? toDeadLetter(found) : undefined
+      return found ? fromDocument<DeadLetter>(found) : undefined
     },
     async replay(directory, id) {
       const which = id === undefined ? { directory } : { _id: id, directory }
       return (await deadLetters.updateMany(which, { $set: { replay: true } })).matchedCount
     },
 
-    async webhookLog(scope, page) {
-      const found = webhookLog.find({ ...scoped(scope), ...placedBefore('created', page) })
-      return (await found.sort({ created: -1, _id: -1 }).skip(page.offset).limit(page.limit).toArray()).map(
-        toLogEntry,
-      )
-    },
+    webhookLog: async (scope, page) =>
+      (await newestFirst(webhookLog, 'created', scope, page)).map(fromDocument<LogEntry>),
     async webhookLogEntry(id) {
       const found = await webhookLog.findOne({ _id: id })
-      return found ? toLogEntry(found) : undefined
+      return found ? fromDocument<LogEntry>(found) : undefined
     },
     async deleteWebhookLog(scope) {
       await webhookLog.deleteMany(scoped(scope))

@@ -2,7 +2,6 @@ import type { Directory } from '../model.js'
 import { type DirectoryStore, purgeBatch } from './contract.js'
 import { deleteResource, type Sql } from './sql.js'
 import { purgeEvents } from './sqlite-events.js'
-import { purgePulls } from './sqlite-pulls.js'
 
 interface Row {
   body: string
@@ -20,7 +19,7 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
       ...[id, purgeBatch],
     )
     for (const resource of resources) deleteResource(sql, resource.id)
-    purgePulls(sql, id)
+    run('DELETE FROM pulls WHERE directory_id = ?', id)
     run('DELETE FROM consent_links WHERE directory_id = ?', id)
     return resources.length + purgeEvents(sql, id) > 0
   }

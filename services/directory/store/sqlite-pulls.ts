@@ -52,8 +52,3 @@ export function createPullStore({ run, all, one, together }: Sql): PullStore {
       ),
   }
 }
-
-/** Deletes what is left of a removed directory's pulls. */
-export function purgePulls({ run }: Sql, directoryId: string): void {
-  run('DELETE FROM pulls WHERE directory_id = ?', directoryId)
-}

@@ -1,4 +1,4 @@
-import type { Resource, ResourceType } from '../model.js'
+import type { Resource } from '../model.js'
 
 /**
  * The embedded database's tables. Every query of sqlite.ts is served by one of the keys or indexes here. A create costs the
@@ -34,15 +34,8 @@ CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
 `
 
 /** A row of `resources`. */
-export interface ResourceRow {
-  id: string
+export interface ResourceRow extends Omit<Resource, 'directoryId' | 'raw'> {
   directory_id: string
-  type: ResourceType
-  tenant: string
-  product: string
-  created: string
-  modified: string
-  label: string
   raw: string
 }
 

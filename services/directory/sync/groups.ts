@@ -14,15 +14,16 @@ import { viewUser } from '../scim/user.js'
 import type { Store, Write } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
 import { allMembers } from './members.js'
-import { type Check, changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
-
-/** Changes of groups as SCIM asks for them. All throw ScimError. */
-export interface GroupSync {
-  create(directory: Directory, body: unknown): Promise<Resource>
-  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  remove(directory: Directory, id: string, check?: Check): Promise<void>
-}
+import {
+  type Check,
+  changed,
+  extensionsOf,
+  load,
+  newResource,
+  type ResourceSync,
+  requireUnique,
+  save,
+} from './resources.js'
 
 interface Wanted {
   readonly raw: JsonObject
@@ -36,7 +37,7 @@ interface Moves {
 }
 
 /** Group changes on a store; unknown members are logged by number only. */
-export function createGroupSync(store: Store, change: Changer, log: Log): GroupSync {
+export function createGroupSync(store: Store, change: Changer, log: Log): ResourceSync {
   /** Ids without a user, and memberships already as wanted, fall away. */
   async function moves(
     directory: Directory,

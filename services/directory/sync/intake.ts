@@ -6,9 +6,8 @@ import { readProjection } from '../scim/projection.js'
 import { type Asked, readQuestion } from '../scim/question.js'
 import { type Conditions, isKnown, requireConditions, versionOf } from '../scim/version.js'
 import type { Store } from '../store/contract.js'
-import type { GroupSync } from './groups.js'
 import { createReader, type Reader, type Wish } from './read.js'
-import type { UserSync } from './users.js'
+import type { ResourceSync } from './resources.js'
 
 /** One SCIM request for users or groups, however it came: by HTTP, in a Bulk request or from this process. */
 export interface ScimRequest {
@@ -43,8 +42,8 @@ export interface Intake {
 }
 
 /** The intake on a store. */
-export function createIntake(store: Store, users: UserSync, groups: GroupSync): Intake {
-  const rooms: Record<ResourceType, { sync: UserSync | GroupSync; reader: Reader }> = {
+export function createIntake(store: Store, users: ResourceSync, groups: ResourceSync): Intake {
+  const rooms: Record<ResourceType, { sync: ResourceSync; reader: Reader }> = {
     user: { sync: users, reader: createReader(store, namings.user) },
     group: { sync: groups, reader: createReader(store, namings.group) },
   }

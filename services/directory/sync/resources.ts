@@ -55,6 +55,14 @@ export async function load(
 /** Throws when a resource is not in the state that a request wants to change. */
 export type Check = (current: Resource) => void
 
+/** Changes of one type of resources as SCIM asks for them. All throw ScimError. */
+export interface ResourceSync {
+  create(directory: Directory, body: unknown): Promise<Resource>
+  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
+  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
+  remove(directory: Directory, id: string, check?: Check): Promise<void>
+}
+
 /** Throws 409 when another resource of the directory holds the name, in whatever letter case. */
 export async function requireUnique(
   store: Store,

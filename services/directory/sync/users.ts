@@ -8,18 +8,19 @@ import { userAttributes } from '../scim/schema.js'
 import { readUser, viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
-import { type Check, changed, extensionsOf, load, newResource, requireUnique, save } from './resources.js'
-
-/** Changes of users as SCIM asks for them. All throw ScimError. */
-export interface UserSync {
-  create(directory: Directory, body: unknown): Promise<Resource>
-  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  remove(directory: Directory, id: string, check?: Check): Promise<void>
-}
+import {
+  type Check,
+  changed,
+  extensionsOf,
+  load,
+  newResource,
+  type ResourceSync,
+  requireUnique,
+  save,
+} from './resources.js'
 
 /** User changes on a store. */
-export function createUserSync(store: Store, change: Changer): UserSync {
+export function createUserSync(store: Store, change: Changer): ResourceSync {
   const update = (
     directory: Directory,
     id: string,

@@ -3,14 +3,15 @@ import type { Directory } from '../model.js'
 import type { Store } from '../store/contract.js'
 import type { StoredEvent } from '../store/event-contract.js'
 import { createChanger } from './change.js'
-import { createGroupSync, type GroupSync } from './groups.js'
+import { createGroupSync } from './groups.js'
+import type { ResourceSync } from './resources.js'
 import { createTurns } from './turns.js'
-import { createUserSync, type UserSync } from './users.js'
+import { createUserSync } from './users.js'
 
 /** All that writes users and groups. */
 export interface Writers {
-  readonly users: UserSync
-  readonly groups: GroupSync
+  readonly users: ResourceSync
+  readonly groups: ResourceSync
 }
 
 /** Hears of the events of each change once they are committed. */

@@ -23,15 +23,9 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS identifier_revision (revision TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
-interface Row {
-  id: string
-  project: string
-  schema_id: string
-  traits: string
-  created_at: string
-  updated_at: string
-  version: number
-}
+/** What the columns are called in a StoredIdentity. */
+const COLUMNS =
+  'id, project, schema_id AS schemaId, traits, created_at AS createdAt, updated_at AS updatedAt, version'
 
 /** Opens or creates the file, readable by its owner only. Throws when two identities share a new identifier. */
 export async function openSqliteStore(file: string, identifiers: Identifiers): Promise<IdentityStore> {
@@ -64,7 +58,7 @@ class SqliteStore implements IdentityStore {
       this.#db.exec('DELETE FROM unique_keys; DELETE FROM identifier_revision;')
       this.#db.prepare('INSERT INTO identifier_revision VALUES (?)').run(revision)
       for (const row of this.#db.prepare('SELECT id, project, traits FROM identities').iterate()) {
-        const { id, project, traits } = row as Row
+        const { id, project, traits } = row as Pick<StoredIdentity, 'id' | 'project' | 'traits'>
         this.#claim(id, identifiers.keysOf(project, traits))
       }
     })
@@ -74,47 +68,33 @@ class SqliteStore implements IdentityStore {
     this.#atomically(() => {
       this.#claim(identity.id, keys)
       this.#db
-        .prepare('INSERT INTO identities VALUES (?, ?, ?, ?, ?, ?, ?)')
-        .run(
-          identity.id,
-          identity.project,
-          identity.schemaId,
-          identity.traits,
-          identity.createdAt,
-          identity.updatedAt,
-          identity.version,
+        .prepare(
+          'INSERT INTO identities VALUES (@id, @project, @schemaId, @traits, @createdAt, @updatedAt, @version)',
         )
+        .run(identity)
     })
   }
 
   async find(project: string, id: string): Promise<StoredIdentity | undefined> {
-    const row = this.#db.prepare('SELECT * FROM identities WHERE id = ? AND project = ?').get(id, project)
-    return row === undefined ? undefined : stored(row as Row)
+    const rows = this.#db.prepare(`SELECT ${COLUMNS} FROM identities WHERE id = ? AND project = ?`)
+    const [found] = rows.all(id, project) as StoredIdentity[]
+    return found
   }
 
   async list(project: string, after: string | undefined, limit: number): Promise<StoredIdentity[]> {
-    const rows = this.#db
-      .prepare('SELECT * FROM identities WHERE project = ? AND id > ? ORDER BY id LIMIT ?')
-      .all(project, after ?? '', limit)
-    return rows.map(row => stored(row as Row))
+    return this.#db
+      .prepare(`SELECT ${COLUMNS} FROM identities WHERE project = ? AND id > ? ORDER BY id LIMIT ?`)
+      .all(project, after ?? '', limit) as StoredIdentity[]
   }
 
   async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
     return this.#atomically(() => {
       const { changes } = this.#db
         .prepare(
-          `UPDATE identities SET schema_id = ?, traits = ?, updated_at = ?, version = ?
-           WHERE id = ? AND project = ? AND version = ?`,
+          `UPDATE identities SET schema_id = @schemaId, traits = @traits, updated_at = @updatedAt, version = @version
+           WHERE id = @id AND project = @project AND version = @version - 1`,
         )
-        .run(
-          identity.schemaId,
-          identity.traits,
-          identity.updatedAt,
-          identity.version,
-          identity.id,
-          identity.project,
-          identity.version - 1,
-        )
+        .run(identity)
       if (changes === 0) return false
       this.#unclaim(identity.id)
       this.#claim(identity.id, keys)
@@ -152,17 +132,5 @@ class SqliteStore implements IdentityStore {
   /** One transaction that takes the write lock at once, so that two processes cannot block each other half-way. */
   #atomically<Result>(work: () => Result): Result {
     return this.#db.transaction(work).immediate()
-  }
-}
-
-function stored(row: Row): StoredIdentity {
-  return {
-    id: row.id,
-    project: row.project,
-    schemaId: row.schema_id,
-    traits: row.traits,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    version: row.version,
   }
 }
