@@ -269,8 +269,12 @@ export class ServerConnection implements Timed {
     else response.onDrain()
   }
 
+  /** The client does not read. Closed in any other way, what it has not read would stay with the system for minutes. */
   readonly #onTimeout = (): void => {
-    if (this.socket.writableLength > 0) this.#response?.cut()
+    const response = this.#response
+    if (response === undefined || this.socket.writableLength === 0) return
+    this.socket.resetAndDestroy()
+    response.cut()
   }
 
   /** Some clients read only when they have sent all. */

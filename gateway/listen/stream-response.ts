@@ -29,6 +29,7 @@ export class StreamResponse implements OutgoingResponse {
   readonly #watchers: ResponseWatcher[] = []
   /** Written, but not sent. */
   #head: OutgoingHttpHeaders | undefined
+  #trailers: readonly string[] = []
   #ended = false
   #timer: NodeJS.Timeout | undefined
   #limitMs = 0
@@ -63,6 +64,8 @@ export class StreamResponse implements OutgoingResponse {
     if (this.#isOver || this.status !== 0) return
     this.status = status > MAX_STATUS ? 502 : status
     this.#head = { ...headersOf(fields), ':status': this.status }
+    // It may stay (RFC 9113 section 8.1.1), but Go's client takes it for that of a body that is missing.
+    if (status === 304) delete this.#head['content-length']
   }
 
   write(chunk: Buffer): boolean {
@@ -74,16 +77,14 @@ export class StreamResponse implements OutgoingResponse {
   }
 
   flush(): void {
-    if (!this.#isOver) this.#sendHead({})
+    if (!this.#isOver) this.#sendHead({ waitForTrailers: this.#mayHaveTrailers })
   }
 
   end(last?: Buffer | string, trailers: readonly string[] = []): void {
     if (this.#isOver || this.status === 0) return
     const stream = this.#stream
-    const waitForTrailers = trailers.length > 0 && listHas(this.#req.fields.get('te') ?? '', 'trailers')
-    if (waitForTrailers && this.#head !== undefined) {
-      stream.once('wantTrailers', () => stream.sendTrailers(headersOf(trailers)))
-    }
+    this.#trailers = trailers
+    const waitForTrailers = trailers.length > 0 && this.#mayHaveTrailers
     const isEmpty = last === undefined || last.length === 0
     this.#sendHead({ endStream: isEmpty && !waitForTrailers, waitForTrailers })
     this.#ended = true
@@ -114,7 +115,23 @@ export class StreamResponse implements OutgoingResponse {
   #sendHead(options: { endStream?: boolean; waitForTrailers?: boolean }): void {
     const head = this.#head
     this.#head = undefined
-    if (head !== undefined) this.#stream.respond(head, options)
+    if (head === undefined) return
+    if (options.waitForTrailers) this.#stream.once('wantTrailers', () => this.#sendTrailers())
+    this.#stream.respond(head, options)
+  }
+
+  /** Asked before the head is sent: afterwards nothing can be put behind a body. */
+  get #mayHaveTrailers(): boolean {
+    const { status } = this
+    if (this.#req.method === 'HEAD' || status === 204 || status === 205 || status === 304) return false
+    if (this.#head?.['content-length'] !== undefined) return false
+    return listHas(this.#req.fields.get('te') ?? '', 'trailers')
+  }
+
+  /** Without any this is the end of the stream. */
+  #sendTrailers(): void {
+    const stream = this.#stream
+    if (!stream.destroyed && !stream.closed) stream.sendTrailers(headersOf(this.#trailers))
   }
 
   #onDrain(): void {

@@ -164,7 +164,11 @@ function certificate(folder) {
     const names = ['-days', '1', '-subj', '/CN=bench.test', '-keyout', key, '-out', cert]
     execFileSync('openssl', ['req', '-x509', ...curve, ...names], { stdio: 'ignore' })
   }
-  return { cert, key, both: written(folder, 'both.pem', readFileSync(cert, 'utf8') + readFileSync(key, 'utf8')) }
+  return {
+    cert,
+    key,
+    both: written(folder, 'both.pem', readFileSync(cert, 'utf8') + readFileSync(key, 'utf8')),
+  }
 }
 
 function written(folder, name, text) {

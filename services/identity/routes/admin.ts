@@ -3,7 +3,16 @@ import { setImmediate } from 'node:timers/promises'
 import { etagOf, ifMatch } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
-import { type Answer, HttpError, jsonBody, type Request, type Routes, refusal, statusOf } from '../http.js'
+import {
+  type Answer,
+  HttpError,
+  jsonBody,
+  noIdentity,
+  type Request,
+  type Routes,
+  refusal,
+  statusOf,
+} from '../http.js'
 import type { Identities, Written } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
@@ -87,7 +96,7 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function remove(request: Request): Promise<Answer> {
-    if (!(await identities.remove(request.project, idOf(request), known(request)))) throw notFound()
+    if (!(await identities.remove(request.project, idOf(request), known(request)))) throw noIdentity()
     return { status: 204 }
   }
 
@@ -114,7 +123,7 @@ export function adminRoutes(identities: Identities): Routes {
 }
 
 function shown(written: Written, status: number): Answer {
-  if (!written) throw notFound()
+  if (!written) throw noIdentity()
   return 'errors' in written
     ? refusal(statusOf(written.errors), written.errors)
     : { status, headers: { etag: etagOf(written.version) }, body: written.identity }
@@ -133,10 +142,6 @@ function failed(status: number, errors: readonly FieldError[]) {
 
 function idOf(request: Request): string {
   return request.params.id ?? ''
-}
-
-function notFound(): HttpError {
-  return new HttpError(404, 'not_found', 'There is no such identity.')
 }
 
 /** A parameter by its name or by the one that the directory's management API has for it. */

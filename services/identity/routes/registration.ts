@@ -7,7 +7,7 @@ import type { JsonObject } from '../form/json.js'
 import { readForm } from '../form/parse.js'
 import { sentDefaults, sentEntries } from '../form/sent.js'
 import { holdIdentity } from '../holder.js'
-import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
+import { type Answer, noIdentity, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import type { Signer } from '../secret.js'
@@ -72,9 +72,7 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
   /** Says that it worked. The address may have been passed on, so no trait is shown. */
   async function done(request: Request): Promise<Answer> {
     const id = request.query.get('identity') ?? ''
-    if (!(await identities.find(request.project, id))) {
-      throw new HttpError(404, 'not_found', 'There is no such identity.')
-    }
+    if (!(await identities.find(request.project, id))) throw noIdentity()
     const { say } = request.language
     const content = html`<p>${say('Your registration is complete.')}</p><p>${say('Identity:')} <code>${id}</code></p>
 <p><a href="${SETTINGS_PATH}">${say('Change your details')}</a></p>`

@@ -129,6 +129,8 @@ t.test('a client that stops reading', async t => {
     await waitUntil('the end to be told', () => gateway.ended === 1, 2_000)
     const peer = await upstream.connection(0)
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    const failure = await new Promise(resolve => client.socket.write('x', resolve))
+    t.type(failure, Error, 'it is reset, so that the system does not keep what it has not read')
     client.socket.resume()
     await waitUntil('the cut', () => client.ended || client.closed)
     t.ok(client.unread.length < size)

@@ -104,6 +104,30 @@ if (canMakeCertificates(t)) {
     }
   })
 
+  t.test(
+    'trailers pass, too, when all before them has long been sent; and none come where there are none',
+    async t => {
+      for (const [behind, late] of [
+        ['X-Late: 1\r\n', '1'],
+        ['', undefined],
+      ] as const) {
+        const { session } = await scene(t, certificate, async peer => {
+          await peer.message()
+          peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n')
+          await sleep(50)
+          peer.send(`0\r\n${behind}\r\n`)
+        })
+        let trailers: IncomingHttpHeaders = {}
+        const stream = open(session, { te: 'trailers' }, '')
+        stream.on('trailers', (fields: IncomingHttpHeaders) => {
+          trailers = fields
+        })
+        t.equal((await answerOf(stream)).body, 'ok')
+        t.equal(trailers['x-late'], late)
+      }
+    },
+  )
+
   t.test('answers without a body end with their head', async t => {
     for (const [method, bytes, status] of [
       ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n', 200],
@@ -114,7 +138,8 @@ if (canMakeCertificates(t)) {
         await peer.message()
         peer.send(bytes)
       })
-      const answer = await ask(session, { ':method': method })
+      const answer = await ask(session, { ':method': method, te: 'trailers' })
+      if (status === 304) t.notOk('content-length' in answer.headers, 'that some would wait for')
       t.match(answer, { status, body: '' })
       if (method === 'HEAD') t.equal(answer.headers['content-length'], '5')
     }

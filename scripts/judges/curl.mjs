@@ -1,0 +1,71 @@
+/** curl as one of the clients: a process for each case, in each of its versions of HTTP. */
+import { createHash } from 'node:crypto'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { resultText } from './cases.mjs'
+import { finish } from './processes.mjs'
+
+const CASE_S = 20
+
+/**
+ * @param version such as --http1.0
+ * @returns a client that plays cases at a base address: their results by name
+ */
+export const curl = (version, folder) => async (base, cases) => {
+  const results = {}
+  for (const [name, asked] of Object.entries(cases)) {
+    // HTTP/1.0 has no chunks, and so nothing behind them.
+    if (version === '--http1.0' && /chunked|trailers/.test(asked.flags)) continue
+    results[name] = await ask(version, folder.path, base, asked)
+  }
+  return results
+}
+
+/** How many connections curl opens for all of them in one process. */
+export async function curlConnections(version, base, cases) {
+  const urls = Object.values(cases).flatMap(({ path }) => [base + path, '-o', '/dev/null'])
+  const { stdout } = await finish('curl', [version, '-sSk', '-w', '%{num_connects}\n', ...urls], {
+    seconds: CASE_S,
+  })
+  return stdout
+    .trim()
+    .split('\n')
+    .reduce((sum, count) => sum + Number(count), 0)
+}
+
+async function ask(version, folder, base, { method, path, upload, flags = '', headers = [] }) {
+  const [heads, body, sent] = ['heads', 'body', 'sent'].map(name => join(folder, `curl-${name}`))
+  writeFileSync(body, '')
+  const args = [version, '-sSk', '--max-time', '15', '-D', heads, '-o', body]
+  if (method === 'HEAD') args.push('--head')
+  else if (method !== 'GET' && upload === undefined) args.push('-X', method)
+  if (upload !== undefined) {
+    writeFileSync(sent, 'x'.repeat(upload))
+    args.push('-X', method, '--data-binary', `@${sent}`)
+  }
+  for (const line of headers) args.push('-H', line)
+  if (flags.includes('chunked')) args.push('-H', 'Transfer-Encoding: chunked')
+  if (flags.includes('expect')) args.push('-H', 'Expect: 100-continue')
+  if (flags.includes('follow')) args.push('-L')
+  const { code, stderr } = await finish('curl', [...args, base + path], { seconds: CASE_S })
+  if (code !== 0) return `error: ${stderr.replaceAll(base, '').trim()}`
+  return read(heads, method === 'HEAD' ? undefined : body)
+}
+
+/** The last head of all that came, redirects and interim answers before it, and trailers behind. curl gives HEAD's for a body. */
+function read(heads, body) {
+  const parts = readFileSync(heads, 'latin1').split('\r\n\r\n').filter(Boolean)
+  const last = parts.findLastIndex(part => part.startsWith('HTTP/'))
+  const [line, ...fields] = parts[last].split('\r\n')
+  const behind = parts
+    .slice(last + 1)
+    .flatMap(part => part.split('\r\n'))
+    .filter(Boolean)
+  const bytes = body === undefined ? Buffer.alloc(0) : readFileSync(body)
+  rmSync(heads)
+  const sum = createHash('sha256').update(bytes).digest('hex')
+  return resultText(line.split(' ')[1], bytes.length, sum, [
+    ...fields,
+    ...behind.map(text => `(behind) ${text}`),
+  ])
+}

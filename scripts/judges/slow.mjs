@@ -1,0 +1,140 @@
+/** slowhttptest's modes at the gateway: it keeps serving others, and what is held open is closed in time. */
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer, get } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startGateway } from './gateway.mjs'
+import { Missing, needs } from './install.mjs'
+import { finish } from './processes.mjs'
+
+const LIMIT_S = 2
+/** One client's share of connections is 1,000, and the honest one comes from the same address. */
+const RATE = 200
+const LENGTH_S = 20
+/** From the last connection's begin: its time limit, its goodbye, and room for a busy machine. */
+const CLOSED_WITHIN_S = 3 * LIMIT_S + 6
+const HONEST_WITHIN_MS = 5_000
+/** More than the system takes at once for a reader that does not read. */
+const BIG = Buffer.alloc(6 * 1024 * 1024, 'x')
+/** Those of the honest client and of slowhttptest's own probe. */
+const FEW = 3
+
+/** The attackers pause longer than the limits allow, but for heads: these drip, and must be cut all the same. */
+const MODES = {
+  '-H': { what: 'slow heads', path: '/', connections: 400, args: ['-i', '1', '-x', '24'] },
+  '-B': { what: 'slow bodies', path: '/', connections: 400, args: ['-i', '5', '-s', '8192', '-x', '10'] },
+  '-R': { what: 'many ranges', path: '/', connections: 400, args: ['-a', '5', '-b', '3000'] },
+  '-X': {
+    what: 'slow readers',
+    path: '/big',
+    connections: 200,
+    args: ['-w', '512', '-y', '1024', '-n', '5', '-z', '32', '-k', '3'],
+  },
+}
+
+/** @returns what the judge found: a row for each mode, and a sentence for each fault */
+export async function judgeSlow(folder) {
+  needs('slowhttptest', 'slowhttptest is not here: apt-get install slowhttptest')
+  if (!existsSync('/proc/net/tcp')) throw new Missing('connections are counted by /proc/net/tcp, as on Linux')
+  const upstream = createServer((req, res) => {
+    req.resume().on('error', () => undefined)
+    res.on('error', () => undefined)
+    req.on('end', () => res.end(req.url === '/big' ? BIG : 'done'))
+  })
+  upstream.listen(0, '127.0.0.1')
+  await once(upstream, 'listening')
+  const url = `http://127.0.0.1:${upstream.address().port}`
+  const gateway = await startGateway(folder, url, { headTimeout: `${LIMIT_S}s`, idle: `${LIMIT_S}s` })
+  const rows = []
+  const faults = []
+  try {
+    for (const mode of Object.keys(MODES)) {
+      const seen = await attack(mode, folder, gateway.port)
+      rows.push([
+        `slowhttptest ${mode}, ${MODES[mode].what}`,
+        `${MODES[mode].connections} connections, ${seen.most} at once`,
+        `honest requests: ${seen.served} of ${seen.asked}, slowest ${Math.round(seen.slowest)} ms`,
+        seen.closedAfter === undefined
+          ? `open after ${LENGTH_S} s`
+          : `all closed after ${seen.closedAfter} s`,
+        seen.faults.length === 0 ? 'available, closed in time' : `${seen.faults.length} faults`,
+      ])
+      faults.push(...seen.faults)
+      if (!gateway.isRunning())
+        return { rows, faults: [...faults, `slowhttptest ${mode}: the gateway ended`] }
+    }
+  } finally {
+    await gateway.stop()
+    upstream.closeAllConnections()
+    upstream.close()
+  }
+  return { rows, faults, notes: [] }
+}
+
+async function attack(mode, folder, port) {
+  const { path, args, connections } = MODES[mode]
+  const prefix = join(folder.path, `slow${mode}`)
+  const target = ['-u', `http://127.0.0.1:${port}${path}`, '-c', connections, '-r', RATE, '-l', LENGTH_S]
+  const options = [mode, ...target, '-p', HONEST_WITHIN_MS / 1000, '-g', '-o', prefix, ...args].map(String)
+  const begun = performance.now()
+  const honest = { asked: 0, served: 0, slowest: 0 }
+  const held = { most: 0, lastMs: 0 }
+  let isOn = true
+  const attacking = finish('slowhttptest', options, { seconds: LENGTH_S + 20 }).finally(() => {
+    isOn = false
+  })
+  while (isOn) {
+    const asked = performance.now()
+    honest.asked += 1
+    if ((await ask(port)) === 200) honest.served += 1
+    honest.slowest = Math.max(honest.slowest, performance.now() - asked)
+    const open = openAt(port)
+    held.most = Math.max(held.most, open)
+    if (open > FEW) held.lastMs = performance.now() - begun
+    await sleep(100)
+  }
+  const { isCut } = await attacking
+  const closedAfter = Math.ceil(held.lastMs / 1000)
+  const faults = []
+  if (isCut) faults.push('it did not come to its end')
+  if (honest.served < honest.asked)
+    faults.push(`${honest.asked - honest.served} honest requests were not served`)
+  if (honest.slowest > HONEST_WITHIN_MS)
+    faults.push(`an honest request took ${Math.round(honest.slowest)} ms`)
+  if (secondsAway(`${prefix}.csv`) > 0) faults.push('its own probe was not answered')
+  if (closedAfter > connections / RATE + CLOSED_WITHIN_S)
+    faults.push(`connections were open for ${closedAfter} s`)
+  return {
+    ...honest,
+    most: held.most,
+    closedAfter,
+    faults: faults.map(text => `slowhttptest ${mode}: ${text}`),
+  }
+}
+
+/** Connections of a port that the system still holds anything for; not those that only wait for strays. */
+function openAt(port) {
+  const LISTEN = '0A'
+  const TIME_WAIT = '06'
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map(line => line.trim().split(/\s+/))
+    .filter(([, local, , state]) => local?.endsWith(suffix) && state !== LISTEN && state !== TIME_WAIT).length
+}
+
+/** Of its lines, one a second, those that end in 0: Seconds, Closed, Pending, Connected, Service Available. */
+function secondsAway(csv) {
+  const lines = readFileSync(csv, 'utf8').trim().split('\n').slice(1)
+  return lines.filter(line => line.split(',')[4] === '0').length
+}
+
+function ask(port) {
+  return new Promise(resolve => {
+    const asked = get({ host: '127.0.0.1', port, path: '/', agent: false, timeout: 5_000 }, answer => {
+      answer.resume().on('close', () => resolve(answer.statusCode))
+    })
+    asked.on('timeout', () => asked.destroy()).on('error', () => resolve(0))
+  })
+}
