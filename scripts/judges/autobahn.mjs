@@ -100,8 +100,8 @@ function compare({ direct, gateway }, { isRunning }) {
     ],
     faults,
     notes: Object.entries(gateway)
-      .filter(([, { behavior }]) => behavior === 'FAILED')
-      .map(([id]) => `fails, directly, too, unless said otherwise: ${id}`),
+      .filter(([id, { behavior }]) => behavior === 'FAILED' && direct[id]?.behavior === 'FAILED')
+      .map(([id]) => `fails at both: Autobahn ${id}`),
   }
 }
 
