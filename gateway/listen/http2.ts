@@ -18,6 +18,8 @@ const MAX_HEAD_LIST = 64 * 1024
 /** What a client may do for nothing, per window: resets of its requests, pings, settings (CVE-2023-44487 and kin). */
 const MAX_IDLE_FRAMES = 200
 const WINDOW_MS = 10_000
+/** For the last frames of a connection. */
+const GOODBYE_MS = 2_000
 
 const OPTIONS = {
   settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_LIST },
@@ -50,7 +52,7 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
       session.on('close', () => sessions.delete(session))
       // The client's fault or the network's: its streams are told, and nobody else is concerned.
       session.on('error', () => {})
-      attend(session, {
+      attend(session, socket, {
         address: socket.remoteAddress ?? '',
         localPort: socket.localPort ?? 0,
         encrypted: true,
@@ -64,12 +66,16 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
     },
   }
 
-  function attend(session: ServerHttp2Session, peer: Peer): void {
+  function attend(session: ServerHttp2Session, socket: TLSSocket, peer: Peer): void {
     const spend = allowance(() => {
       session.destroy(new Error('too many idle frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
     })
     let open = 0
-    session.setTimeout(headTimeoutMs, () => session.close())
+    session.setTimeout(headTimeoutMs, () => {
+      session.close()
+      // Node waits until all has left, which may be never: of a client that is gone it need not have heard.
+      setTimeout(() => socket.destroy(), GOODBYE_MS).unref()
+    })
     session.on('ping', spend)
     session.on('remoteSettings', spend)
     session.on(
