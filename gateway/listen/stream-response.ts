@@ -2,12 +2,16 @@ import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'nod
 import { listHas } from '../http1/fields.js'
 import { lowerName } from '../http1/names.js'
 import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../message.js'
+import { KEEP_ALIVE_MS } from './limits.js'
 
 /** Frames that may wait for a client that is slow to read before interim answers are left out. */
 const MAX_QUEUED_FRAMES = 100
 
 /** What is beyond is none, and Node sends none; clients are to read one as a 5xx (RFC 9110 section 15). */
 const MAX_STATUS = 599
+
+/** For the last frame of a stream. */
+const GOODBYE_MS = 2_000
 
 /** Fields that HTTP/2 has no use for (RFC 9113 section 8.2.2). */
 const CONNECTION_FIELDS = new Set([
@@ -26,6 +30,7 @@ export class StreamResponse implements OutgoingResponse {
   clientLeft = false
   readonly #stream: ServerHttp2Stream
   readonly #req: IncomingRequest
+  readonly #patienceMs: number
   readonly #watchers: ResponseWatcher[] = []
   /** Written, but not sent. */
   #head: OutgoingHttpHeaders | undefined
@@ -34,8 +39,10 @@ export class StreamResponse implements OutgoingResponse {
   #timer: NodeJS.Timeout | undefined
   #limitMs = 0
 
-  constructor(stream: ServerHttp2Stream, req: IncomingRequest) {
+  /** An answer that has ended must leave within `patienceMs`. */
+  constructor(stream: ServerHttp2Stream, req: IncomingRequest, patienceMs = KEEP_ALIVE_MS) {
     this.#stream = stream
+    this.#patienceMs = patienceMs
     this.#req = req
     // Who has left needs no answer; that it has left is told by `close`.
     stream.on('error', () => {})
@@ -91,6 +98,8 @@ export class StreamResponse implements OutgoingResponse {
     stream.once('finish', () => this.#onEnd())
     if (isEmpty || stream.writableEnded) stream.end()
     else stream.end(last)
+    // A client need not let us send even the head: without a limit that stream, and its connection, would stay for good.
+    if (this.#limitMs === 0) this.limitReader(this.#patienceMs)
   }
 
   /** An answer that breaks off must not look complete: `close` would end the stream before it resets it. */
@@ -153,7 +162,10 @@ export class StreamResponse implements OutgoingResponse {
     const stream = this.#stream
     // What is left of the request is not wanted (RFC 9113 section 8.1). Said at once, it would overtake a bare head.
     setImmediate(() => {
-      if (this.#req.body?.complete === false) stream.close(constants.NGHTTP2_NO_ERROR)
+      if (this.#req.body?.complete !== false) return
+      stream.close(constants.NGHTTP2_NO_ERROR)
+      // Where the client is gone, Node may never come to say so, and would keep the stream.
+      setTimeout(() => stream.destroy(), GOODBYE_MS).unref()
     })
     this.#close()
   }
