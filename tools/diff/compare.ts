@@ -7,7 +7,7 @@ import type { Quota } from '../../gateway/policy/compile.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
-import { type Change, changedFields, changesOf, type FieldChange, type Fields } from './changes.js'
+import { type Change, changedFields, changesOf, type Fields } from './changes.js'
 import { movedRequests } from './moved.js'
 
 export type PolicyDifference = ReturnType<typeof compare>
