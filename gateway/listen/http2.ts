@@ -91,6 +91,8 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
     session.on(
       'stream',
       (stream: ServerHttp2Stream, joined: IncomingHttpHeaders, _flags: number, raw: string[]) => {
+        // Who has left needs no answer. Here already: a reset that comes with its request is told, too, and must not go unheard.
+        stream.on('error', () => {})
         // Reset in the same breath: nobody waits for an answer.
         if (stream.closed || stream.destroyed) return spend()
         open++

@@ -102,10 +102,19 @@ export class StreamResponse implements OutgoingResponse {
     if (this.#limitMs === 0) this.limitReader(this.#patienceMs)
   }
 
-  /** An answer that breaks off must not look complete: `close` would end the stream before it resets it. */
+  /**
+   * An answer that breaks off must not look complete: `close` would end the stream before it resets it.
+   *
+   * Never at once, for this may be called while Node reads, or closes the stream: one that is destroyed as it says
+   * `aborted` is never reset, and what it had yet to send keeps Node writing empty frames without end (nodejs/node#52952).
+   */
   cut(): void {
     if (this.closed) return
-    this.#stream.destroy(new Error('the answer broke off'))
+    this.#ended = true
+    const stream = this.#stream
+    setImmediate(() => {
+      if (!stream.writableFinished) stream.destroy(new Error('the answer broke off'))
+    })
   }
 
   /** Means nothing here: the connection goes on whatever becomes of a stream. */

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { connect, createServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { fieldsOf } from '../../../gateway/http1/fields.js'
+import { StreamBody } from '../../../gateway/listen/stream-body.js'
 import { StreamResponse } from '../../../gateway/listen/stream-response.js'
 import type { IncomingRequest } from '../../../gateway/message.js'
 import { waitUntil } from '../../helpers/wait.js'
@@ -29,4 +31,37 @@ t.test('an answer that its client gives no room for does not stay for good', asy
   })
   client.request().on('error', () => {})
   await waitUntil('its end', () => closed, 3_000)
+})
+
+t.test('a stream that is being closed is not destroyed before it is reset', async t => {
+  let destroyed: boolean | undefined
+  const server = createServer()
+  // As the listener does it: who reads the upload hears first, and cuts the answer.
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    const body = new StreamBody(stream, undefined, () => {})
+    const req: Partial<IncomingRequest> = { body, fields: fieldsOf([]) }
+    const res = new StreamResponse(stream, req as IncomingRequest)
+    body.read({
+      onData() {},
+      onEnd() {},
+      onAbort() {
+        res.cut()
+        destroyed = stream.destroyed
+      },
+    })
+    res.writeHead(200, 'OK', [])
+    res.flush()
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const client = connect(`http://127.0.0.1:${port}`)
+  t.teardown(() => {
+    client.destroy()
+    server.close()
+  })
+  const stream = client.request({ ':method': 'POST' }).on('error', () => {})
+  await once(stream, 'response')
+  client.destroy()
+  await waitUntil('the end of the upload', () => destroyed !== undefined, 3_000)
+  t.equal(destroyed, false)
 })
