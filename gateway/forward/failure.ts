@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../errors.js'
-import type { Fault } from '../http1/asker.js'
+import type { ConnectionFault } from '../http1/asker.js'
 
 /** What to tell the client when no answer came; `heard` when the upstream had begun to send one. */
-export function codeOf(fault: Fault, heard: boolean): ErrorCode {
+export function codeOf(fault: ConnectionFault, heard: boolean): ErrorCode {
   if (fault === 'silent') return 'upstream-timeout'
   return heard ? 'upstream-invalid' : 'upstream-unreachable'
 }

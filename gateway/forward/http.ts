@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors.js'
-import type { Asker, Fault } from '../http1/asker.js'
+import type { Asker, ConnectionFault } from '../http1/asker.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import type { Timed } from '../http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../http1/message.js'
@@ -150,7 +150,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     relay?.end(trailers)
   }
 
-  onFault(fault: Fault, error: Error, heard: boolean): void {
+  onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (this.#ended) return
     this.#judgeBackend(fault, error, heard)
     if (this.#triesAgain(fault, heard)) return
@@ -162,7 +162,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   }
 
   /** Where no connection could be opened, that was told already. */
-  #judgeBackend(fault: Fault, error: Error, heard: boolean): void {
+  #judgeBackend(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (heard) return
     // Silence is the client's own doing while it has yet to send.
     const silent = fault === 'silent' && this.#upload?.complete !== false
@@ -170,7 +170,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   }
 
   /** What was never sent may go to another backend; what was sent is sent again once, if that is safe. */
-  #triesAgain(fault: Fault, heard: boolean): boolean {
+  #triesAgain(fault: ConnectionFault, heard: boolean): boolean {
     if (heard || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
     if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.facts.method)) return false

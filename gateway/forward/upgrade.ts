@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors.js'
-import type { Asker, Fault } from '../http1/asker.js'
+import type { Asker, ConnectionFault } from '../http1/asker.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import { listHas } from '../http1/fields.js'
 import { headText } from '../http1/head-text.js'
@@ -134,7 +134,7 @@ class Upgrading implements Asker, ResponseWatcher {
     this.#relay?.end(trailers)
   }
 
-  onFault(fault: Fault, error: Error, heard: boolean): void {
+  onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (this.#ended) return
     if (this.#relay !== undefined) {
       this.cut()

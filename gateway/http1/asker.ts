@@ -4,7 +4,7 @@ import type { ClientConnection } from './client-connection.js'
 import type { ParsedResponse } from './message.js'
 
 /** What can befall a request: nobody could be reached, the connection broke, nothing came in time, no HTTP came. */
-export type Fault = 'no-connection' | 'gone' | 'silent' | 'invalid'
+export type ConnectionFault = 'no-connection' | 'gone' | 'silent' | 'invalid'
 
 /** Who sends a request and hears its answer. After `onEnd`, `onSwitch` or `onFault` nothing follows. */
 export interface Asker {
@@ -24,5 +24,5 @@ export interface Asker {
   /** The upstream has switched protocols. Without this method that is a fault. */
   onSwitch?(head: ParsedResponse, takeover: Takeover): void
   /** True for `heard` when a byte of an answer had come. */
-  onFault(fault: Fault, error: Error, heard: boolean): void
+  onFault(fault: ConnectionFault, error: Error, heard: boolean): void
 }

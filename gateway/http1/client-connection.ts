@@ -1,7 +1,7 @@
 /** One connection to an upstream, and the requests it carries, one after the other. */
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
-import type { Asker, Fault } from './asker.js'
+import type { Asker, ConnectionFault } from './asker.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
 import type { Connector, SocketReader } from './connector.js'
 import type { Deadlines, Timed } from './deadlines.js'
@@ -263,7 +263,7 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
     if (!this.#isClosed) this.#home.onFree(this, fields)
   }
 
-  #fail(fault: Fault, error: Error): void {
+  #fail(fault: ConnectionFault, error: Error): void {
     const asker = this.#asker
     this.abort()
     asker?.onFault(fault, error, this.#heard)

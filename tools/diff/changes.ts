@@ -15,10 +15,10 @@ export interface Change {
   readonly fields: readonly FieldChange[]
 }
 
-export type Fields = Readonly<Record<string, unknown>>
+export type FieldValues = Readonly<Record<string, unknown>>
 
 /** The fields of which the values differ, in the order in which they first stand. */
-export function changedFields(before: Fields, after: Fields): FieldChange[] {
+export function changedFields(before: FieldValues, after: FieldValues): FieldChange[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   return [...names]
     .filter(name => !isDeepStrictEqual(before[name], after[name]))
@@ -26,7 +26,10 @@ export function changedFields(before: Fields, after: Fields): FieldChange[] {
 }
 
 /** What came, went and changed among things with names. */
-export function changesOf(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>): Change[] {
+export function changesOf(
+  before: ReadonlyMap<string, FieldValues>,
+  after: ReadonlyMap<string, FieldValues>,
+): Change[] {
   const names = new Set([...before.keys(), ...after.keys()])
   return [...names].flatMap((name): Change[] => {
     const [old, now] = [before.get(name), after.get(name)]

@@ -7,7 +7,7 @@ import type { Quota } from '../../gateway/policy/compile.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
-import { type Change, changedFields, changesOf, type Fields } from './changes.js'
+import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
 
 export type PolicyDifference = ReturnType<typeof compare>
@@ -52,7 +52,7 @@ function columnChanges(before: Loaded, after: Loaded, column: string): Change[] 
   return changesOf(bucketsOf(tableOf(before)), bucketsOf(tableOf(after)))
 }
 
-function bucketsOf(table: Table | undefined): Map<string, Fields> {
+function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
   return new Map(
     [...(table?.rules ?? [])].map(([name, { config, mode, onStoreError }]) => {
       const { burst, sustained, algorithm, lease } = config as Quota
@@ -61,7 +61,7 @@ function bucketsOf(table: Table | undefined): Map<string, Fields> {
   )
 }
 
-function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<string, Fields>) {
+function compareRules(before: ReadonlyMap<string, FieldValues>, after: ReadonlyMap<string, FieldValues>) {
   return changesOf(before, after).map(change => ({
     ...change,
     /** Of a rule that is another kind's now, the new one. */
@@ -70,7 +70,7 @@ function compareRules(before: ReadonlyMap<string, Fields>, after: ReadonlyMap<st
 }
 
 /** `since` changes nothing about a request. */
-function rulesOf({ config }: Loaded): Map<string, Fields> {
+function rulesOf({ config }: Loaded): Map<string, FieldValues> {
   const rules = config.policies.flatMap(policy =>
     isProjectLimits(policy) ? [] : policy.document.rules.map(rule => ({ kind: policy.kind, rule })),
   )
@@ -109,12 +109,12 @@ function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
 }
 
 /** Of a key the begin of its hash tells which it is. */
-function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): Fields {
+function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): FieldValues {
   const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
   return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
 }
 
-function settingsOf({ config: { gateway } }: Loaded): Fields {
+function settingsOf({ config: { gateway } }: Loaded): FieldValues {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors } = gateway
   const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
   return { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors, ...routes }

@@ -3,7 +3,7 @@ import type { Mode } from '../../gateway/types.js'
 import type { Io } from '../io.js'
 import { settingText } from '../settings.js'
 import { printable, wrap } from '../text.js'
-import type { Change, FieldChange, Fields } from './changes.js'
+import type { Change, FieldChange, FieldValues } from './changes.js'
 import type { PolicyDifference, ProjectChange, RuleChange } from './compare.js'
 
 const MARKS = { added: '+', removed: '-', changed: '~' } as const
@@ -88,11 +88,11 @@ type Shown = (value: unknown, field: string) => string
 /** Of what is no rule's. */
 const plain: Shown = (value, field) =>
   field === 'identify' && !Array.isArray(value)
-    ? identifierText(value as Fields)
+    ? identifierText(value as FieldValues)
     : settingText('', field, value)
 
 /** `host`, `header (header x-project)`. */
-function identifierText({ plugin, ...settings }: Fields): string {
+function identifierText({ plugin, ...settings }: FieldValues): string {
   const texts = Object.entries(settings).map(([name, value]) => `${name} ${settingText('', name, value)}`)
   return texts.length === 0 ? String(plugin) : `${plugin} (${texts.join(', ')})`
 }

@@ -1,12 +1,12 @@
 /** One Redis that may be away: while its breaker is open it is asked for nothing, so a dead Redis costs a request nothing. */
-import type { Deadlines } from './deadlines.js'
+import type { CallDeadlines } from './call-deadlines.js'
 
 /** Failures in a row that open the breaker, and how often Redis is asked whether it is back. */
 const FAILURES_TO_OPEN = 3
 const PROBE_EVERY_MS = 250
 
 export interface BreakerOptions {
-  readonly deadlines: Deadlines
+  readonly deadlines: CallDeadlines
   /** Asks Redis whether it counts the neighbours of `key`; rejects when it does not. */
   ping(key: string): Promise<void>
   /** Called on each failed call. */

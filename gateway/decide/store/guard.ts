@@ -4,7 +4,7 @@
  */
 import { isReportOnlyKey } from '../key.js'
 import { Breaker, type BreakerOptions } from './breaker.js'
-import { Deadlines } from './deadlines.js'
+import { CallDeadlines } from './call-deadlines.js'
 
 export interface GuardOptions extends Pick<BreakerOptions, 'ping' | 'onFailure'> {
   readonly deadlineMs: number
@@ -23,13 +23,13 @@ export interface NodeChange {
 
 export class Guard {
   readonly #options: GuardOptions
-  readonly #deadlines: Deadlines
+  readonly #deadlines: CallDeadlines
   readonly #breakers = new Map<string, Breaker>()
   readonly #away = new Set<string>()
 
   constructor(options: GuardOptions) {
     this.#options = options
-    this.#deadlines = new Deadlines(options.deadlineMs)
+    this.#deadlines = new CallDeadlines(options.deadlineMs)
   }
 
   /** While the key's node is away only the guard asks it. */

@@ -3,7 +3,7 @@ import * as words from '../../../config/words.js'
 import type { Demand, Plugin, Project, Window } from '../../plugin.js'
 import type { Environment, Plan } from '../../types.js'
 
-type Fields = Readonly<Record<string, unknown>>
+type Members = Readonly<Record<string, unknown>>
 
 const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plugin['kind'][]
 const PLANS: readonly unknown[] = words.PLANS
@@ -80,7 +80,7 @@ export function demandFrom(value: unknown): Demand {
   throw new WrongAnswer('demand() must return windows, slots or a meter, with whole numbers above 0')
 }
 
-function isWindowsDemand({ kind, windows, lease }: Fields): boolean {
+function isWindowsDemand({ kind, windows, lease }: Members): boolean {
   if (kind !== 'windows' || typeof lease !== 'boolean' || !Array.isArray(windows)) return false
   const names = new Set(windows.map(window => (isObject(window) ? window.name : undefined)))
   return isFilled(windows) && windows.every(isWindow) && names.size === windows.length
@@ -98,7 +98,7 @@ function isWindow(window: unknown): window is Window {
   )
 }
 
-function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Fields): boolean {
+function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Members): boolean {
   return (
     kind === 'slots' &&
     isWhole(max, MOST) &&
@@ -109,7 +109,7 @@ function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Fields): boolean 
   )
 }
 
-function isMeterDemand({ kind, quota, ms, blockMs, cost = 1 }: Fields): boolean {
+function isMeterDemand({ kind, quota, ms, blockMs, cost = 1 }: Members): boolean {
   return (
     kind === 'meter' &&
     isWhole(quota, MOST) &&
@@ -119,7 +119,7 @@ function isMeterDemand({ kind, quota, ms, blockMs, cost = 1 }: Fields): boolean 
   )
 }
 
-function isObject(value: unknown): value is Fields {
+function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null
 }
 

@@ -3,7 +3,7 @@ import { nearest } from './nearest.js'
 
 /** Readers of JSON bodies of the management API. All throw HttpError 400 with a sentence that names the field. */
 
-export type Fields = ReadonlyMap<string, unknown>
+export type BodyFields = ReadonlyMap<string, unknown>
 
 const longestQuoted = 60
 
@@ -16,7 +16,7 @@ export function fieldsOf(
   known: readonly string[],
   told: Readonly<Record<string, string>> = {},
   place = '',
-): Fields {
+): BodyFields {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new HttpError(400, `${place === '' ? 'The body' : place} must be a JSON object.`)
   }
@@ -39,7 +39,7 @@ function quoted(name: string): string {
 
 /** A whole number; `unset` when it is not named. */
 export function wholeNumber(
-  fields: Fields,
+  fields: BodyFields,
   name: string,
   unset: number,
   least: number,
@@ -52,7 +52,7 @@ export function wholeNumber(
 }
 
 /** True or false; undefined when it is not named. */
-export function flag(fields: Fields, name: string): boolean | undefined {
+export function flag(fields: BodyFields, name: string): boolean | undefined {
   const value = fields.get(name)
   if (value === undefined || typeof value === 'boolean') return value
   throw new HttpError(400, `${name} must be true or false.`)

@@ -4,7 +4,7 @@ import { sealWebhook } from '../events/webhook.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
 import { newSecret, type SecretBox } from '../secrets.js'
-import { type Fields, fieldsOf, flag, optional, wholeNumber } from './body.js'
+import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import {
   changeable,
   linkSeconds,
@@ -117,7 +117,7 @@ export function readLinkSeconds(body: unknown): number {
 }
 
 /** The webhook may be named flat, or nested as answers show it; not both, as they could differ. */
-function flatWebhook(fields: Fields): Fields {
+function flatWebhook(fields: BodyFields): BodyFields {
   const nested = fields.get('webhook')
   if (nested === undefined) return fields
   if (fields.has('webhook_url') || fields.has('webhook_secret')) {
@@ -134,7 +134,7 @@ function flatWebhook(fields: Fields): Fields {
 
 /** What is not named stays; an empty address takes the webhook away. */
 function readWebhook(
-  fields: Fields,
+  fields: BodyFields,
   id: string,
   current: Directory['webhook'],
   box: SecretBox,
@@ -164,7 +164,7 @@ function readWebhook(
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'
 
 /** What is not named stays; `current` is undefined for directories that are not pulled. */
-function readExternal(fields: Fields, current: External | undefined): { external?: External } {
+function readExternal(fields: BodyFields, current: External | undefined): { external?: External } {
   const given = fields.get('external_domain')
   const domain = optional(given, 'external_domain', maxNameLength)
   if (!current) {

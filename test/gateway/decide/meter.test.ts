@@ -218,18 +218,24 @@ t.test('two gateways admit exactly the quota of 60 requests at once', async t =>
   t.equal(answers.filter(({ granted }) => granted).length, 20)
 })
 
+/** A store on Redis, and a client that looks into it. */
+async function storeAndClient(t: Test, url: string) {
+  const redis = new Redis(url)
+  const store = new RedisStore({ url, log: quiet })
+  t.teardown(async () => {
+    redis.disconnect()
+    await store.close()
+  })
+  await store.answers(5000)
+  return { redis, store }
+}
+
 t.test(
   'a flood of 100000 refused requests costs Redis nearly nothing; a raised quota counts at once',
   async t => {
     const url = await redisUrl(t)
     if (url === undefined) return
-    const redis = new Redis(url)
-    const store = new RedisStore({ url, log: quiet })
-    t.teardown(async () => {
-      redis.disconnect()
-      await store.close()
-    })
-    await store.answers(5000)
+    const { redis, store } = await storeAndClient(t, url)
     const world = deciderOn(() => store)
     const ask = async (limit: Limit) => {
       const verdict = await decide(world, [rule('flood', 'metered', limit, { key: ['client-ip'] })])
@@ -253,13 +259,7 @@ t.test(
 t.test('giving back what nobody spent leaves no key in Redis', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
-  const redis = new Redis(url)
-  const store = new RedisStore({ url, log: quiet })
-  t.teardown(async () => {
-    redis.disconnect()
-    await store.close()
-  })
-  await store.answers(5000)
+  const { redis, store } = await storeAndClient(t, url)
   const answer = await take({ store }, meter('{somebody}', per(60, 5)))
   store.giveBack([meter('{nobody}', per(60, 5))], [answer])
   t.match(await take({ store }, meter('{somebody}', per(60, 5))), { counts: [{ used: 2 }] })

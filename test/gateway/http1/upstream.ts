@@ -1,6 +1,6 @@
 /** A pool of connections to a scripted upstream, and somebody who asks it. */
 import type { Test } from 'tap'
-import type { Asker, Fault } from '../../../gateway/http1/asker.js'
+import type { Asker, ConnectionFault } from '../../../gateway/http1/asker.js'
 import type { ClientConnection, WaitingTimes } from '../../../gateway/http1/client-connection.js'
 import { Deadlines } from '../../../gateway/http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../../../gateway/http1/message.js'
@@ -66,7 +66,7 @@ export class Listener implements Asker {
     this.over = true
   }
 
-  onFault(fault: Fault, error: Error, heard: boolean): void {
+  onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
     this.error = error
     this.heard.push(heard ? `${fault}, heard` : fault)
     this.over = true

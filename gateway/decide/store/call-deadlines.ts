@@ -6,7 +6,7 @@ interface Wait {
   onLate: ((error: Error) => void) | undefined
 }
 
-export class Deadlines {
+export class CallDeadlines {
   /** How long a call may take. */
   readonly ms: number
   /** In the order of their ends. */
