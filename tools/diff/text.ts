@@ -56,9 +56,12 @@ function bucketName(name: string | null, mode: Mode): string {
 function bucketText({ name, change, fields }: Change): string {
   if (change === 'removed') return `${name}: no quota any more, its requests fall into other buckets`
   if (change === 'changed') return `${name}: ${fields.map(one => fieldText(one, plain)).join(', ')}`
-  const value = (field: string) => fields.find(one => one.field === field)?.new
-  return `${name}: ${value('burst')} per second, ${value('sustained')} per minute`
+  const said = fields.filter(({ field }) => !QUIET.has(field))
+  return `${name}: ${said.map(({ field, new: value }) => `${value}${UNITS[field] ?? ''}`).join(', ')}`
 }
+
+/** What is not told of a bucket that is new. */
+const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {
   if (change === 'removed') return `${name}: removed`
