@@ -81,7 +81,7 @@ for (const { name, runs, open } of places) {
 
     t.test(
       'windows of every kind admit no more than their quotas, at whatever costs, taken back or not',
-      async t => {
+      async () => {
         const several = fc.oneof(
           fc.array(aRolling, { minLength: 1, maxLength: 3 }),
           fc.tuple(aRolling, aCalendar),
