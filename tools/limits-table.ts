@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'
-import { costsText, windowText } from './settings.js'
+import { costTexts, windowText } from './settings.js'
 import { columns, table } from './table.js'
 import { grouped, wrap } from './text.js'
 
@@ -39,7 +39,7 @@ function unlimitedText({ mode }: Unlimited): string {
 function notesOf({ algorithm, lease, mode, windows = [], costs }: BucketLimit): string {
   const notes = [
     ...windows.map(windowText),
-    ...(costs === undefined ? [] : [costsText(costs)]),
+    ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
     mode === 'report-only' ? mode : '',
     algorithm === 'sliding-window' ? '' : algorithm,
     lease ? 'lease' : '',

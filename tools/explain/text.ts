@@ -1,9 +1,9 @@
 /** An explanation as people read it, in the order in which the gateway works. */
 
-import { perText, waitText } from '../../gateway/forward/units.js'
 import { listed } from '../../config/problem.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
+import { perText, waitText } from '../../gateway/forward/units.js'
 import type { Io } from '../io.js'
 import { grouped, printable, wrap } from '../text.js'
 

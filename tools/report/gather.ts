@@ -80,7 +80,9 @@ function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms }: Counter
 
 /** A policy is named after its rule; those of a bucket say which window as well. */
 function ruleOf({ policy, window }: Counter): string {
-  return window === undefined ? policy.replace(/\.(?:burst|sustained)$/, '') : policy.slice(0, -window.length - 1)
+  return window === undefined
+    ? policy.replace(/\.(?:burst|sustained)$/, '')
+    : policy.slice(0, -window.length - 1)
 }
 
 function kindOf(counter: Counter): string {
