@@ -13,7 +13,7 @@ const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/
 /** The settings with each certificate's path as `beside` leads to it. */
 export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
   const { listen, upstreams } = gateway
-  const tls = listen.tls && { cert: beside(listen.tls.cert), key: beside(listen.tls.key) }
+  const tls = listen.tls && { ...listen.tls, cert: beside(listen.tls.cert), key: beside(listen.tls.key) }
   const resolved = Object.entries(upstreams).map(([name, upstream]) =>
     'ca' in upstream ? [name, { ...upstream, ca: beside(upstream.ca as string) }] : [name, upstream],
   )
