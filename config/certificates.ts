@@ -1,12 +1,12 @@
 /** The certificates and keys that gateway.yaml names: whether they are there, and fit together. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import type { readText } from './files.js'
+import type { ConfigFiles } from './files.js'
 import type { UnplacedProblem } from './problem.js'
 import type { Gateway } from './schema.js'
 import { urlsOf } from './upstream-schema.js'
 
 /** A fault is a sentence that says why not. */
-type ReadText = typeof readText
+type ReadText = ConfigFiles['text']
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 

@@ -75,6 +75,12 @@ export const DataListener = Strict(
     ...address(8080),
     tls: Type.Optional(ListenerTls),
     workers: Workers,
+    workerTimeout: Duration({
+      default: '10s',
+      minimum: '1s',
+      description:
+        'With several workers: how long one may not answer its supervisor, before it is killed and another takes its place.',
+    }),
     headTimeout: Duration({
       default: '10s',
       minimum: '100ms',
