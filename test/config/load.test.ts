@@ -158,6 +158,7 @@ t.test('what is left out takes its default', async t => {
     unknownProject: 'developer',
     rateLimitFields: 'both',
     cors: 'echo',
+    retryJitter: 0.1,
     drain: 10_000,
     log: { decisions: 'refused' },
     plugins: [],

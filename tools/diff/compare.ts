@@ -7,6 +7,7 @@ import type { Quota } from '../../gateway/policy/compile.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
+import { percent } from '../text.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
 
@@ -115,9 +116,20 @@ function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: Projec
 }
 
 function settingsOf({ config: { gateway } }: Loaded): FieldValues {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders } = gateway
+  const { rateLimitFields, cors } = gateway
+  const retryJitter = percent(gateway.retryJitter)
   const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
-  return { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors, ...routes }
+  return {
+    identify,
+    unknownProject,
+    trustedProxies,
+    fingerprintHeaders,
+    rateLimitFields,
+    cors,
+    retryJitter,
+    ...routes,
+  }
 }
 
 function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {

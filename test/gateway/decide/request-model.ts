@@ -134,7 +134,7 @@ export class Model {
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
     },
     upstreams: new Map([['app', this.#upstream]]),
-    answers: { rateLimitFields: 'both', cors: 'none' },
+    answers: { rateLimitFields: 'both', cors: 'none', retryJitter: 0 },
     readFacts: () =>
       ({
         id: String(this.requests.length),
