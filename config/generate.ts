@@ -1,5 +1,6 @@
 /** The editor's view of the schemas: draft-07, for yaml-language-server. */
 import type { TSchema } from 'typebox'
+import { ACCESS, accessSchema } from './access-schema.js'
 import { DURATION_PATTERN } from './duration.js'
 import { PERCENT_PATTERN } from './percent.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
@@ -46,6 +47,7 @@ export function editorSchemas(plugins: PluginSchemas): Record<string, string> {
     'gateway.schema.json': textOf('Sluice: gateway.yaml', gatewaySchema(plugins)),
     'projects.schema.json': textOf('Sluice: projects.yaml', projectsSchema),
     'project-limits.schema.json': textOf('Sluice: policies, project-limits', projectLimitsSchema),
+    [`${ACCESS}.schema.json`]: textOf('Sluice: policies, access', accessSchema),
   }
   for (const [kind, schema] of Object.entries(plugins.limit)) {
     if (kind === PROJECT_LIMITS) continue
