@@ -27,6 +27,8 @@ export function compare(before: Loaded, after: Loaded) {
     limits: compareLimits(before, after),
     moved: movedRequests(before, after),
     rules: compareRules(rulesOf(before), rulesOf(after)),
+    /** Who is denied or exempt. */
+    access: changesOf(accessOf(before), accessOf(after)),
     projects: compareProjects(before, after),
     /** Settings of gateway.yaml that decide about requests. */
     settings: changedFields(settingsOf(before), settingsOf(after)),
@@ -81,6 +83,12 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
       return [id, { kind, match, key, mode, missing, onStoreError, ...pluginConfig(rule) }]
     }),
   )
+}
+
+/** `since` changes nothing about a request. */
+function accessOf({ config }: Loaded): Map<string, FieldValues> {
+  const entries = config.access.flatMap(({ document }) => document.rules)
+  return new Map(entries.map(({ id, since: _, ...entry }) => [id, entry]))
 }
 
 function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
