@@ -8,6 +8,7 @@ import { ACCESS_ACTIONS } from './words.js'
 export const ACCESS = 'access'
 
 const MOST_PLACES = 10_000
+const BESIDE = 'left out beside "networks": write two entries'
 const EITHER = 'a map with either "networks" or "projects"'
 
 const AccessRule = Strict(
@@ -62,7 +63,7 @@ export const accessSchema = Strict({
       if: { properties: { networks: {} }, required: ['networks'] },
       // biome-ignore lint/suspicious/noThenProperty: the JSON Schema keyword.
       then: {
-        properties: { projects: { not: {}, expected: 'left out beside "networks": write two entries' } },
+        properties: { projects: { not: {}, expected: BESIDE, description: 'Not beside networks.' } },
       },
       else: { required: ['projects'], whyRequired: `Must be ${EITHER}.` },
     }),

@@ -1,6 +1,6 @@
 /** Who is denied, and who is exempt from every limit: kind `access`. Pure. */
 import type { AccessAction, Facts, Mode, Project, Rule } from '../types.js'
-import { type Network, networkText, parseNetwork } from './address.js'
+import { type Network, parseNetwork } from './address.js'
 import { PrefixTree } from './prefix-tree.js'
 
 /** One entry, of a file or of the admin port. */
@@ -18,8 +18,8 @@ export interface AccessEntry {
 /** An entry that speaks of a request. */
 export interface AccessMatch {
   readonly entry: AccessEntry
-  /** The network or the project that it names. */
-  readonly by: { readonly network: string } | { readonly project: string }
+  /** The network, or the id of the project, that it names. */
+  readonly by: Network | string
   /** Length of the network; -1 of a project, since networks beat projects. */
   readonly bits: number
 }
@@ -58,10 +58,10 @@ class Places {
 
   add(entry: AccessEntry): void {
     for (const network of entry.networks) {
-      this.#networks.add(network, { entry, by: { network: networkText(network) }, bits: network.bits })
+      this.#networks.add(network, { entry, by: network, bits: network.bits })
     }
     for (const project of entry.projects) {
-      const matches = [...(this.#projects.get(project) ?? []), { entry, by: { project }, bits: -1 }]
+      const matches = [...(this.#projects.get(project) ?? []), { entry, by: project, bits: -1 }]
       this.#projects.set(project, matches.sort(byStrictness))
     }
   }
