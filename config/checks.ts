@@ -1,8 +1,15 @@
 /** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
+import { checkAccess } from './access-checks.js'
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
-import { isProjectLimits, type PolicyFile, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
+import {
+  type AccessPolicy,
+  isProjectLimits,
+  type PolicyFile,
+  type ProjectLimitsPolicy,
+  type RulesPolicy,
+} from './types.js'
 import { columnsOf } from './words.js'
 
 /** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
@@ -12,6 +19,7 @@ export interface Readable {
   readonly gateway: Gateway | undefined
   readonly projects: readonly ProjectEntry[] | undefined
   readonly policies: readonly PolicyFile[]
+  readonly access: readonly AccessPolicy[]
   /** False while a file that may define buckets is not valid. */
   readonly bucketsKnown: boolean
   locate(file: string, path: Path): Place
@@ -37,7 +45,8 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
-    ...checkNames(read, limits, rules),
+    ...checkNames(read, limits, [...rules, ...read.access]),
+    ...checkAccess(read.access, read.projects),
     ...limits.flatMap(policy => checkClaims(read, policy)),
     ...checkDoubleQuotas(read, limits),
     ...(buckets === undefined ? [] : checkCoverage(limits)),
@@ -130,7 +139,7 @@ function checkQuotas(
 function checkNames(
   read: Readable,
   limits: readonly ProjectLimitsPolicy[],
-  rules: readonly RulesPolicy[],
+  rules: readonly (RulesPolicy | AccessPolicy)[],
 ): FileFault[] {
   const names = new Owners(read, 'The name')
   for (const { file, document } of limits) {

@@ -1,6 +1,7 @@
 /** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { ACCESS, accessSchema } from './access-schema.js'
 import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
@@ -24,11 +25,11 @@ import {
 } from './schema.js'
 import { quoted } from './sentences.js'
 import { isPolicyName, markOf, type Sources } from './sources.js'
-import type { Config, PolicyFile } from './types.js'
+import type { AccessPolicy, Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
-export type { Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
+export type { AccessPolicy, Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
 export { isProjectLimits, problemAt } from './types.js'
 
 export interface ConfigOptions {
@@ -68,6 +69,7 @@ function validatorsOf(plugins: PluginSchemas): Validators {
   for (const [kind, schema] of Object.entries(plugins.limit)) {
     if (kind !== PROJECT_LIMITS) policies.set(kind, createValidator(ruleFileSchema(kind, schema)))
   }
+  policies.set(ACCESS, createValidator(accessSchema))
   const gateway = createValidator(gatewaySchema(plugins))
   const validators = { gateway, projects: createValidator(projectsSchema), policies }
   compiled.set(plugins, validators)
@@ -112,20 +114,23 @@ class Loader {
       this.#validators.projects,
     )?.projects
     const folder = this.#policiesInstead ?? besideOf(gatewayFile, named.data, 'policies', 'policies')
-    const policies = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
+    const files = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
+    const access = files.filter((file): file is AccessPolicy => file.kind === ACCESS)
+    const policies = files.filter((file): file is PolicyFile => file.kind !== ACCESS)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
     const bucketsKnown = this.#bucketsKnown
-    const read = { gatewayFile, projectsFile, gateway, projects, policies, bucketsKnown, locate }
+    const read = { gatewayFile, projectsFile, gateway, projects, policies, access, bucketsKnown, locate }
     for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
 
-    const found = gateway && projects && { gatewayFile, projectsFile, gateway, projects, policies, locate }
+    const found = gateway &&
+      projects && { gatewayFile, projectsFile, gateway, projects, policies, access, locate }
     if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
     return { config: found }
   }
 
   /** Every *.yaml of the folder that is valid by itself. */
-  #policies(gatewayFile: string, folder: string): PolicyFile[] {
+  #policies(gatewayFile: string, folder: string): (PolicyFile | AccessPolicy)[] {
     return this.#list(gatewayFile, folder).flatMap(name => this.#policy(join(folder, name)) ?? [])
   }
 
@@ -147,7 +152,7 @@ class Loader {
     }
   }
 
-  #policy(file: string): PolicyFile | undefined {
+  #policy(file: string): PolicyFile | AccessPolicy | undefined {
     const { policies } = this.#validators
     const data = this.#read(file)
     const kind = (data as { kind?: unknown } | null | undefined)?.kind
@@ -155,8 +160,9 @@ class Loader {
     if (data !== undefined && validator === undefined) {
       this.#report(file, { path: ['kind'], message: unknownKind(kind, [...policies.keys()]) })
     }
-    const document = validator && this.#validate<PolicyFile['document']>(file, data, validator)
-    if (document !== undefined) return { file, kind, document } as PolicyFile
+    const document =
+      validator && this.#validate<(PolicyFile | AccessPolicy)['document']>(file, data, validator)
+    if (document !== undefined) return { file, kind, document } as PolicyFile | AccessPolicy
     if (validator === undefined || kind === PROJECT_LIMITS) this.#bucketsKnown = false
     return undefined
   }

@@ -20,7 +20,7 @@ export const PROJECT_LIMITS = 'project-limits'
 /** Parts a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
 
-const Mode = Word(MODES, {
+export const Mode = Word(MODES, {
   default: 'enforce',
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
@@ -33,7 +33,7 @@ const Patterns = (description: string) =>
       description,
     },
   )
-const Since = Type.Optional(
+export const Since = Type.Optional(
   Day(
     'Day from which on the rule has had its mode. `sluice check` warns of report-only that has lasted long.',
   ),

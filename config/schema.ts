@@ -13,6 +13,7 @@ import {
   when,
 } from './fields.js'
 import { AdminListener, DataListener } from './listen-schema.js'
+import { Percent } from './percent.js'
 import { Upstream } from './upstream-schema.js'
 import { ENVIRONMENTS, PLANS } from './words.js'
 
@@ -91,6 +92,13 @@ export function gatewaySchema(plugins: PluginSchemas) {
     cors: Word(['echo', 'none'], {
       default: 'echo',
       description: 'Access-Control-Allow-Origin on our own refusals: echo the Origin, or none.',
+    }),
+    retryJitter: Percent({
+      minimum: 0,
+      maximum: 100,
+      default: '10%',
+      description:
+        'Retry-After is longer by up to this share of it, at most 60 s, by key: so those who wait do not all come back in one second.',
     }),
     drain: Duration({
       default: '10s',

@@ -1,6 +1,7 @@
 /** The validator's findings as sentences for an operator: what is wrong, what is allowed, what was probably meant. */
 import type { ErrorObject } from 'ajv'
 import { type DurationBounds, describeDuration } from './duration.js'
+import { describePercent, type PercentBounds } from './percent.js'
 import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
 
 const MAX_QUOTED = 40
@@ -14,6 +15,7 @@ interface Described {
   readonly maximum?: number
   readonly properties?: Readonly<Record<string, unknown>>
   readonly duration?: DurationBounds
+  readonly percent?: PercentBounds
   readonly expected?: string
   readonly secret?: boolean
   readonly whyRequired?: string
@@ -95,6 +97,7 @@ function wrongValue(data: unknown, schema: Described, secret: boolean): string {
 function expectedOf(schema: Described): string {
   if (schema.expected !== undefined) return schema.expected
   if (schema.duration !== undefined) return describeDuration(schema.duration)
+  if (schema.percent !== undefined) return describePercent(schema.percent)
   if (schema.enum !== undefined) return listed(schema.enum)
   if (schema.const !== undefined) return String(schema.const)
   if (schema.type === 'integer') return `a whole number${range(schema)}`

@@ -41,6 +41,10 @@ export type Missing = (typeof MISSING)[number]
 export const ALGORITHMS = ['sliding-window', 'fixed-window', 'token-bucket'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
 
+/** What an access entry does: `exempt` lifts every limit, `deny` refuses. */
+export const ACCESS_ACTIONS = ['exempt', 'deny'] as const
+export type AccessAction = (typeof ACCESS_ACTIONS)[number]
+
 /** The parts a counter's key is made of, but for the headers it may name. */
 export const KEY_PARTS = [
   'project',

@@ -1,8 +1,17 @@
 /** The shapes that the rooms hand each other. Types only: every room may import this file. */
 
-import type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan } from '../config/words.js'
+import type {
+  AccessAction,
+  Algorithm,
+  Environment,
+  KeyPart,
+  Missing,
+  Mode,
+  OnStoreError,
+  Plan,
+} from '../config/words.js'
 
-export type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
+export type { AccessAction, Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
 /** What is known of a request before its body. Plain data: no socket, no response. */
 export interface Facts {
@@ -42,10 +51,10 @@ export interface Project {
   readonly environment: Environment
 }
 
-/** Where in the policy files something was written. */
+/** Where in the policy files something was written; of what the admin port was told its path, and no line. */
 export interface Source {
   readonly file: string
-  readonly line: number
+  readonly line: number | undefined
 }
 
 /** One thing to check. `config` belongs to the limit plugin named by `kind`. */
@@ -59,6 +68,8 @@ export interface Rule<Config = unknown> {
   readonly onStoreError: OnStoreError
   readonly config: Config
   readonly source: Source
+  /** What metrics call it, where its id does not stand in the files: they bound the number of series. */
+  readonly series?: string | undefined
 }
 
 /** What the matcher found for one request: the pattern's text is the bounded `route` of logs. */

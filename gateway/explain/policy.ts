@@ -1,6 +1,7 @@
 /** The policy that counts in the end, as the tables hold it that requests are matched by. */
 import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
-import { NotFound, type PolicyOf } from '../admin/inspect.js'
+import type { PolicyOf } from '../admin/inspect.js'
+import { NotFound } from '../admin/refusals.js'
 import { BY_HOST, unknownHostProject } from '../identify/identify.js'
 import type { Loaded } from '../run/load.js'
 import type { Environment, Plan, Project } from '../types.js'

@@ -256,7 +256,7 @@ export class Metrics {
   }
 
   #decided(outcome: Outcome, project: Project | undefined): void {
-    const { id, mode } = outcome.rule
-    this.#decisions.inc(id, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
+    const { id, series = id, mode } = outcome.rule
+    this.#decisions.inc(series, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
   }
 }

@@ -142,9 +142,10 @@ t.test('the configuration that ships holds every row of the tables of limits', a
 t.test('the policy files that the documentation shows load as they stand', async t => {
   const page = readFileSync('docs/policies.md', 'utf8')
   const shown = [...page.matchAll(/```yaml\n# (policies\/\S+)\n([^`]*)```/g)]
-  t.equal(shown.length, 3, 'one of each kind')
+  t.equal(shown.length, 4, 'one of each kind')
   const dir = folderWith(t.testdir(), {
     ...SOUND,
+    'projects.yaml': 'version: 1\nprojects: [{ id: acme, plan: growth, environment: production }]\n',
     ...Object.fromEntries(shown.map(([, name = '', text = '']) => [name, text])),
   })
   t.same(problemsOf(dir), [])
@@ -158,6 +159,7 @@ t.test('what is left out takes its default', async t => {
     unknownProject: 'developer',
     rateLimitFields: 'both',
     cors: 'echo',
+    retryJitter: 0.1,
     drain: 10_000,
     log: { decisions: 'refused' },
     plugins: [],

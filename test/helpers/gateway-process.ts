@@ -29,6 +29,7 @@ listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0 }
 redis: ${redis}
 store: { deadline: 5s, onError: closed }
+retryJitter: 0%
 upstreams: { app: { url: "${upstream}" } }
 routes: [{ path: /**, upstream: app }]
 `

@@ -91,6 +91,9 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
+/** What a test of limits wants to see: a Retry-After that is the wait itself. */
+const EXACT = 'retryJitter: 0%'
+
 /** The gateway.yaml of `testGateway`, for a test that edits it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
@@ -105,6 +108,7 @@ admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
 routes: [{ path: ${route}, upstream: app }]
 drain: 100ms
+${settings.includes('retryJitter:') ? '' : EXACT}
 ${settings}
 `
 }

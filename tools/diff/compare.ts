@@ -7,6 +7,7 @@ import type { Quota } from '../../gateway/policy/compile.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
+import { percent } from '../text.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
 
@@ -26,6 +27,8 @@ export function compare(before: Loaded, after: Loaded) {
     limits: compareLimits(before, after),
     moved: movedRequests(before, after),
     rules: compareRules(rulesOf(before), rulesOf(after)),
+    /** Who is denied or exempt. */
+    access: changesOf(accessOf(before), accessOf(after)),
     projects: compareProjects(before, after),
     /** Settings of gateway.yaml that decide about requests. */
     settings: changedFields(settingsOf(before), settingsOf(after)),
@@ -82,6 +85,12 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
   )
 }
 
+/** `since` changes nothing about a request. */
+function accessOf({ config }: Loaded): Map<string, FieldValues> {
+  const entries = config.access.flatMap(({ document }) => document.rules)
+  return new Map(entries.map(({ id, since: _, ...entry }) => [id, entry]))
+}
+
 function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
   const [old, now] = [projectsOf(before), projectsOf(after)]
   const own = new Map(
@@ -115,9 +124,20 @@ function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: Projec
 }
 
 function settingsOf({ config: { gateway } }: Loaded): FieldValues {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders } = gateway
+  const { rateLimitFields, cors } = gateway
+  const retryJitter = percent(gateway.retryJitter)
   const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
-  return { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors, ...routes }
+  return {
+    identify,
+    unknownProject,
+    trustedProxies,
+    fingerprintHeaders,
+    rateLimitFields,
+    cors,
+    retryJitter,
+    ...routes,
+  }
 }
 
 function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {

@@ -5,20 +5,29 @@
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
+import { isDenied, judgementWith } from '../../gateway/pipeline/access.js'
 import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
+import { Access, type Ruling } from '../../gateway/policy/access.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { createLimiters } from '../../gateway/run/make-plugins.js'
-import type { Project, Verdict } from '../../gateway/types.js'
+import type { Judgement, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
 import { VirtualStore } from './virtual-store.js'
 
 /** What became of one request. */
 export type Judged =
-  | { readonly result: 'admitted' | 'refused'; readonly project: Project; readonly verdict: Verdict }
+  | {
+      readonly result: 'admitted' | 'refused'
+      readonly project: Pick<Project, 'id'>
+      readonly verdict: Judgement & Pick<Verdict, 'holdsSlot'>
+    }
   /** Answered with an error before any rule was asked. */
   | { readonly result: 'unserved'; readonly code: ErrorCode }
+
+/** Was denied before anybody knew whose request it is. */
+const NOBODY = { id: 'nobody' }
 
 export class Simulation {
   readonly #decider: Decider
@@ -51,7 +60,7 @@ export class Simulation {
         throw error
       },
     })
-    this.#walk = compiled.walk()
+    this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, now))
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
     this.#unknownProject = config.gateway.unknownProject
   }
@@ -61,14 +70,18 @@ export class Simulation {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
-    const { policy, identify } = this.#walk
+    const { identify } = this.#walk
     const entered = enter(facts, {
-      policy,
+      ...this.#walk,
       identify: logged === undefined ? identify : () => this.#projectOf(logged),
     })
-    const { project, matched, refused } = entered
+    const { project, matched, refused, ruling } = entered
+    if (isDenied(ruling)) {
+      const verdict = judgementWith(ruling, undefined, entered) as Judgement
+      return { result: 'refused', project: project ?? NOBODY, verdict: { ...verdict, holdsSlot: false } }
+    }
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched })
+    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched }, ruling)
   }
 
   /** Gives back what plugins hold. */
@@ -77,7 +90,7 @@ export class Simulation {
     await this.#loaded.compiled.close()
   }
 
-  async #decide(request: DecideRequest): Promise<Judged> {
+  async #decide(request: DecideRequest, ruling: Ruling | undefined): Promise<Judged> {
     const deciding = this.#decider.decide(request)
     const verdict = deciding instanceof Promise ? await deciding : deciding
     if (verdict.settled !== undefined) await verdict.settled
@@ -85,7 +98,10 @@ export class Simulation {
     if (facts.upgrade) verdict.upgraded()
     if (verdict.allowed) this.#store.atEnd(() => verdict.release())
     else verdict.release()
-    return { result: verdict.allowed ? 'admitted' : 'refused', project, verdict }
+    const result = verdict.allowed ? 'admitted' : 'refused'
+    if (ruling === undefined) return { result, project, verdict }
+    const judgement = judgementWith(ruling, verdict, request) as Judgement
+    return { result, project, verdict: { ...judgement, holdsSlot: verdict.holdsSlot } }
   }
 
   /** As the policy knows the project by now; else as the log does. */

@@ -87,7 +87,9 @@ export function trafficOf(record: LoggedDecision): Traffic {
         method,
         path,
         query: flow === undefined ? '' : `?flow=${flow}`,
-        client,
+        // An address stands in the log as its network alone; a hash tells apart those of one.
+        client: ip,
+        network: client,
         authenticated: auth === 'authenticated',
         upgrade: upgrade ?? false,
         preflight: preflight ?? false,

@@ -53,7 +53,7 @@ function digestOf(file: string): string | undefined {
 const BUILT_IN: readonly Plugin[] = [...builtIn.identify, ...builtIn.limit, ...builtIn.observe]
 
 /** Names a policy kind cannot have: the editor's schema of that name is another file's. */
-const RESERVED = ['gateway', 'projects', 'identity']
+const RESERVED = ['gateway', 'projects', 'identity', 'access']
 
 class Joining {
   readonly problems: Problem[] = []

@@ -1,6 +1,7 @@
 /** What the admin port asks, put to the workers: to one where any knows, to all where each knows its part. */
 import type { Asked } from '../../admin/explain.js'
-import { type CounterName, type Inspected, type PolicyOf, Unreachable } from '../../admin/inspect.js'
+import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
+import { Unreachable } from '../../admin/refusals.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'

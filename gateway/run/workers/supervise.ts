@@ -8,6 +8,8 @@ import { startAdmin } from '../../admin/server.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
+import { accessDesk } from '../access/desk.js'
+import { openRuntimeAccess } from '../access/runtime-access.js'
 import { startEmbedded, urlOf } from '../core.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
@@ -91,6 +93,8 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
 
   // Plugins serve in the workers; here they were only needed to know that the configuration is right.
   await first.compiled.close()
+  // Each worker looks for itself what has changed.
+  const { kept } = await openRuntimeAccess(redis, log)
   let url = ''
   const admin = await startAdmin({
     ...adminSettings,
@@ -114,6 +118,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
+    access: accessDesk(kept, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   })
   await startEmbedded(first, embedded)
@@ -128,6 +133,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       health.draining()
       await crew.drain(inForce.loaded.config.gateway.drain)
       await admin.close()
+      kept.close()
     },
   }
 }

@@ -193,6 +193,8 @@ t.test(
       paths: Record<string, Record<string, { security?: object }>>
     }>()
     t.same(Object.keys(paths).sort(), [
+      '/access',
+      '/access/{id}',
       '/counters/{rule}',
       '/explain',
       '/livez',

@@ -10,6 +10,7 @@ import { type Answer, type Ask, type CounterStore, uncounted } from '../../../ga
 import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
 import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../../../gateway/message.js'
 import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
+import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
 /** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */
@@ -125,6 +126,7 @@ export class Model {
     log: this.#log,
     overloaded: () => false,
     walk: {
+      access: new Access(NO_ACCESS),
       policy: {
         revision: '',
         routes: { find: () => ({ value: 'app', route: '/**' }) },
@@ -134,7 +136,7 @@ export class Model {
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
     },
     upstreams: new Map([['app', this.#upstream]]),
-    answers: { rateLimitFields: 'both', cors: 'none' },
+    answers: { rateLimitFields: 'both', cors: 'none', retryJitter: 0 },
     readFacts: () =>
       ({
         id: String(this.requests.length),
