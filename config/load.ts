@@ -26,6 +26,7 @@ import { quoted } from './sentences.js'
 import { isPolicyName, markOf, type Sources } from './sources.js'
 import type { Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
+import { ENVIRONMENTS, PLANS, type PlanWords } from './words.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 export type { Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
@@ -78,6 +79,7 @@ class Loader {
   readonly #policiesInstead: string | undefined
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
+  readonly #written = new Map<string, unknown>()
   readonly #problems: Problem[] = []
   /** False once a file that may define buckets has problems of its own. */
   #bucketsKnown = true
@@ -89,10 +91,10 @@ class Loader {
   }
 
   load(gatewayFile: string): { config: Config } | { problems: Problem[] } {
-    const written = this.#read(gatewayFile)
+    const settings = this.#read(gatewayFile)
     const named = this.#files.get(gatewayFile)
     if (named === undefined) return { problems: this.#problems }
-    const valid = this.#validate<Gateway>(gatewayFile, written, this.#validators.gateway)
+    const valid = this.#validate<Gateway>(gatewayFile, settings, this.#validators.gateway)
     const gateway = valid && resolveCertificates(valid, name => fileBeside(gatewayFile, name))
     for (const fault of gateway ? checkCertificates(gateway, file => this.#text(file)) : []) {
       this.#report(gatewayFile, fault)
@@ -107,15 +109,28 @@ class Loader {
       list,
       this.#validators.projects,
     )?.projects
+    const planWords = this.#planWords(projectsFile, list)
     const folder = this.#policiesInstead ?? besideOf(gatewayFile, named.data, 'policies', 'policies')
     const policies = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
-    const bucketsKnown = this.#bucketsKnown
-    const read = { gatewayFile, projectsFile, gateway, projects, policies, bucketsKnown, locate }
+    const read = {
+      gatewayFile,
+      projectsFile,
+      gateway,
+      projects,
+      planWords,
+      policies,
+      written: this.#written,
+      bucketsKnown: this.#bucketsKnown,
+      locate,
+      isSecret: (file: string, path: Path) => this.#isSecret(file, path),
+    }
     for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
 
-    const found = gateway && projects && { gatewayFile, projectsFile, gateway, projects, policies, locate }
+    const found = gateway &&
+      projects &&
+      planWords && { gatewayFile, projectsFile, gateway, projects, planWords, policies, locate }
     if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
     return { config: found }
   }
@@ -175,15 +190,29 @@ class Loader {
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })
     }
-    return parsed.faults.length === 0 ? parsed.data : undefined
+    if (parsed.faults.length > 0) return undefined
+    this.#written.set(file, parsed.data)
+    return parsed.data
   }
 
   #validate<Valid>(file: string, data: unknown, validator: Validator): Valid | undefined {
     if (data === undefined) return undefined
-    const isSecret = (path: Path) => this.#files.get(file)?.isExpanded(path) ?? false
-    const faults = validator(data, isSecret)
+    const faults = validator(data, path => this.#isSecret(file, path))
     for (const fault of faults) this.#report(file, fault)
     return faults.length === 0 ? (data as Valid) : undefined
+  }
+
+  /** Also while something else is wrong with the file: what other files name can still be checked. */
+  #planWords(file: string, data: unknown): PlanWords | undefined {
+    const isDeclaration = ({ file: where, path }: Problem) =>
+      where === file && /^(plans|environments)\b/.test(path)
+    if (typeof data !== 'object' || data === null || this.#problems.some(isDeclaration)) return undefined
+    const { plans = PLANS, environments = ENVIRONMENTS } = data as Partial<PlanWords>
+    return { plans, environments }
+  }
+
+  #isSecret(file: string, path: Path): boolean {
+    return this.#files.get(file)?.isExpanded(path) ?? false
   }
 
   #report(file: string, { path, message, atKey }: UnplacedProblem): void {

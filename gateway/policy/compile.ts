@@ -1,5 +1,5 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
-import { columnName, columnsOf } from '../../config/words.js'
+import { columnName, columnsOf, type PlanWords, type Selector } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
@@ -19,7 +19,7 @@ export interface ProjectLimits {
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, readonly string[]>>
   readonly limits: readonly {
-    readonly for: Parameters<typeof columnsOf>[0]
+    readonly for: readonly Selector[]
     readonly quotas: Readonly<Record<string, Quota>>
   }[]
 }
@@ -43,6 +43,7 @@ export interface PolicyInput {
     readonly overrides: Readonly<Record<string, Partial<Quota>>>
   }[]
   readonly projectsFile: string
+  readonly planWords: PlanWords
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
   readonly routesFile: string
   readonly revision: string
@@ -149,7 +150,9 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
         rules.set(name, bucketRule(name, quota, limits, source))
       }
       const table = { rules, buckets: triesOf(rules, buckets) }
-      for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
+      for (const name of columnsOf(row.for, input.planWords)) {
+        columns.set(name, mergeTables(columns.get(name), table, buckets))
+      }
     }
   }
   return columns

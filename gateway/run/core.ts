@@ -17,7 +17,7 @@ import { Metrics } from '../observe/metrics.js'
 import type { Log } from '../types.js'
 import { Generation, type Lasting } from './generation.js'
 import type { Loaded } from './load.js'
-import { createLimiters } from './make-plugins.js'
+import { createLimiters, toolsOf } from './make-plugins.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
 
@@ -55,7 +55,7 @@ export async function openCore(options: CoreOptions) {
     awayChanged: away => metrics.fallbackActive(away),
   })
   // They outlive reloads, like what is counted for them.
-  const limiters = createLimiters(first, { log, projects: first.config.projects })
+  const limiters = createLimiters(first, toolsOf(first.config, log))
   const faultLog = boundedLog(log)
   const upstreams = new Upstreams(log)
   const loopDelay = new LoopDelay({

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../../config/load.js'
+import { hasOwnWords } from '../../config/plan-checks.js'
 import type { Problem } from '../../config/problem.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
@@ -32,6 +33,7 @@ export function compile(
     routesFile: config.gatewayFile,
     projectsFile: config.projectsFile,
     projects: config.projects,
+    planWords: config.planWords,
     projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
       ...document,
       file,
@@ -69,11 +71,13 @@ export function compile(
 }
 
 /** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
-function revisionOf({ gateway, projects, policies }: Config): string {
+function revisionOf({ gateway, projects, planWords, policies }: Config): string {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, store, routes, upstreams } = gateway
   const rules = policies.map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
-  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams])
+  // Left out, selectors stand for all declared words.
+  const declared = hasOwnWords(planWords) ? [planWords] : []
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...declared])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
