@@ -188,7 +188,10 @@ class Tries {
   }
 
   of(rules: Rules): BucketTries {
-    const names = JSON.stringify([...rules].map(([name, { mode }]) => [name, mode]).sort())
+    const names = [...rules]
+      .map(([name, { mode }]) => `${name} ${mode}`)
+      .sort()
+      .join('/')
     const present = this.#built.get(names)
     if (present !== undefined) return present
     const tries = emptyTries()
