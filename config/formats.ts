@@ -1,5 +1,6 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days. */
+/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days; ciphers. */
 import { isIP } from 'node:net'
+import { getCiphers } from 'node:tls'
 
 /** An http(s) address that names only a host and a port, so that nothing written in it is silently unused. */
 export function isHttpOrigin(text: string): boolean {
@@ -45,4 +46,9 @@ export function isCidr(text: string): boolean {
 export function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`)
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+}
+
+/** A cipher of TLS 1.2 that this build of OpenSSL knows, by OpenSSL's name. */
+export function isTls12Cipher(text: string): boolean {
+  return !text.startsWith('TLS_') && getCiphers().includes(text.toLowerCase())
 }

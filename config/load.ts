@@ -1,10 +1,10 @@
 /** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
-import { fileBeside, gatewayFileOf, readText, reasonOf } from './files.js'
+import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
 import {
   formatPath,
@@ -37,6 +37,8 @@ export interface ConfigOptions {
   readonly plugins: PluginSchemas
   /** A folder of policies to read instead of the one that gateway.yaml names. */
   readonly policies?: string | undefined
+  /** Read instead of the disk. */
+  readonly files?: ConfigFiles
 }
 
 export type LoadedConfig = ({ readonly config: Config } | { readonly problems: Problem[] }) & {
@@ -77,6 +79,7 @@ class Loader {
   readonly sources = new Map<string, string>()
   readonly #env: NodeJS.ProcessEnv
   readonly #policiesInstead: string | undefined
+  readonly #disk: ConfigFiles
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
   readonly #written = new Map<string, unknown>()
@@ -87,6 +90,7 @@ class Loader {
   constructor(options: ConfigOptions) {
     this.#env = options.env
     this.#policiesInstead = options.policies
+    this.#disk = options.files ?? new ConfigFiles()
     this.#validators = validatorsOf(options.plugins)
   }
 
@@ -143,7 +147,7 @@ class Loader {
   #list(gatewayFile: string, folder: string): string[] {
     this.sources.set(folder, markOf(folder))
     try {
-      const names = readdirSync(folder).filter(isPolicyName).sort()
+      const names = this.#disk.list(folder).filter(isPolicyName).sort()
       for (const name of names.filter(name => name.endsWith('.yml'))) {
         this.#report(join(folder, name), {
           path: [],
@@ -172,10 +176,10 @@ class Loader {
     return undefined
   }
 
-  #text(file: string): ReturnType<typeof readText> {
+  #text(file: string): ReturnType<ConfigFiles['text']> {
     // Before it is read: what changes while it is read is then seen as changed.
     this.sources.set(file, markOf(file))
-    return readText(file)
+    return this.#disk.text(file)
   }
 
   /** The file's data, or undefined when it is not readable, well-formed text. */

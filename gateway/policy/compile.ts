@@ -5,7 +5,7 @@ import { Overlay } from './overlay.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
-import type { PathReading } from './upstream-paths.js'
+import type { UpstreamReading } from './upstream-reading.js'
 
 export interface Quota {
   readonly burst: number
@@ -48,8 +48,8 @@ export interface PolicyInput {
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
   readonly routesFile: string
   readonly revision: string
-  /** How upstreams read paths, by name, where that is not as they are matched. */
-  readonly readings: ReadonlyMap<string, PathReading>
+  /** How upstreams read requests, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
   sourceOf(file: string, path: readonly (string | number)[]): Source
 }
 

@@ -36,6 +36,11 @@ const NEVER: readonly [RegExp, string][] = [
 /** Methods that are always answered 405. */
 const UNSERVED = ['TRACE', 'CONNECT']
 
+/** A method that requests may have here. */
+export function isServedMethod(method: string): boolean {
+  return METHODS.includes(method) && !UNSERVED.includes(method)
+}
+
 /**
  * Reads `GET /admin/{id}`, `/scim/**` or the catch-all `*`.
  * @throws {PatternError} with a sentence that says what is wrong
@@ -48,7 +53,7 @@ export function parsePattern(text: string): Pattern {
   if (method !== undefined && !/^[A-Z]+$/.test(method)) {
     throw new PatternError(`"${method}" is not a method; write it in capitals, such as "GET /path".`)
   }
-  if (method !== undefined && (!METHODS.includes(method) || UNSERVED.includes(method))) {
+  if (method !== undefined && !isServedMethod(method)) {
     throw new PatternError(`The pattern "${text}" can never match: no request is served with ${method}.`)
   }
   if (!path.startsWith('/')) {

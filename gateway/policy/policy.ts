@@ -2,7 +2,7 @@
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import type { PathTrie } from './trie.js'
-import { type PathReading, readForUpstream } from './upstream-paths.js'
+import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
 /**
  * Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one.
@@ -48,8 +48,8 @@ export interface PolicyParts {
   readonly kindsOfReads: ReadonlySet<string>
   /** Path segments that patterns and routes spell out: what a log may show of a path. */
   readonly words: ReadonlySet<string>
-  /** How upstreams read paths, by name, where that is not as they are matched. */
-  readonly readings: ReadonlyMap<string, PathReading>
+  /** How upstreams read requests, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
 }
 
 export type Policy = ReturnType<typeof createPolicy>

@@ -8,9 +8,9 @@ import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded } from './load.js'
-import { normalPrefix } from './path-readings.js'
 import { messageOf } from './third-party/text.js'
 import { tryDemands } from './try-demands.js'
+import { normalPrefix } from './upstream-readings.js'
 
 /** An identifier under its plugin's name. */
 export interface NamedIdentifier {

@@ -12,7 +12,7 @@ import { compilePolicy, type Fault } from '../policy/compile.js'
 import type { Policy } from '../policy/policy.js'
 import type { Log } from '../types.js'
 import { type Made, makePlugins } from './make-plugins.js'
-import { caseTies, pathReadings } from './path-readings.js'
+import { caseTies, upstreamReadings } from './upstream-readings.js'
 
 export interface Compiled extends Made {
   readonly policy: Policy
@@ -50,7 +50,7 @@ export function compile(
           onStoreError: rule.onStoreError ?? config.gateway.store.onError,
         })),
       })),
-    readings: pathReadings(config.gateway),
+    readings: upstreamReadings(config.gateway),
     sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
   })
   // Only where the patterns are sound: what ties as it stands is said already.

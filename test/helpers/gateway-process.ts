@@ -62,6 +62,10 @@ export async function gatewayProcess(
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''
+  t.teardown(() => {
+    const warning = /\(node:\d+\) .*Warning.*/.exec(out)
+    if (warning !== null) throw new Error(`The gateway warned: ${warning[0]}`)
+  })
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', text => {
       out += text

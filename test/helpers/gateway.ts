@@ -16,7 +16,12 @@ export interface TestGatewayOptions {
   /** PEM file of the authority that an https upstream is verified by. */
   readonly ca?: string
   /** Terminates TLS with these files. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  readonly tls?: {
+    readonly certFile: string
+    readonly keyFile: string
+    /** Further keys of `listen.tls`, as they are written. */
+    readonly settings?: Readonly<Record<string, string>>
+  }
   /** Keys of `listen` beside the address. */
   readonly limits?: string
   /** How late the process may run before requests are shed: tests share it, so it is never too late unless one says so. */
@@ -92,7 +97,8 @@ export function gatewayYaml(options: TestGatewayOptions): string {
   const { maxEventLoopDelay = '1h', route = '/**', upstreamSettings } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
-  const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
+  const terms = Object.entries(tls?.settings ?? {}).map(([key, value]) => `, ${key}: ${value}`)
+  const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile}${terms.join('')} }` : ''
   return `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }

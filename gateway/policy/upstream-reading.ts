@@ -1,12 +1,15 @@
-/** How an upstream reads paths, where that bears on what its requests are matched and counted by. */
+/** How an upstream reads requests, where that bears on what they are matched and counted by. */
 import { GatewayError } from '../errors.js'
 import type { Facts } from '../types.js'
+import { isServedMethod } from './pattern.js'
 
-export interface PathReading {
+export interface UpstreamReading {
   /** `refuse` where the upstream cuts parameters off a segment at `;`, or takes `%3B` for it. */
   readonly pathParameters: 'literal' | 'refuse'
   /** Whether the upstream takes letters of either case for the same. */
   readonly caseInsensitivePaths: boolean
+  /** The field in which a POST may name the method that the upstream then serves, in small letters. */
+  readonly methodOverride?: string | undefined
 }
 
 const REFUSED_PARAMETERS =
@@ -14,32 +17,43 @@ const REFUSED_PARAMETERS =
 
 /**
  * The facts as they are matched and counted for an upstream; those of most upstreams are left as they are.
- * Throws `bad-target` on a path that the upstream could read otherwise than the patterns do.
+ * Throws `bad-target` on a path, and `bad-request` on an overriding method, that the upstream could read otherwise than
+ * the patterns do.
  */
-export function readForUpstream(facts: Facts, reading: PathReading | undefined): Facts {
+export function readForUpstream(facts: Facts, reading: UpstreamReading | undefined): Facts {
   if (reading === undefined) return facts
   if (reading.pathParameters === 'refuse' && /;|%3B/.test(facts.path)) {
     throw new GatewayError('bad-target', { detail: REFUSED_PARAMETERS })
   }
-  if (!reading.caseInsensitivePaths) return facts
-  return new FoldedFacts(facts)
+  const method = methodServed(facts, reading.methodOverride)
+  if (!reading.caseInsensitivePaths && method === facts.method) return facts
+  return new FactsAsRead(facts, method, reading.caseInsensitivePaths ? facts.path.toLowerCase() : undefined)
 }
 
-/** The same facts, with the path in small letters beside. They are asked, not copied: some are read when they are. */
-class FoldedFacts implements Facts {
-  readonly foldedPath: string
+/** Only a POST is taken for another method, as the frameworks that do it agree. */
+function methodServed(facts: Facts, field: string | undefined): string {
+  const named = facts.method === 'POST' && field !== undefined ? facts.header(field) : undefined
+  if (named === undefined) return facts.method
+  const method = named.toUpperCase()
+  // What it would make of any other value, nobody can know.
+  if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
+  return method
+}
+
+/** The same facts but for what the upstream reads otherwise. They are asked, not copied: some are read when they are. */
+class FactsAsRead implements Facts {
+  readonly method: string
+  readonly foldedPath: string | undefined
   readonly #facts: Facts
 
-  constructor(facts: Facts) {
+  constructor(facts: Facts, method: string, foldedPath: string | undefined) {
     this.#facts = facts
-    this.foldedPath = facts.path.toLowerCase()
+    this.method = method
+    this.foldedPath = foldedPath
   }
 
   get id(): string {
     return this.#facts.id
-  }
-  get method(): string {
-    return this.#facts.method
   }
   get path(): string {
     return this.#facts.path
