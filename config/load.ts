@@ -27,6 +27,7 @@ import { quoted } from './sentences.js'
 import { isPolicyName, markOf, type Sources } from './sources.js'
 import type { AccessPolicy, Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
+import { ENVIRONMENTS, PLANS, type PlanWords } from './words.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 export type { AccessPolicy, Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
@@ -83,6 +84,7 @@ class Loader {
   readonly #disk: ConfigFiles
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
+  readonly #written = new Map<string, unknown>()
   readonly #problems: Problem[] = []
   /** False once a file that may define buckets has problems of its own. */
   #bucketsKnown = true
@@ -95,10 +97,10 @@ class Loader {
   }
 
   load(gatewayFile: string): { config: Config } | { problems: Problem[] } {
-    const written = this.#read(gatewayFile)
+    const settings = this.#read(gatewayFile)
     const named = this.#files.get(gatewayFile)
     if (named === undefined) return { problems: this.#problems }
-    const valid = this.#validate<Gateway>(gatewayFile, written, this.#validators.gateway)
+    const valid = this.#validate<Gateway>(gatewayFile, settings, this.#validators.gateway)
     const gateway = valid && resolveCertificates(valid, name => fileBeside(gatewayFile, name))
     for (const fault of gateway ? checkCertificates(gateway, file => this.#text(file)) : []) {
       this.#report(gatewayFile, fault)
@@ -113,18 +115,31 @@ class Loader {
       list,
       this.#validators.projects,
     )?.projects
+    const planWords = this.#planWords(projectsFile, list)
     const folder = this.#policiesInstead ?? besideOf(gatewayFile, named.data, 'policies', 'policies')
     const files = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
     const access = files.filter((file): file is AccessPolicy => file.kind === ACCESS)
     const policies = files.filter((file): file is PolicyFile => file.kind !== ACCESS)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
-    const bucketsKnown = this.#bucketsKnown
-    const read = { gatewayFile, projectsFile, gateway, projects, policies, access, bucketsKnown, locate }
+    const read = {
+      gatewayFile,
+      projectsFile,
+      gateway,
+      projects,
+      planWords,
+      policies,
+      access,
+      written: this.#written,
+      bucketsKnown: this.#bucketsKnown,
+      locate,
+      isSecret: (file: string, path: Path) => this.#isSecret(file, path),
+    }
     for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
 
     const found = gateway &&
-      projects && { gatewayFile, projectsFile, gateway, projects, policies, access, locate }
+      projects &&
+      planWords && { gatewayFile, projectsFile, gateway, projects, planWords, policies, access, locate }
     if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
     return { config: found }
   }
@@ -185,15 +200,29 @@ class Loader {
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })
     }
-    return parsed.faults.length === 0 ? parsed.data : undefined
+    if (parsed.faults.length > 0) return undefined
+    this.#written.set(file, parsed.data)
+    return parsed.data
   }
 
   #validate<Valid>(file: string, data: unknown, validator: Validator): Valid | undefined {
     if (data === undefined) return undefined
-    const isSecret = (path: Path) => this.#files.get(file)?.isExpanded(path) ?? false
-    const faults = validator(data, isSecret)
+    const faults = validator(data, path => this.#isSecret(file, path))
     for (const fault of faults) this.#report(file, fault)
     return faults.length === 0 ? (data as Valid) : undefined
+  }
+
+  /** Also while something else is wrong with the file: what other files name can still be checked. */
+  #planWords(file: string, data: unknown): PlanWords | undefined {
+    const isDeclaration = ({ file: where, path }: Problem) =>
+      where === file && /^(plans|environments)\b/.test(path)
+    if (typeof data !== 'object' || data === null || this.#problems.some(isDeclaration)) return undefined
+    const { plans = PLANS, environments = ENVIRONMENTS } = data as Partial<PlanWords>
+    return { plans, environments }
+  }
+
+  #isSecret(file: string, path: Path): boolean {
+    return this.#files.get(file)?.isExpanded(path) ?? false
   }
 
   #report(file: string, { path, message, atKey }: UnplacedProblem): void {

@@ -2,6 +2,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import {
   Day,
+  DeclaredWord,
   Name,
   NamedMap,
   ON_STORE_ERROR_HELP,
@@ -44,13 +45,13 @@ const optionalOnStoreError = Type.Optional(
 
 const Selector = Strict({
   plans: Type.Optional(
-    Type.Array(Word(PLANS, { description: 'A plan.' }), {
+    Type.Array(DeclaredWord({ description: 'A plan.', examples: [...PLANS] }), {
       minItems: 1,
       description: 'Without it: every plan.',
     }),
   ),
   environments: Type.Optional(
-    Type.Array(Word(ENVIRONMENTS, { description: 'An environment.' }), {
+    Type.Array(DeclaredWord({ description: 'An environment.', examples: [...ENVIRONMENTS] }), {
       minItems: 1,
       description: 'Without it: every environment.',
     }),

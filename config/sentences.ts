@@ -87,7 +87,8 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `Unknown key "${quoted(key)}". ${help}`
 }
 
-function wrongValue(data: unknown, schema: Described, secret: boolean): string {
+/** What a value is that its schema does not take; one that may be secret is not quoted. */
+export function wrongValue(data: unknown, schema: Described, secret: boolean): string {
   const meant = typeof data === 'string' ? nearest(data, schema.enum ?? []) : undefined
   const help = meant === undefined ? '' : ` Did you mean "${meant}"?`
   return `Must be ${expectedOf(schema)}, but it is ${describe(data, secret || schema.secret === true)}.${help}`

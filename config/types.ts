@@ -3,6 +3,7 @@ import type { ACCESS, AccessDocument } from './access-schema.js'
 import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './policy-schema.js'
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
+import type { PlanWords } from './words.js'
 
 /** A policy file of kind project-limits. */
 export interface ProjectLimitsPolicy {
@@ -31,6 +32,7 @@ export interface Config {
   readonly projectsFile: string
   readonly gateway: Gateway
   readonly projects: readonly ProjectEntry[]
+  readonly planWords: PlanWords
   /** In the order of their file names. */
   readonly policies: readonly PolicyFile[]
   /** Likewise: they count nothing, and decide before what counts. */

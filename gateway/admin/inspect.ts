@@ -1,6 +1,5 @@
 /** What is in force and what is counted, for operators: effective policy, counters of a project, slots, reset of a counter. */
 import type { FastifyPluginAsync } from 'fastify'
-import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
 
@@ -69,8 +68,8 @@ const policySchema = {
     type: 'object',
     additionalProperties: false,
     properties: {
-      plan: { type: 'string', enum: PLANS },
-      environment: { type: 'string', enum: ENVIRONMENTS },
+      plan: text('A plan that projects.yaml declares.', 64),
+      environment: text('An environment that projects.yaml declares.', 64),
       project: PROJECT,
     },
   },

@@ -19,6 +19,7 @@ export interface Pattern {
 /** A pattern that cannot be compiled; the message is a sentence for the operator. */
 export class PatternError extends Error {}
 
+const PLAIN = /^[A-Za-z0-9_-]+$/
 const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
 const ESCAPES = /(?:%[0-9A-F]{2})+/gi
 /** Escapes of the sub-delimiters that request paths hold as they are. */
@@ -71,6 +72,7 @@ export function foldPattern(pattern: Pattern): Pattern {
 }
 
 function parseSegment(part: string, last: boolean): Segment {
+  if (PLAIN.test(part)) return { kind: 'literal', text: part }
   if (part === '**') {
     if (!last) throw new PatternError('"**" may only stand at the end of a path.')
     return { kind: 'rest' }

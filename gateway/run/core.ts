@@ -18,7 +18,7 @@ import type { Log } from '../types.js'
 import { openRuntimeAccess } from './access/runtime-access.js'
 import { Generation, type Lasting } from './generation.js'
 import type { Loaded } from './load.js'
-import { createLimiters } from './make-plugins.js'
+import { createLimiters, toolsOf } from './make-plugins.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
 
@@ -59,7 +59,7 @@ export async function openCore(options: CoreOptions) {
     openRuntimeAccess(redis, log),
   ])
   // They outlive reloads, like what is counted for them.
-  const limiters = createLimiters(first, { log, projects: first.config.projects })
+  const limiters = createLimiters(first, toolsOf(first.config, log))
   const faultLog = boundedLog(log)
   const upstreams = new Upstreams(log)
   const loopDelay = new LoopDelay({

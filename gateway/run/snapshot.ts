@@ -9,6 +9,7 @@ import {
   problemAt,
   type RulesPolicy,
 } from '../../config/load.js'
+import { hasOwnWords } from '../../config/plan-checks.js'
 import type { Problem } from '../../config/problem.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
@@ -44,6 +45,7 @@ export function compile(
     routesFile: config.gatewayFile,
     projectsFile: config.projectsFile,
     projects: config.projects,
+    planWords: config.planWords,
     projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
       ...document,
       file,
@@ -91,11 +93,13 @@ function accessFile({ file, document }: AccessPolicy): AccessFile {
 }
 
 /** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
-function revisionOf({ gateway, projects, policies, access }: Config): string {
+function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, store, routes, upstreams } = gateway
   const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
-  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams])
+  // Left out, selectors stand for all declared words.
+  const declared = hasOwnWords(planWords) ? [planWords] : []
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...declared])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 

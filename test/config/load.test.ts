@@ -141,14 +141,21 @@ t.test('the configuration that ships holds every row of the tables of limits', a
 
 t.test('the policy files that the documentation shows load as they stand', async t => {
   const page = readFileSync('docs/policies.md', 'utf8')
-  const shown = [...page.matchAll(/```yaml\n# (policies\/\S+)\n([^`]*)```/g)]
-  t.equal(shown.length, 4, 'one of each kind')
-  const dir = folderWith(t.testdir(), {
-    ...SOUND,
+  // What stands in a folder of its own is a whole configuration.
+  const shown = [...page.matchAll(/```yaml\n# (?:([\w-]+)\/)??((?:policies\/)?[\w-]+\.yaml)\n([^`]*)```/g)]
+  const folders = new Map<string, Record<string, string>>()
+  for (const [, folder = '', name = '', text = ''] of shown) {
+    folders.set(folder, { ...folders.get(folder), [name]: text })
+  }
+  t.equal(Object.keys(folders.get('') ?? {}).length, 4, 'one of each kind')
+  const dir = t.testdir()
+  const ACME = {
     'projects.yaml': 'version: 1\nprojects: [{ id: acme, plan: growth, environment: production }]\n',
-    ...Object.fromEntries(shown.map(([, name = '', text = '']) => [name, text])),
-  })
-  t.same(problemsOf(dir), [])
+  }
+  for (const [folder, files] of folders) {
+    t.same(problemsOf(folderWith(join(dir, folder || 'kinds'), { ...SOUND, ...ACME, ...files })), [], folder)
+  }
+  t.ok(folders.get('own-plans')?.['projects.yaml'], "plans of one's own")
 })
 
 t.test('what is left out takes its default', async t => {

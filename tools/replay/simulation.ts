@@ -2,6 +2,7 @@
  * A gateway without network: the compiled policy, the decider and the counters that `serve` uses, on a clock that the log
  * sets.
  */
+import { columnOfUnknown, type PlanWords } from '../../config/words.js'
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
@@ -10,7 +11,7 @@ import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
 import { Access, type Ruling } from '../../gateway/policy/access.js'
 import type { Loaded } from '../../gateway/run/load.js'
-import { createLimiters } from '../../gateway/run/make-plugins.js'
+import { createLimiters, toolsOf } from '../../gateway/run/make-plugins.js'
 import type { Judgement, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
@@ -36,7 +37,9 @@ export class Simulation {
   readonly #store: VirtualStore
   readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
-  readonly #unknownProject: Loaded['config']['gateway']['unknownProject']
+  readonly #planWords: PlanWords
+  /** Of unknown projects; undefined where they are rejected. */
+  readonly #unknown: ReturnType<typeof columnOfUnknown>
   #now = 0
 
   /** @throws {Failure} when a plugin cannot be created */
@@ -45,8 +48,7 @@ export class Simulation {
     this.#loaded = loaded
     const now = () => this.#now
     this.#store = new VirtualStore(now)
-    const tools = { log: quiet, projects: config.projects }
-    this.#limiters = createLimiters(loaded, tools)
+    this.#limiters = createLimiters(loaded, toolsOf(config, quiet))
     const limiters = new Map(
       [...this.#limiters].map(([name, limiter]) => [name, this.#store.untimed(limiter)]),
     )
@@ -62,7 +64,8 @@ export class Simulation {
     })
     this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, now))
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
-    this.#unknownProject = config.gateway.unknownProject
+    this.#planWords = config.planWords
+    this.#unknown = columnOfUnknown(config.gateway.unknownProject)
   }
 
   /** Judges requests in order of time: one that is late comes as of now. */
@@ -108,12 +111,16 @@ export class Simulation {
   #projectOf({ id, plan, environment }: LoggedProject): Project {
     const known = this.#projects.get(id)
     if (known !== undefined) return known
-    if (this.#unknownProject === 'reject') throw new GatewayError('unknown-project')
-    const isByHost = id.startsWith('host:')
+    if (this.#unknown === undefined) throw new GatewayError('unknown-project')
+    if (id.startsWith('host:')) return { id, ...this.#unknown }
+    const { plans, environments } = this.#planWords
     return {
       id,
-      plan: isByHost ? this.#unknownProject : (plan ?? this.#unknownProject),
-      environment: isByHost ? 'production' : (environment ?? 'production'),
+      plan: plan !== undefined && plans.includes(plan) ? plan : this.#unknown.plan,
+      environment:
+        environment !== undefined && environments.includes(environment)
+          ? environment
+          : this.#unknown.environment,
     }
   }
 }

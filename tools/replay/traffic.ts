@@ -103,8 +103,8 @@ export function trafficOf(record: LoggedDecision): Traffic {
         ? undefined
         : {
             id: project,
-            plan: (record.plan ?? undefined) as Plan | undefined,
-            environment: (record.environment ?? undefined) as Environment | undefined,
+            plan: record.plan ?? undefined,
+            environment: record.environment ?? undefined,
           },
     durationMs: record.duration_ms,
     wasRefused: record.decision === 'deny' || record.decision === 'error_closed',

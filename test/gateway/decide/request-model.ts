@@ -105,7 +105,9 @@ export class Model {
   readonly #log = { debug() {}, info() {}, error() {}, warn: (fields: object) => this.warnings.push(fields) }
   readonly #decider = new Decider({
     questions: new Questions(
-      new Map([['in-flight', inFlight.create({ log: this.#log, projects: [] })]]),
+      new Map([
+        ['in-flight', inFlight.create({ log: this.#log, projects: [], plans: [], environments: [] })],
+      ]),
       Buffer.from('k'),
       this.#log,
     ),
