@@ -1,9 +1,10 @@
 /** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
-import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
+import { listed, type Path, type Place, type UnplacedProblem, unknown } from './problem.js'
+import { checkRules } from './rule-checks.js'
 import type { Gateway, ProjectEntry } from './schema.js'
 import { isProjectLimits, type PolicyFile, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
-import { columnsOf } from './words.js'
+import { columnsOf, ENVIRONMENTS, PLANS } from './words.js'
 
 /** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
 export interface Readable {
@@ -38,6 +39,11 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
     ...checkNames(read, limits, rules),
+    ...checkRules(rules, {
+      projects: read.projects?.map(({ id }) => id),
+      plans: PLANS,
+      environments: ENVIRONMENTS,
+    }),
     ...limits.flatMap(policy => checkClaims(read, policy)),
     ...checkDoubleQuotas(read, limits),
     ...(buckets === undefined ? [] : checkCoverage(limits)),
@@ -233,9 +239,3 @@ class Owners {
 /** `growth, production`. */
 const spoken = (column: string): string => column.replace('/', ', ')
 const placeText = ({ file, line }: Place): string => `${file}:${line}`
-
-function unknown(what: string, name: string, known: readonly string[]): string {
-  const meant = nearest(name, known)
-  if (meant !== undefined) return `Unknown ${what} "${name}". Did you mean "${meant}"?`
-  return `Unknown ${what} "${name}". ${known.length === 0 ? 'None is defined.' : `Must be ${listed(known)}.`}`
-}

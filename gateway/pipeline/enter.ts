@@ -35,7 +35,7 @@ export function enter(facts: Facts, { policy, identify }: Walk): Entered {
     project = identify(facts)
     upstream = policy.routes.find(facts.method, facts.path)?.value
     if (upstream === undefined) throw new GatewayError('no-route')
-    const read = policy.readFor(facts, upstream)
+    const read = policy.readFor(facts, upstream, project)
     if (endsHere(facts)) return { facts: read, project, upstream, matched: NONE, asksGateway: true }
     return { facts: read, project, upstream, matched: policy.match(read, project) }
   } catch (error) {

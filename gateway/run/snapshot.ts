@@ -70,9 +70,10 @@ export function compile(
 
 /** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
 function revisionOf({ gateway, projects, policies }: Config): string {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, store, routes, upstreams } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { store, routes, upstreams } = gateway
   const rules = policies.map(({ file, document }) => [basename(file), document])
-  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
+  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
   const text = JSON.stringify([rules, callers, store.onError, routes, upstreams])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }

@@ -20,6 +20,9 @@ export type Judged =
   /** Answered with an error before any rule was asked. */
   | { readonly result: 'unserved'; readonly code: ErrorCode }
 
+/** No log tells the fields of answers. */
+const NO_FIELDS = { get: () => undefined }
+
 export class Simulation {
   readonly #decider: Decider
   readonly #loaded: Loaded
@@ -57,7 +60,7 @@ export class Simulation {
   }
 
   /** Judges requests in order of time: one that is late comes as of now. */
-  async judge({ at, facts, project: logged, durationMs = 0 }: Traffic): Promise<Judged> {
+  async judge({ at, facts, project: logged, durationMs = 0, status }: Traffic): Promise<Judged> {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
@@ -68,7 +71,7 @@ export class Simulation {
     })
     const { project, matched, refused } = entered
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched })
+    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched }, status)
   }
 
   /** Gives back what plugins hold. */
@@ -77,25 +80,30 @@ export class Simulation {
     await this.#loaded.compiled.close()
   }
 
-  async #decide(request: DecideRequest): Promise<Judged> {
+  async #decide(request: DecideRequest, status: number | undefined): Promise<Judged> {
     const deciding = this.#decider.decide(request)
     const verdict = deciding instanceof Promise ? await deciding : deciding
     if (verdict.settled !== undefined) await verdict.settled
     const { facts, project } = request
     if (facts.upgrade) verdict.upgraded()
-    if (verdict.allowed) this.#store.atEnd(() => verdict.release())
-    else verdict.release()
+    const end = () => {
+      if (verdict.allowed && status !== undefined) verdict.answered(status, NO_FIELDS)
+      verdict.release()
+    }
+    if (verdict.allowed) this.#store.atEnd(end)
+    else end()
     return { result: verdict.allowed ? 'admitted' : 'refused', project, verdict }
   }
 
   /** As the policy knows the project by now; else as the log does. */
-  #projectOf({ id, plan, environment }: LoggedProject): Project {
+  #projectOf({ id, plan, environment, verified }: LoggedProject): Project {
     const known = this.#projects.get(id)
-    if (known !== undefined) return known
+    if (known !== undefined) return { ...known, verified }
     if (this.#unknownProject === 'reject') throw new GatewayError('unknown-project')
     const isByHost = id.startsWith('host:')
     return {
       id,
+      verified,
       plan: isByHost ? this.#unknownProject : (plan ?? this.#unknownProject),
       environment: isByHost ? 'production' : (environment ?? 'production'),
     }
