@@ -18,10 +18,9 @@ export function createNetworks(cidrs: readonly string[]): (address: string) => b
     lengths.set(bits, prefixes.add(prefixOf(groups, bits)))
   }
   return address => {
-    const lengths = families[address.includes(':') ? 6 : 4]
-    if (lengths.size === 0) return false
     const groups = groupsOf(address)
     if (groups === undefined) return false
+    const lengths = families[groups.length === 2 ? 4 : 6]
     for (const [bits, prefixes] of lengths) if (prefixes.has(prefixOf(groups, bits))) return true
     return false
   }
@@ -56,6 +55,7 @@ function groupsOfPart(part: string): number[] {
 
 function groupsOfIPv4(address: string): number[] | undefined {
   const [a, b, c, d, ...rest] = address.split('.').map(Number)
-  if (d === undefined || rest.length > 0) return undefined
-  return [((a as number) << 8) | (b as number), ((c as number) << 8) | d]
+  if (a === undefined || b === undefined || c === undefined || d === undefined) return undefined
+  if (rest.length > 0 || Number.isNaN(a + b + c + d)) return undefined
+  return [(a << 8) | b, (c << 8) | d]
 }
