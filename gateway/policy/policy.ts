@@ -1,6 +1,6 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words.js'
-import type { Condition, Facts, Matched, Mode, Project, Rule } from '../types.js'
+import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { factsWith } from './facts-with.js'
 import type { PathTrie } from './trie.js'
 import { foldedPathOf, type PathReading } from './upstream-paths.js'
@@ -73,24 +73,27 @@ export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
       addBucket(matched, table, 'enforce', facts)
       addBucket(matched, table, 'report-only', facts)
     }
-    for (const one of looking(facts)) {
-      const { when } = one.rule
-      if (when === undefined || holds(when, facts, project)) matched.push(one)
-    }
+    addRules(matched, facts, project)
     return matched
   }
 
   /** The endpoint rules whose patterns match, whatever their `when`. */
   function looking(facts: Facts): Matched[] {
     const found: Matched[] = []
-    if (!anyReads && isRead(facts)) return found
+    addRules(found, facts)
+    return found
+  }
+
+  /** Without a project no `when` is asked. */
+  function addRules(matched: Matched[], facts: Facts, project?: Project): void {
+    const reads = isRead(facts)
+    if (reads && !anyReads) return
     for (const { value, route } of endpoint.findAllFor(facts)) {
       for (const rule of value) {
-        if (isExempt(rule, facts) || found.some(one => one.rule === rule)) continue
-        found.push({ rule, route })
+        if ((reads && !rule.reads) || matched.some(one => one.rule === rule)) continue
+        if (project === undefined || holds(rule.when, facts, project)) matched.push({ rule, route })
       }
     }
-    return found
   }
 
   /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
@@ -106,7 +109,8 @@ export function isExempt(rule: Rule, facts: Facts): boolean {
   return !rule.reads && isRead(facts)
 }
 
-function holds(when: readonly Condition[], facts: Facts, project: Project): boolean {
+function holds(when: Rule['when'], facts: Facts, project: Project): boolean {
+  if (when === undefined) return true
   for (const condition of when) if (!condition.holds(facts, project)) return false
   return true
 }
