@@ -5,6 +5,7 @@ import { checkColumns } from './column-checks.js'
 import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
 import { type FileFault, placeText, type Readable, unknownName } from './readable.js'
+import { checkRules } from './rule-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
 
 /** The services that run inside this process. */
@@ -26,6 +27,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
     ...checkNames(read, limits, [...rules, ...read.access]),
+    ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,
     // Of a misspelt word, what its row then leaves out is only the consequence.

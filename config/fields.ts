@@ -62,6 +62,13 @@ export function Day(description: string) {
   })
 }
 
+/** An address or a network of them. */
+export const Network = Type.String({
+  format: 'cidr',
+  maxLength: 64,
+  expected: 'an address or CIDR such as 10.0.0.0/8',
+})
+
 export const OnStoreError = (options: TSchemaOptions) => Word(ON_STORE_ERROR, options)
 
 export const ON_STORE_ERROR_HELP =

@@ -6,6 +6,7 @@ import {
   DeclaredWord,
   Name,
   NamedMap,
+  Network,
   ON_STORE_ERROR_HELP,
   OnStoreError,
   Quota,
@@ -75,13 +76,48 @@ export function gatewaySchema(plugins: PluginSchemas) {
     }),
     observe: observers(plugins.observe),
     unknownProject: UnknownProjectSetting,
-    trustedProxies: Type.Array(
-      Type.String({ format: 'cidr', maxLength: 64, expected: 'an address or CIDR such as 10.0.0.0/8' }),
-      { default: [], description: 'Proxies whose forwarded and fingerprint headers count.' },
-    ),
+    trustedProxies: Type.Array(Network, {
+      default: [],
+      description: 'Proxies whose forwarded and fingerprint headers count.',
+    }),
     fingerprintHeaders: Strict(
       { ja3: HeaderName('x-ja3-fingerprint'), ja4: HeaderName('x-ja4-fingerprint') },
       { default: {}, description: 'Headers with TLS fingerprints; they count only from a trusted proxy.' },
+    ),
+    credentials: Strict(
+      {
+        headers: Type.Array(
+          Type.String({
+            pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+            maxLength: 128,
+            expected: 'a header name in small letters',
+          }),
+          {
+            default: ['authorization', 'x-api-key', 'x-session-token'],
+            maxItems: 32,
+            uniqueItems: true,
+            description: 'Headers that make a request authenticated when they hold anything.',
+          },
+        ),
+        cookies: Type.Array(
+          Type.String({
+            pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+            maxLength: 128,
+            expected: 'a cookie name, in which "*" stands for any text',
+          }),
+          {
+            default: ['*session*'],
+            maxItems: 32,
+            uniqueItems: true,
+            description: 'Cookies that do; "*" stands for any text, and letter case does not count.',
+          },
+        ),
+      },
+      {
+        default: {},
+        description:
+          'What makes a request authenticated: that it is there, not that it is good. Rules that ask for "verified" look further.',
+      },
     ),
     rateLimitFields: Word(['both', 'ietf', 'x', 'none'], {
       default: 'both',

@@ -13,7 +13,7 @@ import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
 import { groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
-import { type Flood, quotaText, secondsText, whoseText } from './settings.js'
+import { costText, type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
 /** A bucket where it is in force, or has no quota. */
 type Bucket = ReturnType<typeof bucketsIn>[number]
@@ -97,10 +97,17 @@ export function endpointLimits({ config }: Loaded) {
 
 /** `1 at a time`, `100 per 10 s, then 60 s blocked`; of other plugins the settings as they are. */
 export function limitText(kind: string, rule: RuleEntry): string {
+  const { when, reads } = rule
+  const whose = when === undefined ? '' : `, ${whoseText(when)}`
+  return `${spendText(kind, rule)}${whose}${reads ? ', reads too' : ''}`
+}
+
+function spendText(kind: string, rule: RuleEntry): string {
   const own = pluginConfig(rule)
   if (kind === 'in-flight') return `${own.max} at a time`
   if (kind !== 'volumetric') return JSON.stringify(own)
-  const { quota, blockFor, when } = own as unknown as Flood
+  const flood = own as unknown as Flood
+  const { quota, blockFor } = flood
   const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
-  return `${quotaText(quota)}${block}${when === undefined ? '' : `, ${whoseText(when)}`}`
+  return `${quotaText(quota)}${costText(flood)}${block}`
 }

@@ -7,6 +7,7 @@ import type { DecideRequest } from '../decide/question.js'
 import { GatewayError } from '../errors.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
+import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
 import { isExempt } from '../pipeline/access.js'
@@ -105,10 +106,12 @@ class Explainer {
   /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
   #enter(): DecideRequest | undefined {
     const { loaded, runtimeAccess } = this.#options
-    const { trustedProxies, fingerprintHeaders } = this.#settings
+    const { trustedProxies, fingerprintHeaders, credentials } = this.#settings
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
-    const facts = readFacts(req, { trusted: new TrustedProxies(trustedProxies), fingerprintHeaders })
+    const trusted = new TrustedProxies(trustedProxies)
+    const hasCredential = createCredentials(credentials)
+    const facts = readFacts(req, { trusted, fingerprintHeaders, hasCredential })
     this.#facts = facts
     const { policy } = loaded.compiled
     const access = new Access(loaded.compiled.access, runtimeAccess)
@@ -148,8 +151,9 @@ class Explainer {
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
     const { id, plan, environment } = project
-    this.#project = { id, plan, environment, by, asked }
-    return { id, plan, environment }
+    const verified = isFound && found?.verified === true
+    this.#project = { id, plan, environment, verified, by, asked }
+    return { id, plan, environment, verified }
   }
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
@@ -204,11 +208,12 @@ class Explainer {
   }
 
   #passed(): PassedRule[] {
-    if (this.#facts === undefined || this.#upstream === undefined || isExempt(this.#ruling)) return []
-    const others = this.#options.loaded.compiled.policy.rules
-      .filter(({ rule }) => !this.#matched.some(one => one.rule === rule))
-      .map(({ rule: { id }, match }) => ({ id, match }))
-    return passedRules(others, this.#facts)
+    if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return []
+    if (isExempt(this.#ruling)) return []
+    const others = this.#options.loaded.compiled.policy.rules.filter(
+      ({ rule }) => !this.#matched.some(one => one.rule === rule),
+    )
+    return passedRules(others, this.#facts, this.#project)
   }
 
   /** Name and pattern are null when no bucket takes the request: then no project limit counts it. */

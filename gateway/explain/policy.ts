@@ -33,6 +33,8 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
     key: rule.key,
     missing: rule.missing,
     onStoreError: rule.onStoreError,
+    when: (rule.config as RuleEntry).when ?? null,
+    reads: rule.reads ?? false,
     settings: pluginConfig(rule.config as RuleEntry),
     src: `${rule.source.file}:${rule.source.line}`,
   }))

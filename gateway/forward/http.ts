@@ -125,6 +125,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
 
   onHead({ status, reason, fields }: ParsedResponse): void {
     this.#attempts.backend.answered()
+    this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
     const { req, res, answerFields: own } = this.#exchange
     // Of an upload cut short the rest may still come; it must not be read as the next request.

@@ -104,7 +104,7 @@ class Upgrading implements Asker, ResponseWatcher {
       ...OPENING,
     ])
     this.#backend?.answered()
-    this.#exchange.onAnswer(101)
+    this.#exchange.onAnswer(101, fields)
     const { upgradeIdleMs } = this.#settings.timeouts
     const client = this.#exchange.takeOver()
     this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish())
@@ -114,7 +114,7 @@ class Upgrading implements Asker, ResponseWatcher {
   onHead({ status, reason, fields }: ParsedResponse): void {
     const { res, answerFields: own } = this.#exchange
     this.#backend?.answered()
-    this.#exchange.onAnswer(status)
+    this.#exchange.onAnswer(status, fields)
     res.closeAfter()
     res.writeHead(status, reason, answerFields(status, fields, own))
     this.#relay = new Relay(res, this.#settings.timeouts.idleMs)

@@ -25,12 +25,22 @@ export class UnknownHosts {
   }
 }
 
-/** The same identifier, but one that throws has not identified anybody: the next one is asked. */
-export function contained(plugin: string, identifier: Identifier, log: Log): Identifier {
+/**
+ * The same identifier, but one that throws has not identified anybody: the next one is asked.
+ *
+ * @param verifies whether whom it finds has shown a credential that it checked
+ */
+export function contained(
+  plugin: string,
+  identifier: Identifier,
+  log: Log,
+  verifies: boolean | undefined,
+): Identifier {
   return {
     identify(facts) {
       try {
-        return identifier.identify(facts)
+        const project = identifier.identify(facts)
+        return project !== undefined && verifies ? verified(project) : project
       } catch (error) {
         log.warn({ err: error, plugin, id: facts.id }, 'an identifier failed; the next one was asked')
         return undefined
@@ -38,6 +48,10 @@ export function contained(plugin: string, identifier: Identifier, log: Log): Ide
     },
     close: async () => identifier.close?.(),
   }
+}
+
+function verified({ id, plan, environment }: Project): Project {
+  return { id, plan, environment, verified: true }
 }
 
 /**

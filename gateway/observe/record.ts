@@ -119,6 +119,8 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     ja3: facts.ja3 ?? null,
     ja4: facts.ja4 ?? null,
     auth: facts.authenticated ? ('authenticated' as const) : ('anonymous' as const),
+    /** True when an identifier has checked the credential. */
+    verified: project?.verified ?? false,
     upgrade: facts.upgrade ?? false,
     preflight: facts.preflight ?? false,
     /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */

@@ -46,7 +46,7 @@ export function enter(facts: Facts, { policy, access, identify }: Walk): Entered
     if (project === undefined) return { facts, ruling, matched: NONE, asksGateway: true }
     upstream = policy.routes.find(facts.method, facts.path)?.value
     if (upstream === undefined) throw new GatewayError('no-route')
-    const read = policy.readFor(facts, upstream)
+    const read = policy.readFor(facts, upstream, project)
     if (endsHere(facts)) return { facts: read, project, upstream, ruling, matched: NONE, asksGateway: true }
     const matched = isExempt(ruling) ? NONE : policy.match(read, project)
     return { facts: read, project, upstream, ruling, matched }

@@ -5,6 +5,7 @@ import { UNLIMITED } from '../forward/fields.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
 import type {
+  Fields,
   IncomingBody,
   IncomingRequest,
   OutgoingResponse,
@@ -12,11 +13,13 @@ import type {
   Takeover,
 } from '../message.js'
 import type { Ruling } from '../policy/access.js'
-import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
+import type { AnswerFields, AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
 import { isExempt, judgementWith } from './access.js'
 import { answer, refusal } from './answer.js'
 import type { Entered } from './enter.js'
 import type { Rooms, Upstream } from './pipeline.js'
+
+const NO_FIELDS: AnswerFields = { get: () => undefined }
 
 export class Passage implements Exchange, ResponseWatcher {
   readonly req: IncomingRequest
@@ -130,6 +133,8 @@ export class Passage implements Exchange, ResponseWatcher {
   /** Upstream work has ended, or will not begin: every slot goes back. */
   onUpstreamEnd(): void {
     this.#ended = true
+    // Whoever leaves before the answer has nothing to show for it, and yet used the upstream.
+    if (this.#working && this.res.closed) this.#answered(0, NO_FIELDS)
     this.#verdict?.release()
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
     if (!this.#working) return
@@ -138,10 +143,16 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#end()
   }
 
-  /** The upstream has answered a handshake. */
-  onAnswer(status: number): void {
+  /** The head of the upstream's answer is there. */
+  onAnswer(status: number, fields: Fields): void {
     if (status === 101) this.#verdict?.upgraded()
     this.#source = 'upstream'
+    this.#answered(status, fields)
+  }
+
+  #answered(status: number, fields: AnswerFields): void {
+    this.#verdict?.answered(status, fields)
+    this.#beside?.then(verdict => verdict.answered(status, fields)).catch(() => {})
   }
 
   fail(code: ErrorCode): void {

@@ -6,6 +6,7 @@ import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 import type { UpstreamReading } from './upstream-reading.js'
+import { compileWhen, type WrittenWhen } from './when.js'
 
 export interface Quota {
   readonly burst: number
@@ -30,8 +31,9 @@ export interface EndpointRules {
   readonly kind: string
   /** Whether its rules look at GET, HEAD and OPTIONS too. */
   readonly limitsReads?: boolean
-  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config'> & {
+  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'when'> & {
     readonly match: readonly string[]
+    readonly when?: WrittenWhen | undefined
   })[]
 }
 export interface PolicyInput {
@@ -84,7 +86,6 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
     rules,
     endpoint,
     routes: compileRoutes(input, faults),
-    kindsOfReads: new Set(input.endpointRules.filter(one => one.limitsReads).map(({ kind }) => kind)),
     words: wordsOf(buckets, input),
     readings: input.readings,
   })
@@ -285,15 +286,13 @@ function compileEndpointRules(
     for (const [i, { match, ...config }] of rules.entries()) {
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
-      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source }
+      const reads = limitsReads || config.reads
+      const when = config.when && compileWhen(config.when)
+      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source, when, reads }
       all.push({ rule, match })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)
-        if (!limitsReads && (pattern?.method === 'HEAD' || pattern?.method === 'OPTIONS')) {
-          const message = `The pattern "${text}" can never match: ${pattern.method} is exempt from endpoint-based limits.`
-          faults.push({ file, path, message })
-        }
         // Unlike buckets, several rules may watch one pattern: they share its place in the tree.
         const present = pattern && trie.add(pattern, [rule])
         if (present === undefined) continue

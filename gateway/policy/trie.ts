@@ -85,7 +85,7 @@ export class PathTrie<T> {
     return search(this.#root, segmentsOf(path), 0, method)
   }
 
-  /** Every pattern that matches, with and without a method, most specific first. */
+  /** Every pattern that matches, with and without a method, most specific first; of HEAD those of GET, too. */
   findAll(method: string, path: string): Found<T>[] {
     const found: Found<T>[] = []
     search(this.#root, segmentsOf(path), 0, method, found)
@@ -166,6 +166,7 @@ function settle<T>(leaf: Leaf<T> | undefined, method: string, all?: Found<T>[]):
   if (leaf === undefined) return undefined
   if (all === undefined) return leaf.find(method)
   pushAll(all, leaf.methods?.get(method))
+  if (method === 'HEAD') pushAll(all, leaf.methods?.get('GET'))
   pushAll(all, leaf.anyMethod)
   return undefined
 }

@@ -78,7 +78,7 @@ export async function openCore(options: CoreOptions) {
     decider: new Decider({
       ...counters,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
-      onLost: error => log.error({ err: error }, 'a report-only rule was not counted'),
+      onLost: error => log.error({ err: error }, 'a rule was not counted'),
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),

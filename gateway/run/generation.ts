@@ -5,6 +5,7 @@ import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/identify.js'
 import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
+import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
@@ -96,6 +97,7 @@ export class Generation {
     const facts: FactsSettings = {
       trusted: this.trustedProxies,
       fingerprintHeaders: settings.fingerprintHeaders,
+      hasCredential: createCredentials(settings.credentials),
     }
     return {
       log,

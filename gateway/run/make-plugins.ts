@@ -55,8 +55,8 @@ export function makePlugins(
   }
   const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
     attempt(name, ['identify', i], () => {
-      const identifier = named(plugins.identify, name).create(settings, tools)
-      return { name, identifier: contained(name, identifier, faultLog) }
+      const { create, verifies } = named(plugins.identify, name)
+      return { name, identifier: contained(name, create(settings, tools), faultLog, verifies) }
     }),
   )
   const observers = gateway.observe.flatMap(({ plugin: name, ...settings }, i) =>

@@ -94,9 +94,10 @@ function accessFile({ file, document }: AccessPolicy): AccessFile {
 
 /** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
 function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, store, routes, upstreams } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { store, routes, upstreams } = gateway
   const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
-  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
+  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
   // Left out, selectors stand for all declared words.
   const declared = hasOwnWords(planWords) ? [planWords] : []
   const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...declared])

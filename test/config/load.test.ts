@@ -147,7 +147,7 @@ t.test('the policy files that the documentation shows load as they stand', async
   for (const [, folder = '', name = '', text = ''] of shown) {
     folders.set(folder, { ...folders.get(folder), [name]: text })
   }
-  t.equal(Object.keys(folders.get('') ?? {}).length, 4, 'one of each kind')
+  t.ok(Object.keys(folders.get('') ?? {}).length >= 4, 'one of each kind')
   const dir = t.testdir()
   const ACME = {
     'projects.yaml': 'version: 1\nprojects: [{ id: acme, plan: growth, environment: production }]\n',

@@ -165,7 +165,7 @@ async function answersOf(
   for (const [i, { pauseMs, durationMs, ...known }] of requests.entries()) {
     at += pauseMs
     const facts = factsOf({ id: String(i), network: known.client, ...known })
-    const rest = { project: undefined, wasRefused: undefined, wasAway: false }
+    const rest = { project: undefined, status: undefined, wasRefused: undefined, wasAway: false }
     const judged = await simulation.judge({ at, facts, durationMs, ...rest })
     if (judged.result === 'unserved') answers.push(judged.code)
     else {

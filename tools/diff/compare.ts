@@ -81,8 +81,9 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
   )
   return new Map(
     rules.map(({ kind, rule }) => {
-      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError } = rule
-      return [id, { kind, match, key, mode, missing, onStoreError, ...pluginConfig(rule) }]
+      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError, when, reads } = rule
+      const narrowed = { ...(when && { when }), ...(reads && { reads }) }
+      return [id, { kind, match, key, mode, missing, onStoreError, ...narrowed, ...pluginConfig(rule) }]
     }),
   )
 }
@@ -126,20 +127,12 @@ function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: Projec
 }
 
 function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors } = gateway
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { rateLimitFields, cors } = gateway
   const retryJitter = percent(gateway.retryJitter)
   const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
-  return {
-    identify,
-    unknownProject,
-    trustedProxies,
-    fingerprintHeaders,
-    rateLimitFields,
-    cors,
-    retryJitter,
-    ...routes,
-    ...planWords,
-  }
+  const callers = { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials }
+  return { ...callers, rateLimitFields, cors, retryJitter, ...routes, ...planWords }
 }
 
 function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {

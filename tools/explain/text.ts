@@ -21,9 +21,8 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   for (const rule of rules) writeRule(rule, lines, live)
   if (explanation.passed.length > 0) {
     lines.heading('Rules that look at this path, but not at this request')
-    for (const { rule, pattern, why } of explanation.passed) {
-      const reason = why === 'read' ? 'GET, HEAD and OPTIONS are exempt' : 'another method'
-      lines.field(rule, `${reason} (${pattern})`)
+    for (const one of explanation.passed) {
+      lines.field(one.rule, `${whyPassed(one, explanation)} (${one.pattern})`)
     }
   }
   lines.heading('Answer')
@@ -85,6 +84,21 @@ function whyNot(why: 'method' | 'no-quota' | 'less-specific', row: string, chose
   if (why === 'method') return 'another method'
   if (why === 'no-quota') return `it has no quota for ${row}`
   return `less specific than ${chosen}`
+}
+
+function whyPassed({ why, unmet }: Explanation['passed'][number], { request, project }: Explanation): string {
+  if (why === 'method') return 'another method'
+  if (why === 'read') return 'GET, HEAD and OPTIONS are exempt without "reads: true"'
+  if (why === 'preflight') return 'CORS preflights are never counted'
+  const are = request.authenticated ? 'carries' : 'carries no'
+  const facts = {
+    authenticated: `the request ${are} credentials${project?.verified ? ', verified ones' : request.authenticated ? ', which nobody has verified' : ''}`,
+    projects: `the project is ${project?.id}`,
+    plans: `the plan is ${project?.plan}`,
+    environments: `the environment is ${project?.environment}`,
+    networks: `the client ${request.client} is in none of its networks`,
+  }
+  return `its "when" leaves this request out: ${unmet === null ? '' : facts[unmet]}`
 }
 
 function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {

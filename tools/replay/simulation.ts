@@ -29,6 +29,8 @@ export type Judged =
 
 /** Was denied before anybody knew whose request it is. */
 const NOBODY = { id: 'nobody' }
+/** No log tells the fields of answers. */
+const NO_FIELDS = { get: () => undefined }
 
 export class Simulation {
   readonly #decider: Decider
@@ -69,7 +71,7 @@ export class Simulation {
   }
 
   /** Judges requests in order of time: one that is late comes as of now. */
-  async judge({ at, facts, project: logged, durationMs = 0 }: Traffic): Promise<Judged> {
+  async judge({ at, facts, project: logged, durationMs = 0, status }: Traffic): Promise<Judged> {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
@@ -84,7 +86,8 @@ export class Simulation {
       return { result: 'refused', project: project ?? NOBODY, verdict: { ...verdict, holdsSlot: false } }
     }
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched }, ruling)
+    const request = { facts: entered.facts, project: project ?? identify(facts), matched }
+    return this.#decide(request, ruling, status)
   }
 
   /** Gives back what plugins hold. */
@@ -93,14 +96,22 @@ export class Simulation {
     await this.#loaded.compiled.close()
   }
 
-  async #decide(request: DecideRequest, ruling: Ruling | undefined): Promise<Judged> {
+  async #decide(
+    request: DecideRequest,
+    ruling: Ruling | undefined,
+    status: number | undefined,
+  ): Promise<Judged> {
     const deciding = this.#decider.decide(request)
     const verdict = deciding instanceof Promise ? await deciding : deciding
     if (verdict.settled !== undefined) await verdict.settled
     const { facts, project } = request
     if (facts.upgrade) verdict.upgraded()
-    if (verdict.allowed) this.#store.atEnd(() => verdict.release())
-    else verdict.release()
+    const end = () => {
+      if (verdict.allowed && status !== undefined) verdict.answered(status, NO_FIELDS)
+      verdict.release()
+    }
+    if (verdict.allowed) this.#store.atEnd(end)
+    else end()
     const result = verdict.allowed ? 'admitted' : 'refused'
     if (ruling === undefined) return { result, project, verdict }
     const judgement = judgementWith(ruling, verdict, request) as Judgement
@@ -108,14 +119,15 @@ export class Simulation {
   }
 
   /** As the policy knows the project by now; else as the log does. */
-  #projectOf({ id, plan, environment }: LoggedProject): Project {
+  #projectOf({ id, plan, environment, verified }: LoggedProject): Project {
     const known = this.#projects.get(id)
-    if (known !== undefined) return known
+    if (known !== undefined) return { ...known, verified }
     if (this.#unknown === undefined) throw new GatewayError('unknown-project')
-    if (id.startsWith('host:')) return { id, ...this.#unknown }
+    if (id.startsWith('host:')) return { id, verified, ...this.#unknown }
     const { plans, environments } = this.#planWords
     return {
       id,
+      verified,
       plan: plan !== undefined && plans.includes(plan) ? plan : this.#unknown.plan,
       environment:
         environment !== undefined && environments.includes(environment)

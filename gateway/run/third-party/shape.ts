@@ -116,13 +116,14 @@ function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Members): boolean
   )
 }
 
-function isMeterDemand({ kind, quota, ms, blockMs, cost = 1 }: Members): boolean {
+function isMeterDemand({ kind, quota, ms, blockMs, cost = 1, afterAnswer }: Members): boolean {
   return (
     kind === 'meter' &&
     isWhole(quota, MOST) &&
     isWhole(ms, LONGEST_MS) &&
     (blockMs === 0 || isWhole(blockMs, LONGEST_MS)) &&
-    isWhole(cost, quota as number)
+    isWhole(cost, quota as number) &&
+    (afterAnswer === undefined || typeof afterAnswer === 'function')
   )
 }
 

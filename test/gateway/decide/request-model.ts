@@ -8,7 +8,12 @@ import { hashTag } from '../../../gateway/decide/store/hash-slot.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
 import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
-import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../../../gateway/message.js'
+import {
+  Fields,
+  type IncomingRequest,
+  type OutgoingResponse,
+  type ResponseWatcher,
+} from '../../../gateway/message.js'
 import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
 import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
@@ -82,6 +87,7 @@ export class Model {
     rides: (observed, [enforced]) => hashTag(observed.key) === hashTag(enforced?.key ?? ''),
     peek: asks => this.#memory.peek(asks),
     giveBack: (asks, answers) => this.#memory.giveBack(asks, answers),
+    charge: charges => this.#memory.charge(charges),
     close: async () => {},
   }
 
@@ -193,7 +199,7 @@ export class Model {
     } else if (step === 'hold') mock.timers.tick(HOUR)
     else if (step === 'lose') for (const tell of steered.lost.splice(0)) tell()
     else if (exchange !== undefined && !steered.ended) {
-      if (step === 'open' && 'onAnswer' in exchange) exchange.onAnswer(101)
+      if (step === 'open' && 'onAnswer' in exchange) exchange.onAnswer(101, new Fields([], []))
       else if (step === 'answer') res.status = 200
       else if (step === 'end') this.#end(steered)
       else if (step === 'fail' && res.status === 0) {
