@@ -46,13 +46,6 @@ export function listed(words: readonly string[], last: 'or' | 'and' = 'or'): str
   return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
 }
 
-/** A name that stands for nothing, and what was probably meant. */
-export function unknown(what: string, name: string, known: readonly string[]): string {
-  const meant = nearest(name, known)
-  if (meant !== undefined) return `Unknown ${what} "${name}". Did you mean "${meant}"?`
-  return `Unknown ${what} "${name}". ${known.length === 0 ? 'None is defined.' : `Must be ${listed(known)}.`}`
-}
-
 /** The candidate a person most likely meant, or undefined when none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const allowed = Math.max(1, Math.floor(word.length / 3))
