@@ -5,6 +5,7 @@ import { Overlay } from './overlay.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
+import { type Buckets, emptyTries, mergeRules, type Rules, Tries } from './tries.js'
 import type { UpstreamReading } from './upstream-reading.js'
 
 export interface Quota {
@@ -62,9 +63,6 @@ export interface Fault {
 
 /** How a quota counts when nothing is said. */
 const PLAIN = { algorithm: 'sliding-window', lease: false } as const
-
-/** Bucket name → its patterns. */
-type Buckets = ReadonlyMap<string, readonly Pattern[]>
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
 export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
@@ -163,60 +161,6 @@ function compileColumns(input: PolicyInput, tries: Tries): Map<string, Table> {
     if (!tables.has(rules)) tables.set(rules, { rules, buckets: tries.of(rules) })
   }
   return new Map([...columns].map(([name, rules]) => [name, tables.get(rules) as Table]))
-}
-
-type Rules = Table['rules']
-
-/** Two project-limits files may each add buckets to one column; columns that merge the same two share the result. */
-function mergeRules(present: Rules | undefined, added: Rules, merged: Map<Rules, Map<Rules, Rules>>): Rules {
-  if (present === undefined) return added
-  const known = merged.get(present) ?? new Map<Rules, Rules>()
-  merged.set(present, known)
-  const rules = known.get(added) ?? new Map([...present, ...added])
-  known.set(added, rules)
-  return rules
-}
-
-/** Builds tries of buckets, those of the same buckets once: most rows and projects differ in their numbers alone. */
-class Tries {
-  readonly #buckets: Buckets
-  readonly #built = new Map<string, BucketTries>()
-  readonly #widened = new Map<Table, Map<string, BucketTries>>()
-
-  constructor(buckets: Buckets) {
-    this.#buckets = buckets
-  }
-
-  of(rules: Rules): BucketTries {
-    const names = [...rules]
-      .map(([name, { mode }]) => `${name} ${mode}`)
-      .sort()
-      .join('/')
-    const present = this.#built.get(names)
-    if (present !== undefined) return present
-    const tries = emptyTries()
-    for (const [name, { mode }] of rules) {
-      for (const pattern of this.#buckets.get(name) ?? []) tries[mode].add(pattern, name)
-    }
-    this.#built.set(names, tries)
-    return tries
-  }
-
-  /** Of a project's rules, which may have buckets that its row has not. */
-  over(row: Table, rules: Overlay<Rule>): BucketTries {
-    const { added } = rules
-    if (added.length === 0) return row.buckets
-    const known = this.#widened.get(row) ?? new Map<string, BucketTries>()
-    this.#widened.set(row, known)
-    const names = added.sort().join('/')
-    const tries = known.get(names) ?? this.of(rules)
-    known.set(names, tries)
-    return tries
-  }
-}
-
-function emptyTries(): BucketTries {
-  return { enforce: new PathTrie(), 'report-only': new PathTrie() }
 }
 
 function bucketRule(
