@@ -7,6 +7,7 @@ import { Overlay } from './overlay.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
+import { emptyTries, mergeRules, type Rules, Tries } from './tries.js'
 import type { UpstreamReading } from './upstream-reading.js'
 import { compileWhen, type WrittenWhen } from './when.js'
 
@@ -66,7 +67,7 @@ interface KnownBucket {
   /** By pattern; undefined where each request costs one. */
   readonly costs: Readonly<Record<string, number>> | undefined
 }
-type Buckets = ReadonlyMap<string, KnownBucket>
+type KnownBuckets = ReadonlyMap<string, KnownBucket>
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
 export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
@@ -93,7 +94,7 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   return { policy, faults }
 }
 
-function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
+function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): KnownBuckets {
   const buckets = new Map<string, KnownBucket>()
   const modes = modesOf(files)
   const owners: BucketTries = emptyTries()
@@ -145,7 +146,7 @@ function readPattern(
 }
 
 /** The rules of each column first, then tries: columns with the same rules share both. */
-function compileColumns(input: PolicyInput, buckets: Buckets, tries: Tries): Map<string, Table> {
+function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries: Tries): Map<string, Table> {
   const columns = new Map<string, Rules>()
   const merged = new Map<Rules, Map<Rules, Rules>>()
   for (const limits of input.projectLimits) {
@@ -165,60 +166,6 @@ function compileColumns(input: PolicyInput, buckets: Buckets, tries: Tries): Map
     if (!tables.has(rules)) tables.set(rules, { rules, buckets: tries.of(rules) })
   }
   return new Map([...columns].map(([name, rules]) => [name, tables.get(rules) as Table]))
-}
-
-type Rules = Table['rules']
-
-/** Two project-limits files may each add buckets to one column; columns that merge the same two share the result. */
-function mergeRules(present: Rules | undefined, added: Rules, merged: Map<Rules, Map<Rules, Rules>>): Rules {
-  if (present === undefined) return added
-  const known = merged.get(present) ?? new Map<Rules, Rules>()
-  merged.set(present, known)
-  const rules = known.get(added) ?? new Map([...present, ...added])
-  known.set(added, rules)
-  return rules
-}
-
-/** Builds tries of buckets, those of the same buckets once: most rows and projects differ in their numbers alone. */
-class Tries {
-  readonly #buckets: Buckets
-  readonly #built = new Map<string, BucketTries>()
-  readonly #widened = new Map<Table, Map<string, BucketTries>>()
-
-  constructor(buckets: Buckets) {
-    this.#buckets = buckets
-  }
-
-  of(rules: Rules): BucketTries {
-    const names = [...rules]
-      .map(([name, { mode }]) => `${name} ${mode}`)
-      .sort()
-      .join('/')
-    const present = this.#built.get(names)
-    if (present !== undefined) return present
-    const tries = emptyTries()
-    for (const [name, { mode }] of rules) {
-      for (const pattern of this.#buckets.get(name)?.patterns ?? []) tries[mode].add(pattern, name)
-    }
-    this.#built.set(names, tries)
-    return tries
-  }
-
-  /** Of a project's rules, which may have buckets that its row has not. */
-  over(row: Table, rules: Overlay<Rule>): BucketTries {
-    const { added } = rules
-    if (added.length === 0) return row.buckets
-    const known = this.#widened.get(row) ?? new Map<string, BucketTries>()
-    this.#widened.set(row, known)
-    const names = added.sort().join('/')
-    const tries = known.get(names) ?? this.of(rules)
-    known.set(names, tries)
-    return tries
-  }
-}
-
-function emptyTries(): BucketTries {
-  return { enforce: new PathTrie(), 'report-only': new PathTrie() }
 }
 
 function bucketRule(
@@ -244,7 +191,7 @@ const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
 
 function compileOverrides(
   input: PolicyInput,
-  buckets: Buckets,
+  buckets: KnownBuckets,
   tries: Tries,
   columns: ReadonlyMap<string, Table>,
   faults: Fault[],
@@ -304,7 +251,7 @@ function costsOf(entries: readonly BucketPattern[]): Record<string, number> | un
 }
 
 /** A request that costs more than a quota admits could never pass there. */
-function checkCosts(tables: readonly Table[], buckets: Buckets, faults: Fault[]): void {
+function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
   const least = new Map<string, { readonly requests: number; readonly policy: string; readonly rule: Rule }>()
   for (const rule of new Set(tables.flatMap(({ rules }) => [...rules.values()]))) {
     const config = rule.config as BucketConfig
@@ -372,7 +319,7 @@ function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[
   return trie
 }
 
-function wordsOf(buckets: Buckets, { endpointRules, routes }: PolicyInput): Set<string> {
+function wordsOf(buckets: KnownBuckets, { endpointRules, routes }: PolicyInput): Set<string> {
   const paths = [
     ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
     ...routes.map(({ path }) => path),

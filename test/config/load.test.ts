@@ -218,9 +218,9 @@ t.test('hostile files are refused quickly', async t => {
   const dir = folderWith(t.testdir(), SOUND)
   const sentences = (text: string | Buffer) => {
     folderWith(dir, { 'projects.yaml': text })
-    const start = performance.now()
+    const start = process.cpuUsage()
     const found = problemsOf(dir)
-    t.ok(performance.now() - start < 15_000, 'in bounded time')
+    t.ok(process.cpuUsage(start).user < 15_000_000, 'in bounded time')
     return found.map(line => line.slice(line.indexOf(': ') + 2))
   }
   const MIB = 1024 * 1024
