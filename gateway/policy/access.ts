@@ -89,7 +89,7 @@ export class Access {
   constructor(
     files: AccessTable,
     runtime: { readonly table: AccessTable } = { table: NO_ACCESS },
-    now: () => number = Date.now,
+    now: () => number = () => Date.now(),
   ) {
     this.#files = files
     this.#runtime = runtime

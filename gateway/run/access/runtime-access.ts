@@ -1,5 +1,5 @@
 /** The access entries that the admin port was told of, as requests look them up. */
-import { type AccessTable, NO_ACCESS, AccessTable as Table } from '../../policy/access.js'
+import { AccessTable, NO_ACCESS } from '../../policy/access.js'
 import type { Log } from '../../types.js'
 import { compiledEntry } from './entry.js'
 import { type Kept, keptHere } from './kept.js'
@@ -13,15 +13,17 @@ export interface RuntimeAccess {
 
 /** Opens it; what Redis holds is in force when this resolves, unless it does not answer. `redis` is its address, or empty. */
 export async function openRuntimeAccess(redis: string, log: Log): Promise<RuntimeAccess> {
-  let table = NO_ACCESS
+  let table: AccessTable | undefined = NO_ACCESS
+  // Made when it is next looked at: many changes in a row make it once.
   const changed = () => {
-    table = new Table([...kept.entries.values()].map(compiledEntry))
+    table = undefined
   }
-  const shared = redis === '' ? undefined : new KeptInRedis(redis, () => changed(), log)
+  const shared = redis === '' ? undefined : new KeptInRedis(redis, changed, log)
   const kept: Kept = shared ?? keptHere(changed)
   await shared?.opened()
   return {
     get table() {
+      table ??= new AccessTable([...kept.entries.values()].map(compiledEntry))
       return table
     },
     kept,
