@@ -101,6 +101,8 @@ export function createHttp2Listener(
     socket.once('close', () => {
       clearTimeout(goodbye)
       watch.remove(watched)
+      // Node waits for writes that nobody will end.
+      setImmediate(() => session.destroy())
     })
     session.setTimeout(headTimeoutMs, end)
     session.on('goaway', end)
