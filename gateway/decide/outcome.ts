@@ -1,6 +1,7 @@
 /** The answer of the counter store to one question, as the rule's outcome. */
 import type { Demand, Outcome, Reading, Window } from '../types.js'
 import type { Question } from './question.js'
+import { chargeOf } from './store/meters.js'
 import type { Answer, Count } from './store/store.js'
 
 /** Within a refused group a rule that is not violated itself counts as allowed: it was not the reason. */
@@ -21,7 +22,9 @@ function readingOf(id: string, demand: Demand, i: number, count: Count): Reading
   if (demand.kind === 'slots') return { policy: id, quota, used, left, violated, resetMs }
   if (demand.kind === 'meter') {
     const { ms: windowMs, hidden } = demand
-    return { policy: id, quota, windowMs, used, left, violated, resetMs, hidden }
+    const charge = chargeOf(demand)
+    const cost = charge === 1 ? undefined : charge
+    return { policy: id, quota, windowMs, used, left, cost, violated, resetMs, hidden }
   }
   const { name, ms: windowMs } = demand.windows[i] as Window
   return { policy: `${id}.${name}`, quota, windowMs, used, left, violated, resetMs }

@@ -160,12 +160,14 @@ function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor)
 }
 
 function countersOf({ readings }: Outcome) {
-  return readings.map(({ policy, quota, used, resetMs, windowMs }) => ({
+  return readings.map(({ policy, quota, used, resetMs, windowMs, cost }) => ({
     policy,
     q: quota,
     used: used ?? null,
     t_ms: Math.ceil(resetMs),
     /** Length of the window; null for slots. */
     w_ms: windowMs ?? null,
+    /** What such a request is charged, where that is not 1: 0 when its answer tells. */
+    ...(cost !== undefined && { cost }),
   }))
 }

@@ -125,7 +125,7 @@ onEachStore(t, 'our own refusals and failures are no answers', async (t, store) 
   t.equal((await ask('/x')).status, 429)
   t.match(
     gateway.lines.filter(({ rule }) => rule === 'refusals'),
-    [{ decision: 'deny', counters: [{ policy: 'refusals', q: 2, used: 3 }] }],
+    [{ decision: 'deny', counters: [{ policy: 'refusals', q: 2, used: 3, cost: 0 }] }],
   )
 })
 
