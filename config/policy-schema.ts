@@ -2,6 +2,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import {
   Day,
+  DeclaredWord,
   Name,
   NamedMap,
   Network,
@@ -21,7 +22,7 @@ export const PROJECT_LIMITS = 'project-limits'
 /** Parts a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
 
-const Mode = Word(MODES, {
+export const Mode = Word(MODES, {
   default: 'enforce',
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
@@ -34,7 +35,7 @@ const Patterns = (description: string) =>
       description,
     },
   )
-const Since = Type.Optional(
+export const Since = Type.Optional(
   Day(
     'Day from which on the rule has had its mode. `sluice check` warns of report-only that has lasted long.',
   ),
@@ -45,13 +46,13 @@ const optionalOnStoreError = Type.Optional(
 
 const Selector = Strict({
   plans: Type.Optional(
-    Type.Array(Word(PLANS, { description: 'A plan.' }), {
+    Type.Array(DeclaredWord({ description: 'A plan.', examples: [...PLANS] }), {
       minItems: 1,
       description: 'Without it: every plan.',
     }),
   ),
   environments: Type.Optional(
-    Type.Array(Word(ENVIRONMENTS, { description: 'An environment.' }), {
+    Type.Array(DeclaredWord({ description: 'An environment.', examples: [...ENVIRONMENTS] }), {
       minItems: 1,
       description: 'Without it: every environment.',
     }),

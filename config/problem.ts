@@ -46,13 +46,6 @@ export function listed(words: readonly string[], last: 'or' | 'and' = 'or'): str
   return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
 }
 
-/** A name that stands for nothing, and what was probably meant. */
-export function unknown(what: string, name: string, known: readonly string[]): string {
-  const meant = nearest(name, known)
-  if (meant !== undefined) return `Unknown ${what} "${name}". Did you mean "${meant}"?`
-  return `Unknown ${what} "${name}". ${known.length === 0 ? 'None is defined.' : `Must be ${listed(known)}.`}`
-}
-
 /** The candidate a person most likely meant, or undefined when none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const allowed = Math.max(1, Math.floor(word.length / 3))
@@ -60,14 +53,17 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   let least = allowed + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - word.length) >= least) continue
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase(), least)
     if (distance < least) [best, least] = [candidate, distance]
   }
   return best
 }
 
-/** Single-letter edits between two words, an exchange of neighbours counted as one (Damerau, restricted). */
-function editDistance(a: string, b: string): number {
+/**
+ * Single-letter edits between two words, an exchange of neighbours counted as one (Damerau, restricted); `most` stands for
+ * all that are no fewer.
+ */
+function editDistance(a: string, b: string, most: number): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {
@@ -79,6 +75,7 @@ function editDistance(a: string, b: string): number {
       if (exchanged) least = Math.min(least, at(beforeLast, j - 2) + 1)
       row.push(least)
     }
+    if (Math.min(...last) >= most && Math.min(...row) >= most) return most
     beforeLast = last
     last = row
   }

@@ -25,6 +25,9 @@ export interface Tools {
   readonly log: Log
   /** The configured projects, for identifiers. */
   readonly projects: readonly KnownProject[]
+  /** The plans and environments that projects.yaml declares: a project may be given no others. */
+  readonly plans: readonly string[]
+  readonly environments: readonly string[]
 }
 
 /** A project as `projects.yaml` lists it, with what identifies it. */

@@ -1,8 +1,17 @@
 /** The shapes that the rooms hand each other. Types only: every room may import this file. */
 
-import type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan } from '../config/words.js'
+import type {
+  AccessAction,
+  Algorithm,
+  Environment,
+  KeyPart,
+  Missing,
+  Mode,
+  OnStoreError,
+  Plan,
+} from '../config/words.js'
 
-export type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
+export type { AccessAction, Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
 /** What is known of a request before its body. Plain data: no socket, no response. */
 export interface Facts {
@@ -44,10 +53,10 @@ export interface Project {
   readonly verified?: boolean | undefined
 }
 
-/** Where in the policy files something was written. */
+/** Where in the policy files something was written; of what the admin port was told its path, and no line. */
 export interface Source {
   readonly file: string
-  readonly line: number
+  readonly line: number | undefined
 }
 
 /** One thing to check. `config` belongs to the limit plugin named by `kind`. */
@@ -61,6 +70,8 @@ export interface Rule<Config = unknown> {
   readonly onStoreError: OnStoreError
   readonly config: Config
   readonly source: Source
+  /** What metrics call it, where its id does not stand in the files: they bound the number of series. */
+  readonly series?: string | undefined
   /** Of the requests that its patterns match it looks only at those for which all of these hold. */
   readonly when?: readonly Condition[] | undefined
   /** True when it looks at GET, HEAD and OPTIONS too. */

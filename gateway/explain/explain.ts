@@ -10,12 +10,16 @@ import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
+import { isExempt } from '../pipeline/access.js'
 import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
+import { Access, type Ruling } from '../policy/access.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
+import type { RuntimeAccess } from '../run/access/runtime-access.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts, Matched, Mode, Project, Verdict } from '../types.js'
+import { explainedAccess, withAccess } from './access.js'
 import {
   type ExplainedAnswer,
   type ExplainedRule,
@@ -41,6 +45,8 @@ export interface ExplainOptions {
   readonly loaded: Loaded
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
+  /** Entries that the admin port of a running gateway was told. */
+  readonly runtimeAccess?: RuntimeAccess
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
@@ -65,6 +71,7 @@ class Explainer {
   #project: ExplainedProject | undefined
   #upstream: string | undefined
   #matched: readonly Matched[] = []
+  #ruling: Ruling | undefined
 
   constructor(asked: Asked, options: ExplainOptions) {
     const { projects, gateway } = options.loaded.config
@@ -91,13 +98,14 @@ class Explainer {
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       const rejection = { code: error.code, detail: error.message, requestId: this.#facts?.id ?? '' }
-      return this.#told([], explainedRefusal(refusal(rejection, this.#facts, this.#settings)))
+      const answer = explainedRefusal(refusal(rejection, this.#facts, this.#settings))
+      return this.#told([], answer)
     }
   }
 
   /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
   #enter(): DecideRequest | undefined {
-    const { loaded } = this.#options
+    const { loaded, runtimeAccess } = this.#options
     const { trustedProxies, fingerprintHeaders, credentials } = this.#settings
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
@@ -106,11 +114,13 @@ class Explainer {
     const facts = readFacts(req, { trusted, fingerprintHeaders, hasCredential })
     this.#facts = facts
     const { policy } = loaded.compiled
-    const entered = enter(facts, { policy, identify: () => this.#identify(facts) })
-    const { facts: read, project, upstream, matched, refused, asksGateway } = entered
+    const access = new Access(loaded.compiled.access, runtimeAccess)
+    const entered = enter(facts, { policy, access, identify: () => this.#identify(facts) })
+    const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
     this.#facts = read
     this.#upstream = upstream
     this.#matched = matched
+    this.#ruling = ruling
     if (refused !== undefined) throw refused
     if (project === undefined || asksGateway) return undefined
     const looks = body !== undefined && this.#matched.some(one => needsBody(one, read))
@@ -184,6 +194,8 @@ class Explainer {
       },
       project: this.#project ?? null,
       upstream: this.#upstream ?? null,
+      /** Entries that deny or exempt it, the enforced one first. */
+      access: explainedAccess(this.#ruling, this.#options.runtimeAccess?.kept.entries),
       bucket: this.#bucket('enforce'),
       /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),
@@ -191,12 +203,13 @@ class Explainer {
       rules,
       /** Rules that look at this path, but not at this request. */
       passed: this.#passed(),
-      answer,
+      answer: withAccess(answer, this.#ruling),
     }
   }
 
   #passed(): PassedRule[] {
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return []
+    if (isExempt(this.#ruling)) return []
     const others = this.#options.loaded.compiled.policy.rules.filter(
       ({ rule }) => !this.#matched.some(one => one.rule === rule),
     )
@@ -207,6 +220,7 @@ class Explainer {
   #bucket(mode: Mode) {
     const { policy } = this.#options.loaded.compiled
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
+    if (isExempt(this.#ruling)) return null
     const table = policy.tableOf(this.#project)
     const buckets = policy.buckets.filter(
       ({ name, mode: written }) => (table?.rules.get(name)?.mode ?? written) === mode,

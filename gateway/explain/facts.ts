@@ -1,7 +1,8 @@
 /** The facts of a request that nobody makes: counters are named by them. */
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
-import { type CounterName, Unnamed } from '../admin/inspect.js'
+import type { CounterName } from '../admin/inspect.js'
+import { Unnamed } from '../admin/refusals.js'
 import { GatewayError } from '../errors.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'

@@ -1,5 +1,6 @@
 /** The counter that a request would meet which nobody makes: what its key is made of is given by name. */
-import { type CounterName, Unnamed } from '../admin/inspect.js'
+import type { CounterName } from '../admin/inspect.js'
+import { Unnamed } from '../admin/refusals.js'
 import { PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { Question, Questions } from '../decide/question.js'
 import type { Loaded } from '../run/load.js'

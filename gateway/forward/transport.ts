@@ -82,6 +82,8 @@ export interface UpstreamSettings {
   readonly timeouts: Timeouts
   /** One of the embedded services: it is told whom a request is counted by, for its throttle of wrong keys. */
   readonly embedded?: boolean
+  /** Lower-case name of the field in which a POST may name the method that is meant; absent: none passes. */
+  readonly methodOverride?: string | undefined
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }

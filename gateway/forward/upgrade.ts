@@ -86,11 +86,10 @@ class Upgrading implements Asker, ResponseWatcher {
     }
     this.#connection = connection
     const { req, facts, project } = this.#exchange
-    const { fingerprintHeaders, urls } = this.#settings
-    const fields = upstreamRequestFields(req, facts, project, fingerprintHeaders, urls[0] as string)
-    const line = `${facts.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
+    const fields = upstreamRequestFields(req, facts, project, this.#settings)
+    const line = `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
     const opening = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-    connection.ask(this, facts.method, line + fields + opening, { kind: 'none', bytes: 0 })
+    connection.ask(this, req.method, line + fields + opening, { kind: 'none', bytes: 0 })
   }
 
   onSwitch({ fields }: ParsedResponse, upstream: Takeover): void {

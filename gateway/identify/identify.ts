@@ -1,7 +1,9 @@
 /** Asks the identifiers in their written order, and says what becomes of a project nobody knows. */
+
+import { columnOfUnknown, type UnknownProject } from '../../config/words.js'
 import { GatewayError } from '../errors.js'
 import type { Identifier } from '../plugin.js'
-import type { Facts, Log, Plan, Project } from '../types.js'
+import type { Facts, Log, Project } from '../types.js'
 
 /** Unknown hosts that are counted apart; the rest share one counter, or every made-up Host would bring fresh quota. */
 const MOST_UNKNOWN_HOSTS = 100
@@ -53,21 +55,22 @@ function verified({ id, plan, environment }: Project): Project {
 }
 
 /**
- * @param unknownProject the plan of a request that nobody identified, counted by its host; or `reject`
+ * @param unknownProject what a request that nobody identified counts under, by its host; or `reject`
  * @returns a function that throws GatewayError('unknown-project') where unknown projects are rejected
  */
 export function identifyBy(
   identifiers: readonly Identifier[],
-  unknownProject: Plan | 'reject',
+  unknownProject: UnknownProject,
   unknownHosts: Pick<UnknownHosts, 'nameOf'> = new UnknownHosts(),
 ): (facts: Facts) => Project {
+  const column = columnOfUnknown(unknownProject)
   return facts => {
     for (const identifier of identifiers) {
       const project = identifier.identify(facts)
       if (project !== undefined) return project
     }
-    if (unknownProject === 'reject') throw new GatewayError('unknown-project')
-    return unknownHostProject(unknownHosts.nameOf(facts.host), unknownProject)
+    if (column === undefined) throw new GatewayError('unknown-project')
+    return unknownHostProject(unknownHosts.nameOf(facts.host), column)
   }
 }
 
@@ -75,6 +78,6 @@ export function identifyBy(
 export const BY_HOST = 'host:'
 
 /** Whom requests of an unknown host are counted for. */
-export function unknownHostProject(name: string, plan: Plan): Project {
-  return { id: BY_HOST + name, plan, environment: 'production' }
+export function unknownHostProject(name: string, { plan, environment }: Omit<Project, 'id'>): Project {
+  return { id: BY_HOST + name, plan, environment }
 }

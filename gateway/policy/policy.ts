@@ -1,9 +1,8 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
-import { factsWith } from './facts-with.js'
 import type { PathTrie } from './trie.js'
-import { foldedPathOf, type PathReading } from './upstream-paths.js'
+import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
 /**
  * Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one.
@@ -47,8 +46,8 @@ export interface PolicyParts {
   readonly routes: PathTrie<string>
   /** Path segments that patterns and routes spell out: what a log may show of a path. */
   readonly words: ReadonlySet<string>
-  /** How upstreams read paths, by name, where that is not as they are matched. */
-  readonly readings: ReadonlyMap<string, PathReading>
+  /** How upstreams read requests, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
 }
 
 export type Policy = ReturnType<typeof createPolicy>
@@ -98,7 +97,7 @@ export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
 
   /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
   function readFor(facts: Facts, upstream: string, project?: Project): Facts {
-    return factsWith(facts, foldedPathOf(facts, readings.get(upstream)), project?.verified ?? false)
+    return readForUpstream(facts, readings.get(upstream), project?.verified ?? false)
   }
 
   return { ...told, match, looking, readFor, tableOf }

@@ -11,7 +11,9 @@ import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
+import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
+import type { RuntimeAccess } from './access/runtime-access.js'
 import type { Loaded } from './load.js'
 import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
@@ -20,6 +22,8 @@ export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
+  /** Entries that the admin port was told. */
+  readonly runtimeAccess: Pick<RuntimeAccess, 'table'>
   /** Hears of every request, whatever its configuration. */
   readonly observer: Observer
   /** True while this process can take nothing more on. */
@@ -87,7 +91,7 @@ export class Generation {
   }
 
   #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, unknownHosts, observer, log } = this.#lasting
+    const { decider, unknownHosts, runtimeAccess, observer, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -97,7 +101,7 @@ export class Generation {
     }
     return {
       log,
-      walk: compiled.walk(unknownHosts),
+      walk: compiled.walk(unknownHosts, new Access(compiled.access, runtimeAccess)),
       upstreams,
       answers: settings,
       overloaded: this.#lasting.overloaded,

@@ -199,6 +199,7 @@ t.test('every schema can be printed, by its name or all in one', async t => {
     'gateway',
     'projects',
     'project-limits',
+    'access',
     'in-flight',
     'volumetric',
   ])

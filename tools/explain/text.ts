@@ -1,6 +1,7 @@
 /** An explanation as people read it, in the order in which the gateway works. */
 
 import { listed } from '../../config/problem.js'
+import type { ExplainedAccess } from '../../gateway/explain/access.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
 import type { Io } from '../io.js'
@@ -14,6 +15,7 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
   if (project !== null) lines.field('project', projectText(project, request.host))
   if (upstream !== null) lines.field('upstream', upstream)
+  for (const entry of explanation.access) lines.field('access', accessText(entry))
   writeBucket('', explanation.bucket, explanation, lines)
   writeBucket('report-only ', explanation.report_only_bucket, explanation, lines)
   for (const rule of rules) writeRule(rule, lines, live)
@@ -52,6 +54,16 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
   if (by === 'nobody')
     return `${what}; no identifier knows the request (${order}), so unknownProject counts, for host ${host}`
   return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
+}
+
+/** `exempt by office (network 198.51.100.0/24), written at policies/access.yaml:4`. */
+function accessText(entry: ExplainedAccess): string {
+  const { action, mode, src, why, set_by, until } = entry
+  const what = action === 'deny' ? 'denied' : 'exempt from every limit'
+  const said = mode === 'enforce' ? what : `would be ${what} (report-only)`
+  const place = 'network' in entry ? `network ${entry.network}` : `project ${entry.project}`
+  const where = why === null ? `written at ${src}` : `set by ${set_by} at the admin port (${src}): ${why}`
+  return `${said} by ${entry.entry}, for ${place}${until === null ? '' : `, until ${until}`}; ${where}`
 }
 
 function writeBucket(

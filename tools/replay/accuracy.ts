@@ -59,6 +59,7 @@ export class Seen {
       ...this.#answers(policies),
       ...conditions(policies, formats),
       ...this.#keys(policies, formats),
+      ...access(policies, formats),
       ...this.#unseenWords(policies),
       ...this.#times(),
       ...leases(policies),
@@ -232,6 +233,30 @@ function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): 
     )
   }
   return sentences
+}
+
+/** What an address in a decision record is told as. */
+const TOLD_BITS = { v4: 24, v6: 64 }
+
+/** Entries whose networks the log cannot tell. */
+function access(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  const isRecords = [...formats].some(({ name }) => name === 'records')
+  const isTold = [...formats].every(({ tells }) => tells.has('client'))
+  const untold = policies.flatMap(({ compiled }) =>
+    compiled.access.entries.filter(({ networks }) =>
+      networks.some(
+        ({ words, bits }) =>
+          !isTold || (isRecords && bits > (words.length === 1 ? TOLD_BITS.v4 : TOLD_BITS.v6)),
+      ),
+    ),
+  )
+  if (untold.length === 0) return []
+  const entries = names(untold.map(({ rule }) => rule))
+  if (!isTold)
+    return [`The log tells no addresses, so networks of these access entries are not seen: ${entries}.`]
+  return [
+    `The log tells addresses by their /24, of IPv6 by their /64, so smaller networks of these access entries are not seen: ${entries}.`,
+  ]
 }
 
 function leases(policies: readonly Loaded[]): string[] {

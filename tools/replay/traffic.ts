@@ -93,8 +93,8 @@ export function trafficOf(record: LoggedDecision): Traffic {
         method,
         path,
         query: flow === undefined ? '' : `?flow=${flow}`,
-        // What it is counted by stands there as a hash; of its address, the network that it is in.
-        client: ip.replace(/\/\d+$/, ''),
+        // An address stands in the log as its network alone; a hash tells apart those of one.
+        client: ip,
         network: client,
         authenticated: auth === 'authenticated',
         upgrade: upgrade ?? false,
@@ -109,8 +109,8 @@ export function trafficOf(record: LoggedDecision): Traffic {
         ? undefined
         : {
             id: project,
-            plan: (record.plan ?? undefined) as Plan | undefined,
-            environment: (record.environment ?? undefined) as Environment | undefined,
+            plan: record.plan ?? undefined,
+            environment: record.environment ?? undefined,
             verified: record.verified ?? false,
           },
     durationMs: record.duration_ms,

@@ -39,7 +39,7 @@ export function checked(plugin: Plugin): Plugin {
 function checkedIdentifier(made: unknown, name: string, tools: Tools): Identifier {
   const identifier: Identifier = withFunctions(made, 'create()', 'identify')
   return {
-    identify: facts => projectFrom(atOnce(identifier.identify(facts), 'identify()')),
+    identify: facts => projectFrom(atOnce(identifier.identify(facts), 'identify()'), tools),
     close: closing(identifier, name, tools),
   }
 }

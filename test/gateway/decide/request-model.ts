@@ -15,6 +15,7 @@ import {
   type ResponseWatcher,
 } from '../../../gateway/message.js'
 import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
+import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
 /** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */
@@ -110,7 +111,9 @@ export class Model {
   readonly #log = { debug() {}, info() {}, error() {}, warn: (fields: object) => this.warnings.push(fields) }
   readonly #decider = new Decider({
     questions: new Questions(
-      new Map([['in-flight', inFlight.create({ log: this.#log, projects: [] })]]),
+      new Map([
+        ['in-flight', inFlight.create({ log: this.#log, projects: [], plans: [], environments: [] })],
+      ]),
       Buffer.from('k'),
       this.#log,
     ),
@@ -131,6 +134,7 @@ export class Model {
     log: this.#log,
     overloaded: () => false,
     walk: {
+      access: new Access(NO_ACCESS),
       policy: {
         revision: '',
         routes: { find: () => ({ value: 'app', route: '/**' }) },
@@ -140,7 +144,7 @@ export class Model {
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
     },
     upstreams: new Map([['app', this.#upstream]]),
-    answers: { rateLimitFields: 'both', cors: 'none' },
+    answers: { rateLimitFields: 'both', cors: 'none', retryJitter: 0 },
     readFacts: () =>
       ({
         id: String(this.requests.length),
