@@ -4,6 +4,7 @@ import { checkAccess } from './access-checks.js'
 import { checkColumns } from './column-checks.js'
 import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
+import { quotaFaults, windowFaults } from './quota-schema.js'
 import { type FileFault, placeText, type Readable, unknownName } from './readable.js'
 import { checkRules } from './rule-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
@@ -26,6 +27,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
+    ...checkWindows(read, limits),
     ...checkNames(read, limits, [...rules, ...read.access]),
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
@@ -115,6 +117,26 @@ function checkQuotas(
         })),
     ),
   )
+}
+
+/** What is wrong in the quotas themselves, of rows and of overrides. */
+function checkWindows(
+  { projects = [], projectsFile }: Readable,
+  limits: readonly ProjectLimitsPolicy[],
+): FileFault[] {
+  const rows = limits.flatMap(({ file, document }) =>
+    document.limits.flatMap(({ quotas }, i) =>
+      Object.entries(quotas)
+        .flatMap(([bucket, quota]) => quotaFaults(quota, ['limits', i, 'quotas', bucket]))
+        .map(fault => ({ file, ...fault })),
+    ),
+  )
+  const overrides = projects.flatMap(({ overrides }, i) =>
+    Object.entries(overrides).flatMap(([bucket, quota]) =>
+      windowFaults(quota, ['projects', i, 'overrides', bucket]),
+    ),
+  )
+  return [...rows, ...overrides.map(fault => ({ file: projectsFile, ...fault }))]
 }
 
 /** Buckets and rules share one name space: counters, logs and metrics go by the name. */

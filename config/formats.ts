@@ -1,4 +1,4 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days and moments; ciphers. */
+/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days, moments and time zones; ciphers. */
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
 
@@ -40,6 +40,16 @@ export function isCidr(text: string): boolean {
   if (version === 0 || address.includes('%') || rest.length > 0) return false
   if (prefix === undefined) return true
   return /^(0|[1-9][0-9]{0,2})$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+}
+
+/** A name of the IANA time zone database that this platform knows, such as `Europe/Berlin` or `UTC`. */
+export function isTimeZone(text: string): boolean {
+  if (!/^[A-Za-z]/.test(text)) return false
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** A day that the calendar has: `2026-02-28`, not `2026-02-30`. */

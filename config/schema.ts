@@ -9,7 +9,6 @@ import {
   Network,
   ON_STORE_ERROR_HELP,
   OnStoreError,
-  Quota,
   Strict,
   Version,
   Word,
@@ -17,6 +16,7 @@ import {
 } from './fields.js'
 import { AdminListener, DataListener } from './listen-schema.js'
 import { Percent } from './percent.js'
+import { OverrideSchema } from './quota-schema.js'
 import { Upstream } from './upstream-schema.js'
 import { ENVIRONMENTS, PLANS, type UnknownProject } from './words.js'
 
@@ -287,16 +287,11 @@ const ProjectEntry = Strict({
     }),
     { default: [], description: 'SHA-256 of each API key, in hex (plugin api-key).' },
   ),
-  overrides: NamedMap(
-    Strict(
-      {
-        burst: Type.Optional(Quota('Requests per second.')),
-        sustained: Type.Optional(Quota('Requests per minute.')),
-      },
-      { minProperties: 1, expected: 'a map with burst, sustained or both' },
-    ),
-    { default: {}, description: 'Negotiated limits of this project, by bucket.' },
-  ),
+  overrides: NamedMap(OverrideSchema, {
+    default: {},
+    description:
+      'Negotiated limits of this project, by bucket. What an override does not name stays as it is.',
+  }),
 })
 
 const wordList = (words: readonly string[], description: string) =>

@@ -3,7 +3,15 @@ import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { type DurationBounds, durationWithin } from './duration.js'
-import { isCidr, isDay, isDayOrInstant, isHttpOrigin, isRedisUrl, isTls12Cipher } from './formats.js'
+import {
+  isCidr,
+  isDay,
+  isDayOrInstant,
+  isHttpOrigin,
+  isRedisUrl,
+  isTimeZone,
+  isTls12Cipher,
+} from './formats.js'
 import { type PercentBounds, shareWithin } from './percent.js'
 import type { Path, UnplacedProblem } from './problem.js'
 import { faultOf } from './sentences.js'
@@ -47,6 +55,7 @@ function createAjv(): Ajv {
   ajv.addFormat('day', isDay)
   ajv.addFormat('tls12-cipher', isTls12Cipher)
   ajv.addFormat('day-or-instant', isDayOrInstant)
+  ajv.addFormat('time-zone', isTimeZone)
   ajv.addKeyword({
     keyword: 'duration',
     type: 'string',

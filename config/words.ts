@@ -64,6 +64,12 @@ export type Algorithm = (typeof ALGORITHMS)[number]
 /** What an access entry does: `exempt` lifts every limit, `deny` refuses. */
 export const ACCESS_ACTIONS = ['exempt', 'deny'] as const
 export type AccessAction = (typeof ACCESS_ACTIONS)[number]
+/** The periods of the calendar that a window may be of; weeks begin on Monday. */
+export const CALENDAR_UNITS = ['day', 'week', 'month'] as const
+export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
+
+/** In place of a quota: nothing is counted. */
+export const UNLIMITED = 'unlimited'
 
 /** The parts a counter's key is made of, but for the headers it may name. */
 export const KEY_PARTS = [

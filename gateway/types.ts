@@ -3,6 +3,7 @@
 import type {
   AccessAction,
   Algorithm,
+  CalendarUnit,
   Environment,
   KeyPart,
   Missing,
@@ -94,16 +95,28 @@ export interface Matched {
 export interface Check<Config = unknown> {
   readonly rule: Rule<Config>
   readonly key: string
+  /** The pattern of the rule that the request matches. */
+  readonly route: string
   readonly facts: Facts
+}
+
+/** Periods of the calendar: they begin and end by the clock of a time zone, summer time and all. */
+export interface Calendar {
+  readonly unit: CalendarUnit
+  /** Of the IANA time zone database. */
+  readonly timezone: string
 }
 
 /** A length of time with a quota. */
 export interface Window {
-  /** `burst` or `sustained`; the policy's name in answers is `<rule>.<window>`. */
+  /** Such as `burst` or `sustained`; the policy's name in answers is `<rule>.<window>`. */
   readonly name: string
   readonly quota: number
+  /** Its length; of a window of the calendar at least that of its longest period. */
   readonly ms: number
+  /** Of a rolling window; one of the calendar counts by its periods. */
   readonly algorithm: Algorithm
+  readonly calendar?: Calendar | undefined
 }
 
 /** What a limiter wants counted. All demands of a request are taken together, or none. */
@@ -113,6 +126,8 @@ export type Demand =
       readonly windows: readonly Window[]
       /** An instance may take tokens ahead and spend them by itself. */
       readonly lease: boolean
+      /** What this request spends in each window; a whole number, 1 when left out. */
+      readonly cost?: number | undefined
     }
   | {
       readonly kind: 'slots'
@@ -170,13 +185,15 @@ export interface Reading {
   readonly policy: string
   /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
   readonly quota: number
-  /** Window length in ms; absent for slots, which count concurrent requests. */
+  /** Window length in ms, of the calendar that of the present period; absent for slots, which count concurrent requests. */
   readonly windowMs?: number | undefined
+  /** Whose periods they are, where the window is one of the calendar. */
+  readonly calendar?: Calendar | undefined
   /** Spent, this request included when it was admitted. Absent when nobody could count. */
   readonly used: number | undefined
   /** What is left of that quota. */
   readonly left: number | undefined
-  /** What the request is charged where it is admitted, when that is not 1: 0 where its answer will tell. */
+  /** What the request spends, where that is not 1: 0 where its answer will tell. */
   readonly cost?: number | undefined
   /** Until more quota comes back; on refusal until this request could pass. */
   readonly resetMs: number
@@ -207,6 +224,8 @@ export interface Judgement {
 export interface Verdict extends Judgement {
   /** Resolves when every report-only rule has been counted; absent when that is so already. Never rejects. */
   readonly settled: Promise<void> | undefined
+  /** True when its enforced bucket has no limit: then nobody tells the client of one, the upstream included. */
+  readonly unlimited?: boolean | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
   /** The upstream has answered, or never will: charges what only its answer tells. Nobody waits for that. */

@@ -16,6 +16,8 @@ interface Row {
 
 const WORDS = [
   'config/words.ts',
+  'config/quota.ts',
+  'config/bucket.ts',
   'gateway/types.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
@@ -26,6 +28,8 @@ const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].m
 const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
+  'config/quota.ts': { value: ['config/words.ts'] },
+  'config/bucket.ts': { types: ['config/quota.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': {},

@@ -1,12 +1,12 @@
 /** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
 
+import type { BucketConfig } from '../config/bucket.js'
 import { describeColumns } from '../config/column-text.js'
 import { isProjectLimits } from '../config/load.js'
 import type { RuleEntry } from '../config/policy-schema.js'
 import { pluginConfig } from '../config/policy-schema.js'
 import { listed } from '../config/problem.js'
 import { columnName } from '../config/words.js'
-import type { Quota } from '../gateway/policy/compile.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
@@ -17,8 +17,9 @@ import { costText, type Flood, quotaText, secondsText, whoseText } from './setti
 
 /** A bucket where it is in force, or has no quota. */
 type Bucket = ReturnType<typeof bucketsIn>[number]
-export type BucketLimit = Extract<Bucket, Quota>
-export type Fallen = Exclude<Bucket, Quota>
+export type BucketLimit = Extract<Bucket, { algorithm: unknown }>
+export type Unlimited = Extract<Bucket, { unlimited: unknown }>
+export type Fallen = Extract<Bucket, { falls_to: unknown }>
 export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
 export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 
@@ -64,8 +65,9 @@ function bucketsIn({ config, compiled }: Loaded, table: Table | undefined) {
   return buckets.map(({ name: bucket, mode, patterns }) => {
     const rule = table?.rules.get(bucket)
     if (rule !== undefined) {
-      const quota = rule.config as Quota
+      const quota = rule.config as BucketConfig
       const src = `${rule.source.file}:${rule.source.line}`
+      if ('unlimited' in quota) return { bucket, unlimited: true as const, mode: rule.mode, src }
       // What leases may withhold; absent without them.
       const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
       return { bucket, ...quota, mode: rule.mode, onStoreError: rule.onStoreError, src, ...leases }

@@ -53,7 +53,7 @@ export class Questions {
       const key = counterKey(rule, this.#keyed(rule, route, request))
       if (key === undefined) return rule.missing === 'deny' ? outcomeWithout(matched, 'limited') : 'skip'
       const group = rule.mode === 'enforce' ? ENFORCED : number + 1
-      const demand = limiter.demand({ rule, key, facts })
+      const demand = limiter.demand({ rule, key, route, facts })
       return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
     } catch (error) {
       this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter failed')

@@ -3,7 +3,7 @@ import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf } from '../decide/outcome.js'
 import type { Question } from '../decide/question.js'
 import { chargeOf } from '../decide/store/meters.js'
-import type { Answer } from '../decide/store/store.js'
+import { type Answer, costOf } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
 import { explainedCounter } from './explained.js'
@@ -71,10 +71,7 @@ async function lookAt(
       : [undefined],
   ])) as [[Answer], [Answer | undefined]]
   const readings = outcomeOf(question, answer).readings.map(reading => {
-    const used =
-      open === undefined
-        ? usedWithout(1, answer, reading)
-        : usedWithout(spentBy(question), open, open.counts[0])
+    const used = usedWithout(spentBy(question), open ?? answer, open?.counts[0] ?? reading)
     return { ...reading, used, left: used === undefined ? undefined : Math.max(0, reading.quota - used) }
   })
   return { store: answer.store, readings }
@@ -84,7 +81,7 @@ async function lookAt(
 const ENOUGH = 2_000_000_000
 
 function spentBy({ demand }: Question): number {
-  return demand.kind === 'meter' ? chargeOf(demand) : 1
+  return demand.kind === 'meter' ? chargeOf(demand) : costOf(demand)
 }
 
 function usedWithout(

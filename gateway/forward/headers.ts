@@ -2,7 +2,6 @@
 import { lowerName } from '../http1/names.js'
 import type { Fields, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'
-import { RATE_LIMIT_FIELDS, UNLIMITED } from './fields.js'
 import type { UpstreamSettings } from './transport.js'
 
 /** Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1). */
@@ -31,8 +30,6 @@ const MEANINGFUL_AS_DASHED = new Set([...NOT_OF_REQUESTS, 'via'])
 
 /** Of ours, the one list that continues the upstream's own instead of replacing it. */
 const CONTINUED = 'access-control-expose-headers'
-
-const LIMIT_NAMES: readonly string[] = RATE_LIMIT_FIELDS.map(name => name.toLowerCase())
 
 const INTERNAL = 'x-sluice-'
 const FORWARDED = 'x-forwarded-'
@@ -89,11 +86,18 @@ function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fi
 /**
  * The flat raw fields of the answer as the client gets it: the upstream's without connection fields, and ours in
  * place of the upstream's of the same names. 1xx and 204 have no length (RFC 9110 section 8.6).
+ *
+ * @param removed lower-case names of further fields of the upstream that the client does not get
  */
-export function answerFields(status: number, upstream: Fields, own: readonly string[]): string[] {
+export function answerFields(
+  status: number,
+  upstream: Fields,
+  own: readonly string[],
+  removed?: readonly string[],
+): string[] {
   const { raw, names } = upstream
   const named = namedByConnection(upstream)
-  const replaced: string[] = own === UNLIMITED ? [...LIMIT_NAMES] : []
+  const replaced = removed === undefined ? [] : [...removed]
   for (let i = 0; i < own.length; i += 2) {
     const name = lowerName(own[i] as string)
     if (name !== CONTINUED) replaced.push(name)

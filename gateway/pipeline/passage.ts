@@ -1,7 +1,6 @@
 /** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
 import { randomUUID } from 'node:crypto'
 import { type ErrorCode, GatewayError } from '../errors.js'
-import { UNLIMITED } from '../forward/fields.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
 import type {
@@ -14,7 +13,7 @@ import type {
 } from '../message.js'
 import type { Ruling } from '../policy/access.js'
 import type { AnswerFields, AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
-import { isExempt, judgementWith } from './access.js'
+import { judgementWith } from './access.js'
 import { answer, refusal } from './answer.js'
 import type { Entered } from './enter.js'
 import type { Rooms, Upstream } from './pipeline.js'
@@ -29,6 +28,7 @@ export class Passage implements Exchange, ResponseWatcher {
   limiterUs = 0
   body: IncomingBody | undefined
   answerFields: readonly string[] = []
+  removedFields: readonly string[] | undefined
   /** Until the verdict is in: what a request that left before was charged is still to be told. */
   judged: Promise<void> | undefined
   readonly #rooms: Rooms
@@ -100,8 +100,9 @@ export class Passage implements Exchange, ResponseWatcher {
   settle(verdict: Verdict): Rejection | undefined {
     this.#verdict = verdict
     this.judged = undefined
-    const { fields, rejection } = answer(verdict, this.facts, this.#rooms.answers)
-    this.answerFields = isExempt(this.#ruling) ? UNLIMITED : fields
+    const { fields, removed, rejection } = answer(verdict, this.facts, this.#rooms.answers, this.#ruling)
+    this.answerFields = fields
+    this.removedFields = removed
     return rejection
   }
 

@@ -1,6 +1,8 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
-import { columnName, columnsOf, type PlanWords, type Selector } from '../../config/words.js'
-import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
+import { type BucketConfig, type BucketEntry, type BucketPattern, patternsOf } from '../../config/bucket.js'
+import { overridden, type QuotaEntry, type QuotaOverride, tooMany, windowsOf } from '../../config/quota.js'
+import { columnName, columnsOf, type PlanWords, type Selector, UNLIMITED } from '../../config/words.js'
+import type { Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import { Overlay } from './overlay.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
@@ -8,21 +10,15 @@ import { PathTrie } from './trie.js'
 import type { UpstreamReading } from './upstream-reading.js'
 import { compileWhen, type WrittenWhen } from './when.js'
 
-export interface Quota {
-  readonly burst: number
-  readonly sustained: number
-  readonly algorithm: Algorithm
-  readonly lease: boolean
-}
 /** A policy file of kind project-limits. */
 export interface ProjectLimits {
   readonly file: string
   readonly mode: Mode
   readonly onStoreError: OnStoreError
-  readonly buckets: Readonly<Record<string, readonly string[]>>
+  readonly buckets: Readonly<Record<string, BucketEntry>>
   readonly limits: readonly {
     readonly for: readonly Selector[]
-    readonly quotas: Readonly<Record<string, Quota>>
+    readonly quotas: Readonly<Record<string, QuotaEntry>>
   }[]
 }
 /** A policy file whose rules stand by themselves; `kind` names the limit plugin that reads their config. */
@@ -43,7 +39,7 @@ export interface PolicyInput {
     readonly id: string
     readonly plan: Plan
     readonly environment: Environment
-    readonly overrides: Readonly<Record<string, Partial<Quota>>>
+    readonly overrides: Readonly<Record<string, QuotaOverride>>
   }[]
   readonly projectsFile: string
   readonly planWords: PlanWords
@@ -62,26 +58,31 @@ export interface Fault {
   readonly message: string
 }
 
-/** How a quota counts when nothing is said. */
-const PLAIN = { algorithm: 'sliding-window', lease: false } as const
-
-/** Bucket name → its patterns. */
-type Buckets = ReadonlyMap<string, readonly Pattern[]>
+/** What is known of a bucket wherever it has a quota. */
+interface KnownBucket {
+  readonly file: string
+  readonly patterns: readonly Pattern[]
+  readonly written: readonly BucketPattern[]
+  /** By pattern; undefined where each request costs one. */
+  readonly costs: Readonly<Record<string, number>> | undefined
+}
+type Buckets = ReadonlyMap<string, KnownBucket>
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
 export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
   const faults: Fault[] = []
   const buckets = readBuckets(input.projectLimits, faults)
   const tries = new Tries(buckets)
-  const columns = compileColumns(input, tries)
-  const projects = compileOverrides(input, tries, columns, faults)
+  const columns = compileColumns(input, buckets, tries)
+  const projects = compileOverrides(input, buckets, tries, columns, faults)
+  checkCosts([...columns.values(), ...projects.values()], buckets, faults)
   const { rules, endpoint } = compileEndpointRules(input, faults)
   const policy = createPolicy({
     revision: input.revision,
     columns,
     projects,
     buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
-      Object.entries(buckets).map(([name, patterns]) => ({ name, patterns, mode })),
+      Object.entries(buckets).map(([name, entry]) => ({ name, patterns: patternsOf(entry, []).map(({ text }) => text), mode })),
     ),
     rules,
     endpoint,
@@ -93,14 +94,14 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
 }
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
-  const buckets = new Map<string, readonly Pattern[]>()
+  const buckets = new Map<string, KnownBucket>()
   const modes = modesOf(files)
   const owners: BucketTries = emptyTries()
   for (const { file, buckets: written } of files) {
-    for (const [name, texts] of Object.entries(written)) {
+    for (const [name, entry] of Object.entries(written)) {
+      const entries = patternsOf(entry, ['buckets', name])
       const patterns: Pattern[] = []
-      for (const [i, text] of texts.entries()) {
-        const path = ['buckets', name, i]
+      for (const { text, path } of entries) {
         const pattern = readPattern(text, file, path, faults)
         if (pattern === undefined) continue
         const ties = [...(modes.get(name) ?? [])].map(mode => owners[mode].add(pattern, name))
@@ -111,7 +112,7 @@ function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets 
         }
         patterns.push(pattern)
       }
-      buckets.set(name, patterns)
+      buckets.set(name, { file, patterns, written: entries, costs: costsOf(entries) })
     }
   }
   return buckets
@@ -131,7 +132,7 @@ function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
 function readPattern(
   text: string,
   file: string,
-  path: (string | number)[],
+  path: readonly (string | number)[],
   faults: Fault[],
 ): Pattern | undefined {
   try {
@@ -144,7 +145,7 @@ function readPattern(
 }
 
 /** The rules of each column first, then tries: columns with the same rules share both. */
-function compileColumns(input: PolicyInput, tries: Tries): Map<string, Table> {
+function compileColumns(input: PolicyInput, buckets: Buckets, tries: Tries): Map<string, Table> {
   const columns = new Map<string, Rules>()
   const merged = new Map<Rules, Map<Rules, Rules>>()
   for (const limits of input.projectLimits) {
@@ -152,7 +153,7 @@ function compileColumns(input: PolicyInput, tries: Tries): Map<string, Table> {
       const rules = new Map<string, Rule>()
       for (const [name, quota] of Object.entries(row.quotas)) {
         const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
-        rules.set(name, bucketRule(name, quota, limits, source))
+        rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
       }
       for (const name of columnsOf(row.for, input.planWords)) {
         columns.set(name, mergeRules(columns.get(name), rules, merged))
@@ -197,7 +198,7 @@ class Tries {
     if (present !== undefined) return present
     const tries = emptyTries()
     for (const [name, { mode }] of rules) {
-      for (const pattern of this.#buckets.get(name) ?? []) tries[mode].add(pattern, name)
+      for (const pattern of this.#buckets.get(name)?.patterns ?? []) tries[mode].add(pattern, name)
     }
     this.#built.set(names, tries)
     return tries
@@ -222,7 +223,7 @@ function emptyTries(): BucketTries {
 
 function bucketRule(
   id: string,
-  quota: Quota,
+  config: BucketConfig,
   limits: Pick<ProjectLimits, 'mode' | 'onStoreError'>,
   source: Source,
 ): Rule {
@@ -233,7 +234,7 @@ function bucketRule(
     key: ['project'],
     missing: 'skip',
     onStoreError: limits.onStoreError,
-    config: quota,
+    config,
     source,
   }
 }
@@ -243,6 +244,7 @@ const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
 
 function compileOverrides(
   input: PolicyInput,
+  buckets: Buckets,
   tries: Tries,
   columns: ReadonlyMap<string, Table>,
   faults: Fault[],
@@ -256,24 +258,73 @@ function compileOverrides(
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
-      const quota: Partial<Quota> = {
-        ...PLAIN,
-        ...(base?.config as Quota | undefined),
-        ...project.overrides[name],
-      }
-      if (quota.burst === undefined || quota.sustained === undefined) {
-        const message = `Bucket "${name}" has no quota for ${columnName(project.plan, project.environment)}, so an override must give both burst and sustained.`
-        faults.push({ file: input.projectsFile, path, message })
+      const override = project.overrides[name] as QuotaOverride
+      const quota = overridden(quotaOf(base?.config as BucketConfig | undefined), override)
+      const fault = overrideFault(name, quota, project)
+      if (fault !== undefined) {
+        faults.push({ file: input.projectsFile, path, message: fault })
         continue
       }
       const limits = base ?? input.projectLimits.find(file => Object.hasOwn(file.buckets, name))
       if (limits === undefined) continue
       const source = input.sourceOf(input.projectsFile, path)
-      rules.set(name, bucketRule(name, quota as Quota, limits, source))
+      rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
     }
     tables.set(project.id, { rules, buckets: tries.over(row, rules) })
   }
   return tables
+}
+
+/** Why the quota of an overridden bucket is none; undefined when it is. */
+function overrideFault(
+  name: string,
+  quota: QuotaEntry,
+  { plan, environment }: { readonly plan: Plan; readonly environment: Environment },
+): string | undefined {
+  if (quota === UNLIMITED) return undefined
+  if (windowsOf(quota).length > 0) return tooMany(quota)
+  return `Bucket "${name}" has no quota for ${columnName(plan, environment)}, so an override must give a window: burst, sustained or windows.`
+}
+
+function configOf(quota: QuotaEntry, bucket: KnownBucket | undefined): BucketConfig {
+  if (quota === UNLIMITED) return { unlimited: true }
+  return bucket?.costs === undefined ? quota : { ...quota, costs: bucket.costs }
+}
+
+function quotaOf(config: BucketConfig | undefined): QuotaEntry | undefined {
+  if (config === undefined) return undefined
+  if ('unlimited' in config) return UNLIMITED
+  const { costs, ...quota } = config
+  return quota
+}
+
+function costsOf(entries: readonly BucketPattern[]): Record<string, number> | undefined {
+  const costly = entries.filter(({ cost }) => cost > 1)
+  return costly.length === 0 ? undefined : Object.fromEntries(costly.map(({ text, cost }) => [text, cost]))
+}
+
+/** A request that costs more than a quota admits could never pass there. */
+function checkCosts(tables: readonly Table[], buckets: Buckets, faults: Fault[]): void {
+  const least = new Map<string, { readonly requests: number; readonly policy: string; readonly rule: Rule }>()
+  for (const rule of new Set(tables.flatMap(({ rules }) => [...rules.values()]))) {
+    const config = rule.config as BucketConfig
+    if ('unlimited' in config || config.costs === undefined) continue
+    for (const { name, requests } of windowsOf(config)) {
+      if (requests >= (least.get(rule.id)?.requests ?? Number.POSITIVE_INFINITY)) continue
+      least.set(rule.id, { requests, policy: `${rule.id}.${name}`, rule })
+    }
+  }
+  for (const [id, { requests, policy, rule }] of least) {
+    const { file, written } = buckets.get(id) as KnownBucket
+    const over = new Map(
+      written.filter(({ cost }) => cost > requests).map(one => [JSON.stringify(one.costPath), one]),
+    )
+    for (const { cost, costPath = [] } of over.values()) {
+      const { source } = rule
+      const message = `A request that costs ${cost} could never pass: "${policy}" admits ${requests} at ${source.file}:${source.line}. Lower the cost, or raise the quota.`
+      faults.push({ file, path: costPath, message })
+    }
+  }
 }
 
 function compileEndpointRules(
@@ -329,7 +380,8 @@ function wordsOf(buckets: Buckets, { endpointRules, routes }: PolicyInput): Set<
   // What is wrong with a pattern is told where it is compiled.
   const others = paths.flatMap(path => readPattern(path, '', [], []) ?? [])
   const words = new Set<string>()
-  for (const { segments } of [...[...buckets.values()].flat(), ...others]) {
+  const own = [...buckets.values()].flatMap(({ patterns }) => patterns)
+  for (const { segments } of [...own, ...others]) {
     for (const segment of segments) {
       // In small letters too: some upstreams take either.
       if (segment.kind === 'literal') words.add(segment.text).add(segment.text.toLowerCase())

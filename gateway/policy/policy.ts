@@ -1,6 +1,7 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
+import { factsWith } from './facts-with.js'
 import type { PathTrie } from './trie.js'
 import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
@@ -97,7 +98,7 @@ export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
 
   /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
   function readFor(facts: Facts, upstream: string, project?: Project): Facts {
-    return readForUpstream(facts, readings.get(upstream), project?.verified ?? false)
+    return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
   }
 
   return { ...told, match, looking, readFor, tableOf }

@@ -15,29 +15,21 @@ export interface UpstreamReading {
 const REFUSED_PARAMETERS =
   'The path holds a ";", plain or escaped, which the service behind this route may read otherwise. Send it without.'
 
+/** What is matched and counted by. */
+export type AsRead = Pick<Facts, 'method' | 'foldedPath'>
+
 /**
- * The facts as they are matched and counted for an upstream; those of most upstreams are left as they are.
+ * Method and path as they are matched and counted for an upstream; those of most upstreams are left as they are.
  * Throws `bad-target` on a path, and `bad-request` on an overriding method, that the upstream could read otherwise than
  * the patterns do.
- *
- * @param verified whether an identifier has checked a credential: then the request is `authenticated`, whatever carried it
  */
-export function readForUpstream(
-  facts: Facts,
-  reading: UpstreamReading | undefined,
-  verified: boolean,
-): Facts {
-  const isCredentialNew = verified && !facts.authenticated
-  if (reading === undefined) {
-    return isCredentialNew ? new FactsAsRead(facts, facts.method, undefined, true) : facts
-  }
+export function readForUpstream(facts: Facts, reading: UpstreamReading | undefined): AsRead {
+  if (reading === undefined) return facts
   if (reading.pathParameters === 'refuse' && /;|%3B/.test(facts.path)) {
     throw new GatewayError('bad-target', { detail: REFUSED_PARAMETERS })
   }
-  const method = methodServed(facts, reading.methodOverride)
   const foldedPath = reading.caseInsensitivePaths ? facts.path.toLowerCase() : undefined
-  if (foldedPath === undefined && method === facts.method && !isCredentialNew) return facts
-  return new FactsAsRead(facts, method, foldedPath, isCredentialNew)
+  return { method: methodServed(facts, reading.methodOverride), foldedPath }
 }
 
 /** Only a POST is taken for another method, as the frameworks that do it agree. */
@@ -48,60 +40,4 @@ function methodServed(facts: Facts, field: string | undefined): string {
   // What it would make of any other value, nobody can know.
   if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
   return method
-}
-
-/** The same facts but for what the upstream reads otherwise. They are asked, not copied: some are read when they are. */
-class FactsAsRead implements Facts {
-  readonly method: string
-  readonly foldedPath: string | undefined
-  readonly #facts: Facts
-  readonly #verified: boolean
-
-  constructor(facts: Facts, method: string, foldedPath: string | undefined, verified: boolean) {
-    this.#facts = facts
-    this.#verified = verified
-    this.method = method
-    this.foldedPath = foldedPath
-  }
-
-  get id(): string {
-    return this.#facts.id
-  }
-  get path(): string {
-    return this.#facts.path
-  }
-  get query(): string {
-    return this.#facts.query
-  }
-  get host(): string {
-    return this.#facts.host
-  }
-  get client(): string {
-    return this.#facts.client
-  }
-  get network(): string {
-    return this.#facts.network
-  }
-  get trusted(): boolean {
-    return this.#facts.trusted
-  }
-  get upgrade(): boolean | undefined {
-    return this.#facts.upgrade
-  }
-  get preflight(): boolean | undefined {
-    return this.#facts.preflight
-  }
-  get ja3(): string | undefined {
-    return this.#facts.ja3
-  }
-  get ja4(): string | undefined {
-    return this.#facts.ja4
-  }
-  get authenticated(): boolean {
-    return this.#verified || this.#facts.authenticated
-  }
-
-  header(name: string): string | undefined {
-    return this.#facts.header(name)
-  }
 }

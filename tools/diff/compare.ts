@@ -1,13 +1,14 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
+import type { BucketConfig } from '../../config/bucket.js'
 import { describeColumns } from '../../config/column-text.js'
 import { isProjectLimits } from '../../config/load.js'
 import { pluginConfig } from '../../config/policy-schema.js'
 import type { ProjectEntry } from '../../config/schema.js'
 import { columnName } from '../../config/words.js'
-import type { Quota } from '../../gateway/policy/compile.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { bothWords, groupColumns } from '../columns.js'
+import { costTexts, windowText } from '../settings.js'
 import { percent } from '../text.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
@@ -60,10 +61,22 @@ function columnChanges(before: Loaded, after: Loaded, column: string): Change[] 
 function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
   return new Map(
     [...(table?.rules ?? [])].map(([name, { config, mode, onStoreError }]) => {
-      const { burst, sustained, algorithm, lease } = config as Quota
-      return [name, { burst, sustained, algorithm, lease, mode, onStoreError }]
+      return [name, { ...quotaFields(config as BucketConfig), mode, onStoreError }]
     }),
   )
+}
+
+function quotaFields(config: BucketConfig): FieldValues {
+  if ('unlimited' in config) return { unlimited: true }
+  const { burst, sustained, windows = [], algorithm, lease, costs } = config
+  return {
+    ...(burst !== undefined && { burst }),
+    ...(sustained !== undefined && { sustained }),
+    ...Object.fromEntries(windows.map(window => [`window ${window.name}`, windowText(window)])),
+    ...(costs !== undefined && { costs: costTexts(costs) }),
+    algorithm,
+    lease,
+  }
 }
 
 function compareRules(before: ReadonlyMap<string, FieldValues>, after: ReadonlyMap<string, FieldValues>) {

@@ -59,10 +59,27 @@ function bucketName(name: string | null, mode: Mode): string {
 /** `catch-all: 600 → 700 per second`. */
 function bucketText({ name, change, fields }: Change): string {
   if (change === 'removed') return `${name}: no quota any more, its requests fall into other buckets`
-  if (change === 'changed') return `${name}: ${fields.map(one => fieldText(one, plain)).join(', ')}`
-  const value = (field: string) => fields.find(one => one.field === field)?.new
-  return `${name}: ${value('burst')} per second, ${value('sustained')} per minute`
+  const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
+  return `${name}: ${said.map(quotaText).join(', ')}`
 }
+
+/** What only comes or goes with a quota as a whole goes without saying. */
+function isTold({ field, old, new: now }: FieldChange): boolean {
+  return !QUIET.has(field) || (old !== null && now !== null)
+}
+
+/** `20 → 25 per second`, `500 per hour → 600 per hour`, `no longer unlimited`. */
+function quotaText(change: FieldChange): string {
+  const { field, old, new: now } = change
+  if (field === 'unlimited') return now === null ? 'no longer unlimited' : 'unlimited'
+  if (old !== null && now !== null) return fieldText(change, plain)
+  const text = (value: unknown) => `${[value].flat().join(', ')}${UNITS[field] ?? ''}`
+  const what = field === 'costs' ? 'costs ' : ''
+  return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
+}
+
+/** What is not told of a bucket that is new. */
+const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {
   if (change === 'removed') return `${name}: removed`

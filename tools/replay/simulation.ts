@@ -27,10 +27,10 @@ export type Judged =
   /** Answered with an error before any rule was asked. */
   | { readonly result: 'unserved'; readonly code: ErrorCode }
 
-/** No log tells the fields of answers. */
-const NO_FIELDS = { get: () => undefined }
 /** Was denied before anybody knew whose request it is. */
 const NOBODY = { id: 'nobody' }
+/** No log tells the fields of answers. */
+const NO_FIELDS = { get: () => undefined }
 
 export class Simulation {
   readonly #decider: Decider
@@ -86,11 +86,8 @@ export class Simulation {
       return { result: 'refused', project: project ?? NOBODY, verdict: { ...verdict, holdsSlot: false } }
     }
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    return this.#decide(
-      { facts: entered.facts, project: project ?? identify(facts), matched },
-      ruling,
-      status,
-    )
+    const request = { facts: entered.facts, project: project ?? identify(facts), matched }
+    return this.#decide(request, ruling, status)
   }
 
   /** Gives back what plugins hold. */
@@ -126,7 +123,7 @@ export class Simulation {
     const known = this.#projects.get(id)
     if (known !== undefined) return { ...known, verified }
     if (this.#unknown === undefined) throw new GatewayError('unknown-project')
-    if (id.startsWith('host:')) return { id, ...this.#unknown }
+    if (id.startsWith('host:')) return { id, verified, ...this.#unknown }
     const { plans, environments } = this.#planWords
     return {
       id,

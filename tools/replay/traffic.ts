@@ -94,7 +94,7 @@ export function trafficOf(record: LoggedDecision): Traffic {
         path,
         query: flow === undefined ? '' : `?flow=${flow}`,
         // An address stands in the log as its network alone; a hash tells apart those of one.
-        client: ip,
+        client: ip.replace(/\/\d+$/, ''),
         network: client,
         authenticated: auth === 'authenticated',
         upgrade: upgrade ?? false,

@@ -187,9 +187,63 @@ local function make_token_bucket()
   return token_bucket
 end
 
+-- What was spent counts until the day, week or month is over, which `window` begins and ends with. The list: when the last
+-- token was spent, and how many were in this period.
+local function make_calendar()
+  local calendar = {}
+
+  -- Gives a window of the calendar the period that holds `now`. `boundaries`: the begins of three periods around the clock of
+  -- the gateway that asks, and the end of the last. Beyond them a clock is off by days: periods there are as long as the last.
+  function calendar.choose_period(window, boundaries, now)
+    local begins, ends, length
+    for boundary in string.gmatch(boundaries, '%d+') do
+      begins, ends = ends, tonumber(boundary)
+      length = begins and max(1, ends - begins)
+      if begins and ends > now then
+        break
+      end
+    end
+    local off = floor((now - begins) / length) * length
+    window.begins, window.ends, window.length = begins + off, begins + off + length, length
+  end
+
+  function calendar.read(list, base, window, now)
+    local at, sum, last = base, 0, 0
+    for j = 1, #list, 2 do
+      at = at + list[j]
+      if at >= window.begins and list[j + 1] > 0 then
+        sum, last = sum + list[j + 1], at
+      end
+    end
+    if sum == 0 then
+      return {}, 0
+    end
+    return { min(last, now), sum }, sum
+  end
+
+  function calendar.add(spent, _, at, count)
+    return { max(at, spent[1] or at), (spent[2] or 0) + count }
+  end
+
+  function calendar.add_late(spent, window, at, count)
+    if at < window.begins then
+      return spent, 0
+    end
+    return calendar.add(spent, window, at, count), count
+  end
+
+  function calendar.ends(_, window)
+    return window.ends
+  end
+
+  calendar.returns = calendar.ends
+  return calendar
+end
+
 local algorithms = { s = sliding_window }
 
 local function make_algorithm(letter)
-  algorithms[letter] = (letter == 'f' and make_fixed_window or make_token_bucket)()
+  local make = letter == 'f' and make_fixed_window or letter == 't' and make_token_bucket or make_calendar
+  algorithms[letter] = make()
   return algorithms[letter]
 end

@@ -5,7 +5,7 @@
 import type { MeterDemand } from '../../types.js'
 import { isReportOnlyKey } from '../key.js'
 import { BoundedMap } from './bounded-map.js'
-import { type Count, counted } from './store.js'
+import { type Count, costOf, counted } from './store.js'
 
 /** A window: what was spent in it, the first refused request included, and from when to when it counts. */
 export interface Meter {
@@ -97,11 +97,6 @@ export class Meters {
   #of(key: string): Kept {
     return isReportOnlyKey(key) ? this.#observed : this.#enforced
   }
-}
-
-/** What a request of this demand spends. */
-export function costOf({ cost = 1 }: MeterDemand): number {
-  return cost
 }
 
 /** What an ask of this demand is charged where it is granted: what its answer will tell is charged then. */

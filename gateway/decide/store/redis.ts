@@ -2,9 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import type { Demand, Log } from '../../types.js'
+import { calendarLength } from './calendar.js'
 import { type Debt, debtOf } from './debts.js'
 import { hashTag } from './hash-slot.js'
-import { chargeOf, costOf } from './meters.js'
+import { chargeOf } from './meters.js'
 import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
@@ -12,6 +13,7 @@ import {
   type Answer,
   type Ask,
   type Count,
+  costOf,
   counted,
   type LateCharge,
   quotasOf,
@@ -45,18 +47,23 @@ export interface RedisStoreOptions {
   readonly log: Log
   /** Microseconds; for tests in virtual time. Unset means Redis's own clock. */
   readonly clock?: () => number
+  /** Milliseconds since the epoch, for tests: this process's clock, where it is not that of Redis. */
+  readonly wall?: () => number
 }
 
 export class RedisStore implements RemoteStore {
   /** For those who count by other means. */
   readonly connection: RedisClient
   readonly #clock: (() => number) | undefined
+  /** Milliseconds since the epoch. */
+  readonly #wall: () => number
   readonly #slots: RedisSlots
   readonly #log: Log
 
-  constructor({ url, log, clock }: RedisStoreOptions) {
+  constructor({ url, log, clock, wall }: RedisStoreOptions) {
     this.#log = log
     this.#clock = clock
+    this.#wall = wall ?? (clock === undefined ? Date.now : () => clock() / 1000)
     this.connection = connectRedis(url, log)
     this.connection.defineCommand('take', { lua: script('window', 'meter', 'take') })
     this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'meter', 'take') })
@@ -91,7 +98,8 @@ export class RedisStore implements RemoteStore {
 
   async peek(asks: readonly Ask[]): Promise<Answer[]> {
     const result = await this.connection.peek(asks.length, ...this.#arguments(asks, NOBODY, 1))
-    return talliesOf(asks, result).map((tally, i) => this.#answer(asks[i] as Ask, tally, 0, 0, NOBODY))
+    const at = result[0] as number
+    return talliesOf(asks, result).map((tally, i) => this.#answer(asks[i] as Ask, tally, 0, at, NOBODY))
   }
 
   /**
@@ -135,7 +143,7 @@ export class RedisStore implements RemoteStore {
       release?.()
       if (!granted || at === undefined || ask.demand.kind === 'slots' || tellsLater(ask.demand)) continue
       keys.push(ask.key)
-      args.push(...askArguments(ask))
+      args.push(...askArguments(ask, this.#wall))
     }
     // All were charged by one call, so at one time.
     const at = answers.find(answer => answer.at !== undefined)?.at
@@ -153,7 +161,7 @@ export class RedisStore implements RemoteStore {
     if (debts.length === 0) return
     const args = debts.flatMap(({ ask, spent }) => {
       const us = spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
-      return [us.length, ...us, ...askArguments(ask)]
+      return [us.length, ...us, ...askArguments(ask, this.#wall)]
     })
     const keys = debts.map(({ ask }) => ask.key)
     await this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
@@ -191,7 +199,7 @@ export class RedisStore implements RemoteStore {
   #arguments(asks: readonly Ask[], holder: string, times: number): (string | number)[] {
     const args: (string | number)[] = asks.map(ask => ask.key)
     args.push(this.#clock?.() ?? '', times, holder)
-    for (const ask of asks) args.push(ask.group, ...askArguments(ask))
+    for (const ask of asks) args.push(ask.group, ...askArguments(ask, this.#wall))
     return args
   }
 
@@ -203,9 +211,10 @@ export class RedisStore implements RemoteStore {
     const granted = i < admitted
     const slots = demand.kind === 'slots'
     const requestsAfter = granted ? admitted - 1 - i : 0
-    const own = counts.map(({ quota, used, violated, resetMs }): Count => {
+    const own = counts.map(({ quota, used, violated, resetMs }, j): Count => {
       const before = used - spentBy(demand, requestsAfter, granted && used > quota)
-      return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs)
+      const windowMs = calendarLength(demand, j, at / 1000)
+      return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs, windowMs)
     })
     const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
     if (!slots) return { ...answer, at }
@@ -217,7 +226,7 @@ export class RedisStore implements RemoteStore {
 
 /** What so many requests spent; of a meter also the first refused one, where `andRefused`. */
 function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
-  if (demand.kind !== 'meter') return requests
+  if (demand.kind !== 'meter') return requests * costOf(demand)
   return requests * chargeOf(demand) + (andRefused ? costOf(demand) : 0)
 }
 
