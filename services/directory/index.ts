@@ -76,8 +76,8 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
 
 function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wrongKey: WrongKey): void {
   const { store, settings, writers } = core
-  const { baseUrl, allowPrivateWebhooks } = settings
-  const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes, wrongKey }
+  const { baseUrl, webhookTargets } = settings
+  const parts = { ...core, baseUrl, webhookTargets, keyHashes, wrongKey }
   answerErrors(server, core.log)
   addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {

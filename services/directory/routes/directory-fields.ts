@@ -21,3 +21,11 @@ export const changeable = [
   'external_domain',
 ] as const
 export type Changeable = (typeof changeable)[number]
+
+/** Of one directory. */
+export const maxWebhooks = 10
+/** What a body may say of a webhook. */
+export const webhookFields = ['endpoint', 'secret', 'events', 'headers', 'disabled'] as const
+/** Headers of a webhook, and the length of a value. */
+export const maxHeaders = 20
+export const maxHeaderLength = 2048

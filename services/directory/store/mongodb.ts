@@ -24,9 +24,9 @@ const tombstoneMs = 60 * 60 * 1000
 export async function openMongodb(url: string): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
   const { commits, resources, memberships } = collections
-  const { commit, head, finishAbandoned } = createCommitter(collections)
-
-  const { ofDirectories, purgeAgain } = createDirectoryStore(collections)
+  const committer = createCommitter(collections)
+  const { commit, head, finishAbandoned } = committer
+  const { ofDirectories, purgeAgain } = createDirectoryStore(collections, committer)
 
   const sweep = async (): Promise<void> => {
     const old = { deletedAt: { $lt: new Date(Date.now() - tombstoneMs) } }

@@ -52,7 +52,7 @@ t.test('MongoDB', async t => {
       const _id = `${directory.id}/0000000000000002`
       const rest = { directory: directory.id, version: 2, sequence: 1 }
       await commits.insertOne({ _id, pending, ...rest })
-      t.ok((await store.directoriesWithEvents()).includes(directory.id), 'found without another write')
+      t.ok((await store.lanesWithEvents()).includes(directory.id), 'found without another write')
       t.same(await store.head(directory.id), { version: 2, sequence: 1 })
       t.same(await store.resource({ directoryId: directory.id }, 'user', user.id), user)
       t.same(await store.members(group.id, page), [{ userId: user.id, label: 'kept' }])
@@ -61,7 +61,7 @@ t.test('MongoDB', async t => {
       await write(store, directory, [{ kind: 'delete', id: user.id }])
 
       await commits.updateOne({ _id }, { $set: { pending } })
-      await store.directoriesWithEvents()
+      await store.lanesWithEvents()
       t.same(await store.head(directory.id), { version: 3, sequence: 1 })
       t.equal(
         await store.resource({ directoryId: directory.id }, 'user', user.id),
