@@ -41,11 +41,12 @@ export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules
   const isHttp = url.protocol === 'http:'
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isPublic = isIP(host) === 0 ? undefined : isPublicAddress(host)
+  if (isPublic === false && !allowPrivate) return refusal(host)
   if (isHttp && !allowHttp && (!allowPrivate || isPublic)) return noHttp
   if (url.port !== '' && isBadPort(Number(url.port))) {
     return `port ${url.port} is not called; docs/webhooks.md lists the ports that are refused`
   }
-  return isPublic === false && !allowPrivate ? refusal(host) : undefined
+  return undefined
 }
 
 /**

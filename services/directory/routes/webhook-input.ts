@@ -106,7 +106,7 @@ export function resealed(
 export function checkWebhookUrl(name: string, text: string, rules: TargetRules): void {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new HttpError(400, `${name} must be an https address.`)
+    throw new HttpError(400, `${name} must be an http or https address.`)
   }
   if (url.username || url.password) throw new HttpError(400, `${name} must not hold a user or password.`)
   const refused = refusedTarget(url, rules)

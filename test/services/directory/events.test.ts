@@ -192,7 +192,7 @@ t.test('private and loopback targets are refused unless allowed, by address and 
   const lenient = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DATA_DIR })
   const byAddress = await hooked(lenient, receiver.url)
   await lenient.close()
-  const service = await startService(t, { DATA_DIR })
+  const service = await startService(t, { DATA_DIR, WEBHOOK_ALLOW_HTTP: 'true' })
   const body = { tenant: 't', product: 'p', webhook_url: receiver.url, webhook_secret: secret }
   t.match(await service.manage('POST', '', body), {
     status: 400,
