@@ -15,6 +15,10 @@ export const overlapSeconds = { standard: day, longest: 30 * day } as const
 /** How long a one-time link to a consent may be good. */
 export const linkSeconds = { standard: day, shortest: 60, longest: 7 * day } as const
 
+/** How long a set-up link may be good, and how many a directory may have. */
+export const setupLinkSeconds = { standard: 7 * day, shortest: 60, longest: 30 * day } as const
+export const maxSetupLinks = 20
+
 /** What a PATCH may change. */
 export const changeable = [
   ...(['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook'] as const),

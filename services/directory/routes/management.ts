@@ -5,6 +5,7 @@ import { addEvents } from './events.js'
 import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './external.js'
 import { acceptJson, explain, HttpError, logFault, nothingHere, retryAfter, type Server } from './http.js'
 import { addPeople } from './people.js'
+import { addSetupLinks } from './setup-links.js'
 import { addWebhookLog } from './webhook-log.js'
 import { addWebhooks, type WebhookParts } from './webhooks.js'
 import { refuseHaste, type WrongKey } from './wrong-keys.js'
@@ -35,6 +36,7 @@ export function addManagement(server: Server, parts: ManagementParts): void {
   addSyncExternal(server, parts)
   addWebhookLog(server, parts)
   addWebhooks(server, parts)
+  addSetupLinks(server, parts)
 }
 
 /** Errors as `{data: null, error: {message, code}}`, for known and unknown paths alike. */

@@ -11,6 +11,7 @@ import type {
 import type { EventStore, ToldEvent } from './event-contract.js'
 import type { LinkStore } from './link-contract.js'
 import type { PullStore } from './pull-contract.js'
+import type { SetupLinkStore } from './setup-link-contract.js'
 
 /**
  * Where one directory stands. Every change names the head it was computed from and is refused when another change came
@@ -87,7 +88,7 @@ export interface DirectoryStore {
 }
 
 /** What the service asks of a database. One test suite (test/services/directory/store-contract.ts) holds for all adapters. */
-export interface Store extends DirectoryStore, EventStore, LinkStore, PullStore {
+export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkStore, PullStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>
   /** All of the change and its events, or nothing and undefined when `head` is no longer the directory's head. */

@@ -13,6 +13,7 @@ import type { StoredEvent, ToldEvent } from './event-contract.js'
 import type { DeadDocument, EventDocument, LeaseDocument, LogDocument } from './mongodb-event-documents.js'
 import type { LinkDocument } from './mongodb-links.js'
 import type { PullDocument } from './mongodb-pulls.js'
+import type { SetupLinkDocument } from './mongodb-setup-links.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -116,6 +117,7 @@ export interface Collections {
   removed: Collection<RemovedDocument>
   pulls: Collection<PullDocument>
   links: Collection<LinkDocument>
+  setupLinks: Collection<SetupLinkDocument>
 }
 
 /** How long a server may be away, or connected but silent, unless the URL says otherwise. */
@@ -164,12 +166,13 @@ function named(db: Db): Collections {
     removed: db.collection('directory_removed'),
     pulls: db.collection('directory_pulls'),
     links: db.collection('directory_consent_links'),
+    setupLinks: db.collection('directory_setup_links'),
   }
 }
 
 async function createIndexes(collections: Collections): Promise<void> {
   const { directories, commits, resources, memberships, parts, removed } = collections
-  const { events, outbox, leases, deadLetters, webhookLog, pulls, links } = collections
+  const { events, outbox, leases, deadLetters, webhookLog, pulls, links, setupLinks } = collections
   await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await directories.createIndex({ product: 1, created: 1, _id: 1 })
   await directories.createIndex({ created: 1, _id: 1 })
@@ -199,6 +202,8 @@ async function createIndexes(collections: Collections): Promise<void> {
   await pulls.createIndex({ directory: 1, fence: 1 })
   await links.createIndex({ directory: 1 })
   await links.createIndex({ until: 1 })
+  await setupLinks.createIndex({ directory: 1, created: 1, _id: 1 })
+  await setupLinks.createIndex({ until: 1 })
 }
 
 /** The order of creation. */

@@ -13,7 +13,8 @@ const isSame = (one: Directory, other: Directory): boolean => JSON.stringify(one
  * as little as these, and is one with its event. `purgeAgain` takes away what a change wrote that was still under way when its directory went.
  */
 export function createDirectoryStore(collections: Collections, { commit, head }: Committer) {
-  const { directories, journals, commits, resources, memberships, parts, removed, pulls, links } = collections
+  const { directories, journals, commits, resources, memberships, parts, removed, pulls, links, setupLinks } =
+    collections
 
   /** True while the directory still held something. */
   async function purge(directory: string): Promise<boolean> {
@@ -23,6 +24,7 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
     const told = (await removed.findOne({ _id: directory }))?.told
     await pulls.deleteMany({ directory })
     await links.deleteMany({ directory })
+    await setupLinks.deleteMany({ directory })
     const found = await resources
       .find({ directory }, { projection: { _id: 1 } })
       .limit(purgeBatch)

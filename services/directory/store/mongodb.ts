@@ -14,6 +14,7 @@ import { createDirectoryStore } from './mongodb-directories.js'
 import { createEventStore } from './mongodb-events.js'
 import { createLinkStore } from './mongodb-links.js'
 import { createPullStore } from './mongodb-pulls.js'
+import { createSetupLinkStore } from './mongodb-setup-links.js'
 
 const tombstoneMs = 60 * 60 * 1000
 
@@ -43,6 +44,7 @@ export async function openMongodb(url: string): Promise<Store> {
     ...createEventStore(collections, finishAbandoned),
     ...createPullStore(collections),
     ...createLinkStore(collections),
+    ...createSetupLinkStore(collections),
 
     head,
     commit,

@@ -23,6 +23,7 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     for (const resource of resources) deleteResource(sql, resource.id)
     run('DELETE FROM pulls WHERE directory_id = ?', id)
     run('DELETE FROM consent_links WHERE directory_id = ?', id)
+    run('DELETE FROM setup_links WHERE directory_id = ?', id)
     const told = toldFrom(sql, id)
     const last = told === undefined ? Number.MAX_SAFE_INTEGER : told - 1
     if (resources.length + purgeEvents(sql, id, last) > 0) return true

@@ -12,6 +12,7 @@ import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
+import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
 /** Of the tables: a file of another one cannot be read. */
 const VERSION = 1
@@ -54,6 +55,7 @@ export function openSqlite(file: string): Store {
   db.exec(departedSchema)
   db.exec(pullSchema)
   db.exec(linkSchema)
+  db.exec(setupLinkSchema)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -144,6 +146,7 @@ export function openSqlite(file: string): Store {
     ...createEventStore(flushed),
     ...createPullStore(writing),
     ...createLinkStore(writing),
+    ...createSetupLinkStore(writing),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)

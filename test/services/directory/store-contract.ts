@@ -9,6 +9,7 @@ import { eventContract } from './event-contract.js'
 import { laneContract } from './lane-contract.js'
 import { linkContract } from './link-contract.js'
 import { pullContract } from './pull-contract.js'
+import { setupLinkContract } from './setup-link-contract.js'
 import {
   claimed,
   headOf,
@@ -162,6 +163,7 @@ export function storeContract(t: Test, store: Store): void {
   laneContract(t, store, fresh)
   pullContract(t, store, fresh)
   linkContract(t, store, fresh)
+  setupLinkContract(t, store, fresh)
 
   t.test('a change with thousands of members and megabytes of events is one change', async t => {
     const directory = await fresh()
