@@ -69,6 +69,7 @@ function applied(
   { box, webhookTargets }: WebhookInputParts,
 ): NamedWebhook {
   const endpoint = optional(fields.get('endpoint'), 'endpoint', maxUrlLength)
+  if (!endpoint && fields.has('endpoint')) throw new HttpError(400, 'endpoint must be an https address.')
   const given = optional(fields.get('secret'), 'secret', maxNameLength)
   if (endpoint) checkWebhookUrl('endpoint', endpoint, webhookTargets)
   if (given) checkWebhookSecret('secret', given)
