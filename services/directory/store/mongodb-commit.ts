@@ -91,6 +91,7 @@ export function createCommitter(collections: Collections) {
     const { _id, directory, version, sequence, pending } = document
     const told: EventDocument[] = []
     const forWebhook: EventDocument[] = []
+    const removals: DirectoryStep[] = []
     for (const text of texts) {
       for (const item of JSON.parse(text) as JournalItem[]) {
         if (item.kind === 'event') {
@@ -101,10 +102,13 @@ export function createCommitter(collections: Collections) {
             const lane = laneOf(directory, webhook)
             forWebhook.push({ ...document, _id: keyOf(lane, fields.sequence), directory: lane })
           }
-        } else await write(directory, version, item)
+        } else if (item.kind === 'removal') removals.push(item)
+        else await write(directory, version, item)
       }
     }
     await Promise.all([insertNew(events, told), insertNew(outbox, forWebhook)])
+    // Last: from its mark on, the purge may take this very change away.
+    for (const removal of removals) await write(directory, version, removal)
     await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
     await commits.updateOne({ _id }, { $set: { deletedAt: new Date() }, $unset: { pending: '' } })
     if (pending.parts > 0) await parts.deleteMany({ commit: pending.id })
