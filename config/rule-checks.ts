@@ -13,7 +13,10 @@ export function checkRules(
   return policies.flatMap(({ file, kind, document }) =>
     document.rules.flatMap((rule, i) => {
       const at = ['rules', i]
-      const faults = projects === undefined ? [] : unknownProjects(rule.when?.projects, projects, [...at, 'when', 'projects'])
+      const faults =
+        projects === undefined
+          ? []
+          : unknownProjects(rule.when?.projects, projects, [...at, 'when', 'projects'])
       if (kind === 'volumetric') faults.push(...checkCost(rule, [...at, 'cost']))
       return faults.map(fault => ({ file, ...fault }))
     }),

@@ -3,7 +3,15 @@ import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { type DurationBounds, durationWithin } from './duration.js'
-import { isCidr, isDay, isDayOrInstant, isHttpOrigin, isRedisUrl, isTimeZone, isTls12Cipher } from './formats.js'
+import {
+  isCidr,
+  isDay,
+  isDayOrInstant,
+  isHttpOrigin,
+  isRedisUrl,
+  isTimeZone,
+  isTls12Cipher,
+} from './formats.js'
 import { type PercentBounds, shareWithin } from './percent.js'
 import type { Path, UnplacedProblem } from './problem.js'
 import { faultOf } from './sentences.js'
