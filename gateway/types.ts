@@ -193,7 +193,7 @@ export interface Reading {
   readonly used: number | undefined
   /** What is left of that quota. */
   readonly left: number | undefined
-  /** What the request spends, where that is more than one. */
+  /** What the request spends, where that is not 1: 0 where its answer will tell. */
   readonly cost?: number | undefined
   /** Until more quota comes back; on refusal until this request could pass. */
   readonly resetMs: number

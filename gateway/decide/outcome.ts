@@ -21,7 +21,8 @@ function readingOf(id: string, demand: Demand, i: number, count: Count): Reading
   const { quota, used, left, violated, resetMs } = count
   if (demand.kind === 'slots') return { policy: id, quota, used, left, violated, resetMs }
   if (demand.kind === 'meter') {
-    const { ms: windowMs, hidden, cost } = demand
+    const { ms: windowMs, hidden } = demand
+    const cost = demand.afterAnswer === undefined ? demand.cost : 0
     return { policy: id, quota, windowMs, used, left, violated, resetMs, hidden, cost }
   }
   const { name, ms, calendar } = demand.windows[i] as Window

@@ -130,8 +130,8 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     const { req, res, answerFields: own, removedFields } = this.#exchange
     // Of an upload cut short the rest may still come; it must not be read as the next request.
     if (req.body?.complete === false) res.closeAfter()
-    res.writeHead(status, reason, answerFields(status, fields, own, removedFields))
-    this.#relay = new Relay(res, this.#settings.timeouts.idleMs)
+    const passed = answerFields(status, fields, own, removedFields)
+    this.#relay = new Relay(res, { status, reason, fields: passed }, this.#settings.timeouts.idleMs)
   }
 
   onData(chunk: Buffer): void {
@@ -158,8 +158,8 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     const clientLeft = this.#clientLeft
     this.#finish()
     if (clientLeft) return
-    if (this.#relay === undefined) this.#exchange.fail(codeOf(fault, heard))
-    else this.#relay.cut()
+    if (this.#relay?.begun) this.#relay.cut()
+    else this.#exchange.fail(codeOf(fault, heard))
   }
 
   /** Where no connection could be opened, that was told already. */

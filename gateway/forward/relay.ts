@@ -4,9 +4,19 @@ import { passedTrailers } from './trailers.js'
 /** Small pieces are gathered up to this size: thousands may come at once, and a write each would hold up everybody else. */
 const GATHERED = 4 * 1024
 
-/** The body of an upstream's answer on its way to the client, at the pace at which that reads. */
+/** The client's head: flat `fields`, as `writeHead` takes them. */
+export interface AnswerHead {
+  readonly status: number
+  readonly reason: string
+  readonly fields: readonly string[]
+}
+
+/** An upstream's answer on its way to the client, at the pace at which that reads. */
 export class Relay {
+  /** Its head is written: it can no longer be another answer. */
+  begun = false
   readonly #res: OutgoingResponse
+  readonly #head: AnswerHead
   readonly #idleMs: number
   /** What came last is kept until it is known whether the end comes with it: then both leave together. */
   #kept: Buffer | undefined
@@ -15,9 +25,10 @@ export class Relay {
   /** Bytes of all that is kept. */
   #size = 0
 
-  /** The head must be written. A client that reads nothing for `idleMs` while something waits for it will be cut. */
-  constructor(res: OutgoingResponse, idleMs: number) {
+  /** A client that reads nothing for `idleMs` while something waits for it will be cut. */
+  constructor(res: OutgoingResponse, head: AnswerHead, idleMs: number) {
     this.#res = res
+    this.#head = head
     this.#idleMs = idleMs
   }
 
@@ -39,6 +50,7 @@ export class Relay {
   flush(): boolean {
     const kept = this.#takeKept()
     if (kept !== undefined) return this.#send(kept)
+    this.#begin()
     this.#res.flush()
     return true
   }
@@ -48,6 +60,7 @@ export class Relay {
   }
 
   end(trailers: readonly string[]): void {
+    this.#begin()
     this.#res.end(this.#takeKept(), passedTrailers(trailers))
     if (!this.#res.closed) this.#res.limitReader(this.#idleMs)
   }
@@ -65,7 +78,15 @@ export class Relay {
     return Buffer.concat([kept, ...pieces], this.#size)
   }
 
+  #begin(): void {
+    if (this.begun) return
+    this.begun = true
+    const { status, reason, fields } = this.#head
+    this.#res.writeHead(status, reason, fields)
+  }
+
   #send(chunk: Buffer): boolean {
+    this.#begin()
     if (this.#res.write(chunk)) return true
     this.#res.limitReader(this.#idleMs)
     return false

@@ -116,8 +116,8 @@ class Upgrading implements Asker, ResponseWatcher {
     this.#backend?.answered()
     this.#exchange.onAnswer(status, fields)
     res.closeAfter()
-    res.writeHead(status, reason, answerFields(status, fields, own, removedFields))
-    this.#relay = new Relay(res, this.#settings.timeouts.idleMs)
+    const head = { status, reason, fields: answerFields(status, fields, own, removedFields) }
+    this.#relay = new Relay(res, head, this.#settings.timeouts.idleMs)
   }
 
   onData(chunk: Buffer): void {

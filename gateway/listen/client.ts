@@ -61,6 +61,12 @@ export function networkOf(address: string): string {
   return `${text(new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]))}/64`
 }
 
+/** Whose limits a connection from `address` spends: undefined for a trusted proxy's, which brings many clients. */
+export function clientBehind(address: string, proxies: TrustedProxies): string | undefined {
+  const peer = clientAddress(address, undefined, proxies)
+  return peer.trusted ? undefined : networkOf(peer.address)
+}
+
 function parseRange(cidr: string): [Address, number] {
   const [network = '', bits, ...rest] = cidr.split('/')
   const address = parseAddress(network)

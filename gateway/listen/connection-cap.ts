@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
 import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
-import { clientAddress, networkOf, type TrustedProxies } from './client.js'
+import { clientBehind, type TrustedProxies } from './client.js'
 
 /** Connections that are refused in so many words; of more at a time each is just closed. */
 const MOST_GOODBYES = 256
@@ -51,8 +51,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
 
   /** Counts a connection, or says which limit is reached. */
   function admit(socket: Socket): Cap | undefined {
-    const peer = clientAddress(socket.remoteAddress ?? '', undefined, settings.trustedProxies())
-    const client = peer.trusted ? undefined : networkOf(peer.address)
+    const client = clientBehind(socket.remoteAddress ?? '', settings.trustedProxies())
     const count = client === undefined ? 0 : (byClient.get(client) ?? 0)
     if (client !== undefined && count >= settings.maxConnectionsPerClient) return 'client'
     if (open >= settings.maxConnections && !inside.makeRoom()) return 'all'

@@ -9,16 +9,15 @@ import {
 import type { TLSSocket } from 'node:tls'
 import { GOODBYE_MS } from '../http1/lingering-close.js'
 import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
+import { allowance, ResetsByClient } from './idle-frames.js'
 import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
+import { SessionWatch, type WatchedSession } from './session-watch.js'
 import { StreamBody } from './stream-body.js'
 import { requestOfStream } from './stream-request.js'
 import { StreamResponse } from './stream-response.js'
 
 /** Beyond MAX_HEAD a head is still read, so that it can be answered; beyond this Node resets its stream. */
 const MAX_HEAD_LIST = 64 * 1024
-/** What a client may do for nothing, per window: resets of its requests, pings, settings (CVE-2023-44487 and kin). */
-const MAX_IDLE_FRAMES = 200
-const WINDOW_MS = 10_000
 
 const OPTIONS = {
   settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_LIST },
@@ -39,10 +38,19 @@ export interface Http2Listener {
   drain(): void
 }
 
-/** A connection has `headTimeoutMs` to send a first request. */
-export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: number): Http2Listener {
+/**
+ * A connection has `headTimeoutMs` to send a first request. `clientOf` says whose an address is; undefined for a proxy's, which
+ * brings many clients.
+ */
+export function createHttp2Listener(
+  handlers: StreamHandlers,
+  headTimeoutMs: number,
+  clientOf: (address: string) => string | undefined,
+): Http2Listener {
   /** Each ends with its last request. */
   const endings = new Set<() => void>()
+  const watch = new SessionWatch()
+  const resets = new ResetsByClient()
   let draining = false
 
   return {
@@ -75,14 +83,26 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
     const cutSoon = () => {
       goodbye ??= setTimeout(() => socket.destroy(), GOODBYE_MS)
     }
-    socket.once('close', () => clearTimeout(goodbye))
     const end = () => {
       session.close()
       if (open === 0) cutSoon()
     }
-    const spend = allowance(() => {
+    const calm = () => {
       session.destroy(new Error('too many idle frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
       cutSoon()
+    }
+    const spend = allowance(calm)
+    const client = clientOf(peer.address)
+    const takeBack = () => {
+      if (client === undefined || resets.spend(client)) spend()
+      else calm()
+    }
+    const watched = watch.add(session, socket, { gone: () => socket.destroy(), floods: calm })
+    socket.once('close', () => {
+      clearTimeout(goodbye)
+      watch.remove(watched)
+      // Node waits for writes that nobody will end.
+      setImmediate(() => session.destroy())
     })
     session.setTimeout(headTimeoutMs, end)
     session.on('goaway', end)
@@ -94,15 +114,16 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
         // Who has left needs no answer. Here already: a reset that comes with its request is told, too, and must not go unheard.
         stream.on('error', () => {})
         // Reset in the same breath: nobody waits for an answer.
-        if (stream.closed || stream.destroyed) return spend()
+        if (stream.closed || stream.destroyed) return takeBack()
         open++
+        watched.onRequest()
         session.setTimeout(0)
-        const res = serve(stream, joined, raw, peer)
+        const res = serve(stream, joined, raw, peer, watched)
         stream.on('close', () => {
           open--
           if (open === 0 && session.closed) cutSoon()
           else if (open === 0 && !session.destroyed) session.setTimeout(KEEP_ALIVE_MS)
-          if (res.clientLeft) spend()
+          if (res.clientLeft) takeBack()
         })
       },
     )
@@ -114,11 +135,15 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
     joined: IncomingHttpHeaders,
     raw: readonly string[],
     peer: Peer,
+    watched: WatchedSession,
   ): StreamResponse {
     const body = stream.endAfterHeaders
       ? undefined
-      : new StreamBody(stream, joined['content-length'], () => {
-          if (joined.expect?.toLowerCase() === '100-continue') res.sendContinue()
+      : new StreamBody(stream, joined['content-length'], {
+          wanted() {
+            if (joined.expect?.toLowerCase() === '100-continue') res.sendContinue()
+          },
+          received: bytes => watched.onUpload(bytes),
         })
     const req = requestOfStream(joined, raw, peer, body)
     const res = new StreamResponse(stream, req)
@@ -136,19 +161,4 @@ export function createHttp2Listener(handlers: StreamHandlers, headTimeoutMs: num
 function limitUpload(stream: ServerHttp2Stream, res: StreamResponse): void {
   const timer = setTimeout(() => res.cut(), REQUEST_TIMEOUT_MS)
   stream.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
-}
-
-/** Counts; calls `exhausted` when there was more than a window allows. */
-function allowance(exhausted: () => void): () => void {
-  let count = 0
-  let windowEnds = 0
-  return () => {
-    const now = performance.now()
-    if (now > windowEnds) {
-      windowEnds = now + WINDOW_MS
-      count = 0
-    }
-    count++
-    if (count > MAX_IDLE_FRAMES) exhausted()
-  }
 }

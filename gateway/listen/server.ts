@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { ServerConnections, type ServerHandlers } from '../http1/server-connections.js'
+import { clientBehind } from './client.js'
 import { createDoor, type DoorSettings } from './connection-cap.js'
 import { createHttp2Listener } from './http2.js'
 import { KEEP_ALIVE_MS, MAX_HEAD_READ, REQUEST_TIMEOUT_MS } from './limits.js'
@@ -31,7 +32,9 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     keepAliveMs: KEEP_ALIVE_MS,
   })
-  const http2 = createHttp2Listener(handlers, settings.headTimeout)
+  const http2 = createHttp2Listener(handlers, settings.headTimeout, address =>
+    clientBehind(address, settings.trustedProxies()),
+  )
   const front =
     tls &&
     createTlsFront(tls, {

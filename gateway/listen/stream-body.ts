@@ -1,21 +1,27 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import type { BodyReader, IncomingBody } from '../message.js'
 
+export interface BodyEvents {
+  /** Somebody wants the body: once. */
+  wanted(): void
+  /** So much of it came, in one frame. */
+  received(bytes: number): void
+}
+
 /** A request's body on its HTTP/2 stream. */
 export class StreamBody implements IncomingBody {
   readonly length: number | undefined
   complete = false
   readonly #stream: ServerHttp2Stream
-  /** Called when somebody wants the body for the first time. */
-  readonly #onWanted: () => void
+  readonly #events: BodyEvents
   #reader: BodyReader | undefined
   #trailers: readonly string[] = []
   #aborted = false
 
-  constructor(stream: ServerHttp2Stream, length: string | undefined, onWanted: () => void) {
+  constructor(stream: ServerHttp2Stream, length: string | undefined, events: BodyEvents) {
     this.#stream = stream
     this.length = length === undefined ? undefined : Number(length)
-    this.#onWanted = onWanted
+    this.#events = events
     stream.on('trailers', (_fields, _flags, raw: string[] = []) => {
       this.#trailers = raw
     })
@@ -31,8 +37,11 @@ export class StreamBody implements IncomingBody {
     else if (this.complete) reader.onEnd(this.#trailers)
     else {
       if (isFirst) {
-        this.#onWanted()
-        this.#stream.on('data', (chunk: Buffer) => this.#reader?.onData(chunk))
+        this.#events.wanted()
+        this.#stream.on('data', (chunk: Buffer) => {
+          this.#events.received(chunk.length)
+          this.#reader?.onData(chunk)
+        })
       }
       this.#stream.resume()
     }

@@ -26,8 +26,9 @@ const CONNECTION_FIELDS = new Set([
 export class StreamResponse implements OutgoingResponse {
   status = 0
   closed = false
-  /** The client has reset the stream, or is gone, before the answer's end. */
+  /** The client has reset the stream, or is gone, before the answer's end; not when the answer broke off. */
   clientLeft = false
+  #brokeOff = false
   readonly #stream: ServerHttp2Stream
   readonly #req: IncomingRequest
   readonly #patienceMs: number
@@ -71,8 +72,9 @@ export class StreamResponse implements OutgoingResponse {
     if (this.#isOver || this.status !== 0) return
     this.status = status > MAX_STATUS ? 502 : status
     this.#head = { ...headersOf(fields), ':status': this.status }
-    // It may stay (RFC 9113 section 8.1.1), but Go's client takes it for that of a body that is missing.
-    if (status === 304) delete this.#head['content-length']
+    // Of a 304 it may stay (RFC 9113 section 8.1.1), but Go's client takes it for that of a body that is missing; a 205 has no
+    // content (RFC 9110 section 15.3.6), and Node sends none.
+    if (status === 304 || status === 205) delete this.#head['content-length']
   }
 
   write(chunk: Buffer): boolean {
@@ -112,6 +114,7 @@ export class StreamResponse implements OutgoingResponse {
     if (this.closed) return
     this.#ended = true
     const stream = this.#stream
+    this.#brokeOff = !stream.aborted && !stream.closed
     setImmediate(() => {
       if (!stream.writableFinished) stream.destroy(new Error('the answer broke off'))
     })
@@ -181,7 +184,9 @@ export class StreamResponse implements OutgoingResponse {
 
   #onGone(): void {
     if (this.closed) return
-    this.clientLeft = true
+    // Of a stream that ends well Node may say `close` before it says that the last of it was written.
+    const isWhole = this.#ended && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR
+    this.clientLeft = !isWhole && !this.#brokeOff
     this.#close()
   }
 

@@ -177,8 +177,8 @@ function countersOf({ rule, readings }: Outcome) {
     ...ownWindow(rule.id, policy),
     /** Whose period it is. */
     ...(calendar && { calendar }),
-    /** What the request costs, where that is more than one. */
-    ...(cost !== undefined && cost > 1 && { cost }),
+    /** What the request costs, where that is not 1: 0 when its answer tells. */
+    ...(cost !== undefined && cost !== 1 && { cost }),
   }))
 }
 

@@ -1,6 +1,7 @@
 /** HTTP/2 clients: streams that end, streams that are reset, sessions that are cut, and readers that take their time. */
 import { connect, constants } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
+import { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { below, HOST } from './chance.mjs'
@@ -50,7 +51,11 @@ function open(url) {
   const tcp = connectTcp(Number(port), hostname)
   tcp.on('error', () => undefined)
   const tls = connectTls({ socket: tcp, ALPNProtocols: ['h2'], rejectUnauthorized: false })
-  const session = connect(url, { createConnection: () => tls })
+  tls.on('error', () => undefined)
+  // On its own TLS sockets Node may not hear that a connection was reset (docs/proxy-conformance.md), and would wait for good.
+  const wire = Duplex.from({ readable: tls, writable: tls })
+  wire.on('error', () => undefined)
+  const session = connect(url, { createConnection: () => wire })
   session.on('error', () => undefined)
   return { session, tcp }
 }

@@ -1,5 +1,6 @@
-import { viewWebhook } from './events/webhook.js'
+import { viewWebhook, type WebhookView } from './events/webhook.js'
 import { openTokens } from './external/connection.js'
+import { firstWebhook } from './lane.js'
 import type { Directory } from './model.js'
 import { overlapOf } from './old-secrets.js'
 import type { SecretBox } from './secrets.js'
@@ -16,7 +17,7 @@ export interface DirectoryView {
   log_webhook_events: boolean
   deactivated: boolean
   scim: { path: string; secret: string; endpoint: string; old_secret_valid_until?: string }
-  webhook: { endpoint: string; secret: string; old_secret_valid_until?: string }
+  webhook: WebhookView
   /** These four only of directories that are pulled. Empty: all domains. */
   external_domain?: string
   /** Empty before the directory is connected. */
@@ -103,6 +104,6 @@ function viewPlain(directory: Directory, box: SecretBox, baseUrl: string): Direc
       endpoint: `${baseUrl}${path}`,
       ...overlapOf(oldScimSecrets),
     },
-    webhook: webhook ? viewWebhook(box, id, webhook) : { endpoint: '', secret: '' },
+    webhook: webhook ? viewWebhook(box, id, firstWebhook, webhook) : { endpoint: '', secret: '' },
   }
 }

@@ -117,7 +117,7 @@ export function embed(core: Core): EmbeddedDirectory {
     directories: {
       create: fields =>
         answer(async () => {
-          const directory = readDirectory(fields, box, settings.allowPrivateWebhooks)
+          const directory = readDirectory(fields, box, settings.webhookTargets)
           await store.createDirectory(directory)
           return view(directory)
         }),

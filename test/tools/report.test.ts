@@ -86,6 +86,33 @@ t.test('a report-only rule is safe after a quiet week; else the reasons are told
   )
 })
 
+t.test(
+  'of rules whose requests cost more, or what their answers say, only what is known is suggested',
+  async t => {
+    const costing = (cost: number) =>
+      nineDays().map(record => ({
+        ...record,
+        beside: record.beside.map(beside => ({
+          ...beside,
+          counters: beside.counters.map(counter => ({ ...counter, cost })),
+        })),
+      }))
+    const promotionsOf = async (name: string, records: object[]) =>
+      (await report(logOf(t, records.map(lineOf).join(''), name))).promotions
+    const suggested = (promotions: Awaited<ReturnType<typeof promotionsOf>>) =>
+      promotions.flatMap(one => one.suggested ?? []).map(one => one.suggested)
+    const plain = suggested(await promotionsOf('plain.log', nineDays()))
+    t.ok(plain.length > 0)
+    t.same(
+      suggested(await promotionsOf('five.log', costing(5))),
+      plain.map(quota => quota * 5),
+    )
+    const told = await promotionsOf('told.log', costing(0))
+    t.same(suggested(told), [])
+    t.match(told[0]?.unknown.join(' '), /counts by the answers of the upstream/)
+  },
+)
+
 t.test('the exit code says whether every report-only rule is safe to enforce', async t => {
   const codeOf = async (records: DecisionRecord[]) =>
     (await sluice(['report', logOf(t, records.map(lineOf).join(''))])).code

@@ -18,7 +18,9 @@ export class DemandMeter {
   readonly #seen = new Map<string, Levels>()
 
   /** One request under one rule, in order of time; `durationMs` is as long as it held its slot. */
-  add({ rule, key, counters }: Beside, at: number, durationMs: number): void {
+  add({ rule, key, counters: all }: Beside, at: number, durationMs: number): void {
+    // What answers cost is not in the log.
+    const counters = all.filter(({ cost }) => cost !== 0)
     this.#now = Math.max(this.#now, at)
     while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= this.#now) this.#ends.take()?.value()
     const asks = counters.map(({ policy, w_ms: ms }): Ask => {
@@ -32,7 +34,8 @@ export class DemandMeter {
       return { key: `${rule} ${policy} ${key}`, demand, group: 0, onStoreError: 'open' }
     })
     for (const [i, answer] of this.#store.take(asks).entries()) {
-      this.#levelsOf(counters[i]?.policy as string).add(answer.counts[0]?.used as number)
+      const { policy, cost = 1 } = counters[i] as (typeof counters)[number]
+      this.#levelsOf(policy).add((answer.counts[0]?.used as number) * cost)
       if (answer.release !== undefined) this.#ends.add(this.#now + durationMs, answer.release)
     }
   }

@@ -76,7 +76,8 @@ export class Gathered {
   }
 }
 
-function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms }: Counter): void {
+function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms, cost }: Counter): void {
+  if (tally !== undefined && cost === 0) tally.countsAnswers = true
   if (used !== null) tally?.peak(policy, q, used, w_ms ?? null)
 }
 

@@ -91,6 +91,11 @@ function unknownOf(tally: RuleTally, gathered: Gathered, isTold: boolean, droppe
       `The log left out ${count(dropped, 'record')} of this rule in floods: of which keys, projects and hours is unknown.`,
     )
   }
+  if (tally.countsAnswers) {
+    unknown.push(
+      'It counts by the answers of the upstream, which the log does not tell: a quota cannot be suggested.',
+    )
+  }
   for (const { policy, quota, formerQuotas } of tally.peaks.values()) {
     if (formerQuotas.size === 0) continue
     unknown.push(

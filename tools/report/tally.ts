@@ -33,6 +33,8 @@ export class RuleTally {
   readonly kind: string
   readonly mode: Mode
   src: string | null = null
+  /** Its requests cost what their answers say, which no record tells. */
+  countsAnswers = false
   seen = 0
   refused = 0
   wouldRefuse = 0

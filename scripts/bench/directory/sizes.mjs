@@ -55,7 +55,7 @@ async function fill(dataDir, directory, count) {
   const ids = []
   const commit = async writes => {
     const head = await store.head(directory.id)
-    const made = await store.commit(directory.id, head, { writes, events: [], queued: false })
+    const made = await store.commit(directory.id, head, { writes, events: [] })
     await made.kept
   }
   const base = Date.now() - count

@@ -3,6 +3,8 @@ import swaggerUi from '@fastify/swagger-ui'
 import { operationId, withGatewayAnswers } from './api-operation.js'
 import { componentSchemas } from './api-schemas.js'
 import { type Handler, resource, type Server } from './http.js'
+import { setupSchemas } from './setup-schemas.js'
+import { webhookSchemas } from './webhook-schemas.js'
 
 /** Where the document and the page that shows it are. */
 export const apiDocumentPath = '/api/v1/openapi.json'
@@ -47,6 +49,7 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
       tags: [
         { name: 'Directories', description: 'Connections to identity providers' },
         { name: 'Users and groups', description: 'What identity providers have sent, read by integrators' },
+        { name: 'Webhooks', description: 'Where the events of a directory go' },
         { name: 'Events', description: 'Webhook events: batches, log, replay and feed' },
         { name: 'External provider', description: 'Directories that are pulled' },
         { name: 'SCIM', description: 'The intake that identity providers call (RFC 7644)' },
@@ -71,7 +74,7 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
     },
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
   })
-  for (const schema of componentSchemas) server.addSchema(schema)
+  for (const schema of [...componentSchemas, ...webhookSchemas, ...setupSchemas]) server.addSchema(schema)
   server.register(swaggerUi, { routePrefix: assetsPath, staticCSP: contentPolicy })
   server.register(async scope => {
     const get = (path: string, handler: Handler): void => resource(scope, path, { GET: handler })

@@ -1,4 +1,4 @@
-import { directoryTypes } from '../model.js'
+import { directoryTypes, eventNames } from '../model.js'
 import {
   type Changeable,
   maxNameLength,
@@ -110,7 +110,7 @@ const changeable = {
     type: ['object', 'null'],
     description: 'In place of `webhook_url` and `webhook_secret`',
   },
-  webhook_url: optional('A public http or https address; empty: no webhook', { maxLength: maxUrlLength }),
+  webhook_url: optional('A public https address; empty: no webhook', { maxLength: maxUrlLength }),
   webhook_secret: optional(secretRule, { maxLength: maxNameLength }),
   external_domain: optional('Of type external only: pulls users and groups of this domain'),
 } satisfies Record<Changeable, Schema>
@@ -183,24 +183,15 @@ export const componentSchemas: readonly Schema[] = [
       {
         event: {
           type: 'string',
-          enum: [
-            ...[
-              'user.created',
-              'user.updated',
-              'user.deleted',
-              'group.created',
-              'group.updated',
-              'group.deleted',
-            ],
-            ...['group.user_added', 'group.user_removed'],
-          ],
+          enum: [...eventNames],
         },
         tenant: text(),
         product: text(),
         directory_id: text(),
         data: {
           type: 'object',
-          description: 'The user or group after the change; of a membership, the user with its `group`',
+          description:
+            'The user or group after the change; of a membership, the user with its `group`; of `dsync.*` the directory',
         },
         previous_attributes: {
           type: 'object',
@@ -216,8 +207,9 @@ export const componentSchemas: readonly Schema[] = [
   named(
     'WebhookEvent',
     object({
-      id: text('The `webhook-id` of the message'),
+      id: text('The `webhook-id` of the message; of a further webhook with its id after a dot'),
       directory_id: text(),
+      webhook_id: text(),
       tenant: text(),
       product: text(),
       webhook_endpoint: text(),
@@ -232,8 +224,9 @@ export const componentSchemas: readonly Schema[] = [
   named(
     'DeadLetter',
     object({
-      id: text('Of the event'),
+      id: text('Of the event; of a further webhook with its id after a dot'),
       directory_id: text(),
+      webhook_id: text(),
       tenant: text(),
       product: text(),
       failed_at: moment('Of the last attempt'),

@@ -4,13 +4,15 @@ import Database from 'libsql'
 import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
 import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
+import { departedSchema } from './sqlite-departed.js'
 import { createDirectoryStore } from './sqlite-directories.js'
-import { eventSchema } from './sqlite-event-schema.js'
+import { eventSchema, laterColumns } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
+import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
 /** Of the tables: a file of another one cannot be read. */
 const VERSION = 1
@@ -24,6 +26,13 @@ function checkVersion(db: Database.Database, file: string): void {
   throw new Error(
     `${file} was made by another version of this service (its tables have version ${version}, not ${VERSION}). Move it away to begin anew.`,
   )
+}
+
+function addLaterColumns(db: Database.Database): void {
+  for (const { table, column, sql } of laterColumns) {
+    const columns = db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]
+    if (!columns.some(({ name }) => name === column)) db.exec(sql)
+  }
 }
 
 /**
@@ -42,8 +51,11 @@ export function openSqlite(file: string): Store {
   checkVersion(db, file)
   db.exec(sqliteSchema)
   db.exec(eventSchema)
+  addLaterColumns(db)
+  db.exec(departedSchema)
   db.exec(pullSchema)
   db.exec(linkSchema)
+  db.exec(setupLinkSchema)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -118,14 +130,14 @@ export function openSqlite(file: string): Store {
   }
 
   /** False when the head is stale. */
-  const make = (directoryId: string, head: Head, { writes, events, queued }: Change): boolean => {
+  const make = (directoryId: string, head: Head, { writes, events }: Change): boolean => {
     const moved = run(
       'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
       ...[head.sequence + events.length, directoryId, head.version],
     )
     if (moved === 0) return false
     for (const step of writes) write(directoryId, step)
-    insertEvents(sql, directoryId, events, queued)
+    insertEvents(sql, directoryId, events)
     return true
   }
 
@@ -134,6 +146,7 @@ export function openSqlite(file: string): Store {
     ...createEventStore(flushed),
     ...createPullStore(writing),
     ...createLinkStore(writing),
+    ...createSetupLinkStore(writing),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)

@@ -25,12 +25,13 @@ async function begin(t: Test, settings: string | undefined, policies: Headers) {
   const upstream = await startApp(t, (req, res) => {
     req.resume()
     if (req.headers['x-slow'] === undefined) res.end('done')
-    else setTimeout(() => res.end('done'), 300)
+    else setTimeout(() => res.end('done'), 1000)
   })
   const gateway = await testGateway(t, {
     upstream,
     settings: `trustedProxies: [127.0.0.1]\n${settings}`,
     projects: PROJECTS,
+    timeouts: '{ connect: 20s, head: 20s, idle: 20s }',
     policies,
   })
   const ask = async (path: string, headers: Headers = {}, method = 'POST') =>

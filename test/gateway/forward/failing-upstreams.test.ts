@@ -40,12 +40,15 @@ t.test('an upstream that fails', async t => {
     },
   )
 
-  t.test('a broken chunk together with the head: no complete answer, and the gateway lives', async t => {
+  t.test('a broken chunk that comes with the head: upstream-invalid', async t => {
     const { client, gateway } = await scene(t, async peer => {
       await peer.message()
-      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\nzz\r\n')
     })
-    t.notMatch(await client.send(GET).rest(), /0\r\n\r\n$/)
+    const { line, body } = await client.send(GET).message()
+    t.match(line, / 502 /)
+    t.equal(JSON.parse(body).code, 'upstream-invalid')
+    t.same(gateway.failures, ['upstream-invalid'])
     await waitUntil('the end to be told', () => gateway.ended === 1)
   })
 

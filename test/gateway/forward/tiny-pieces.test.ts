@@ -24,11 +24,12 @@ t.test('pieces of an upload that come at once leave together', async t => {
 t.test('pieces of an answer that come at once leave together', async t => {
   const written: string[] = []
   const res = {
+    writeHead() {},
     write: (chunk: Buffer) => written.push(chunk.toString()) > 0,
     end: (last?: Buffer) => written.push(String(last ?? '')),
     limitReader() {},
   } as unknown as OutgoingResponse
-  const relay = new Relay(res, 1_000)
+  const relay = new Relay(res, { status: 200, reason: 'OK', fields: [] }, 1_000)
   for (const piece of pieces) relay.write(piece)
   relay.end([])
   t.ok(written.length < 10, `${written.length} writes`)

@@ -6,11 +6,13 @@ import { waitUntil } from '../../helpers/wait.js'
 
 export const DATA = 0
 export const HEADERS = 1
+export const PRIORITY = 2
 export const RST_STREAM = 3
 export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 export const SETTINGS = 4
 export const PING = 6
 export const GOAWAY = 7
+export const WINDOW_UPDATE = 8
 export const CONTINUATION = 9
 
 export const ACK = 1

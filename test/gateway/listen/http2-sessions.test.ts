@@ -21,9 +21,11 @@ import {
   INTERNAL_ERROR,
   PING,
   PREFACE,
+  PRIORITY,
   RST_STREAM,
   requestFields,
   SETTINGS,
+  WINDOW_UPDATE,
 } from './frames.js'
 import { answerOf, ask, open, openSession, scene } from './http2-scene.js'
 import { listenTls, secure, USUAL_TERMS } from './tls-listener.js'
@@ -65,6 +67,49 @@ if (canMakeCertificates(t)) {
       })
     }
 
+    for (const [what, bytes] of [
+      ['of room that nobody asked for', frame(WINDOW_UPDATE, 0, 0, code(1))],
+      ['of priorities', frame(PRIORITY, 0, 1, Buffer.alloc(5, 1))],
+    ] as const) {
+      t.test(`${what} ends its connection, and others are served meanwhile`, async t => {
+        const client = await FrameClient.open(t, port)
+        const many = Buffer.concat(Array(1_000).fill(bytes))
+        const times: number[] = []
+        for (let i = 0; i < 300 && !client.closed; i++) {
+          client.send(many)
+          const begun = performance.now()
+          t.equal((await ask(session, {})).status, 200)
+          times.push(performance.now() - begun)
+          await sleep(10)
+        }
+        t.equal((await client.frame(GOAWAY)).payload.readUInt32BE(4), ENHANCE_YOUR_CALM)
+        await waitUntil('the end', () => client.closed)
+        const middle = times.sort((a, b) => a - b)[times.length >> 1] ?? 0
+        t.ok(middle < 100, `${middle} ms`)
+      })
+    }
+
+    t.test('of resets on several connections ends them, too', async t => {
+      const before = upstream.connections.length
+      const ends: number[] = []
+      const resets = Array.from({ length: 180 }, (_, i) => 2 * i + 1).flatMap(stream => [
+        head(stream),
+        frame(RST_STREAM, 0, stream, code(CANCEL)),
+      ])
+      const clients = await Promise.all(Array.from({ length: 8 }, () => FrameClient.open(t, port)))
+      for (const client of clients) client.send(...resets, frame(PING, 0, 0, Buffer.alloc(8)))
+      for (const client of clients) {
+        const { type, payload } = await waitUntil('its end, or an answer', () =>
+          client.frames.find(({ type }) => type === PING || type === GOAWAY),
+        )
+        if (type === GOAWAY) ends.push(payload.readUInt32BE(4))
+      }
+      t.ok(ends.length > 0, 'though each had sent fewer than a connection may')
+      t.same(new Set(ends), new Set([ENHANCE_YOUR_CALM]))
+      t.ok(upstream.connections.length - before < 1_010)
+      t.equal((await ask(session, {})).status, 200, 'who has asked for nothing in vain goes on')
+    })
+
     for (const [what, size, frames, type] of [
       ['of fields in one request is reset', 16_000, 6, RST_STREAM],
       ['of pieces of a head ends its connection', 1_000, 60, GOAWAY],
@@ -102,6 +147,37 @@ if (canMakeCertificates(t)) {
 
     t.equal(session.remoteSettings.maxConcurrentStreams, 100)
     t.equal((await ask(session, {})).status, 200, 'others do not notice')
+  })
+
+  t.test('uploads that are answered are no resets, however many', async t => {
+    const { session } = await scene(t, certificate, answering(OK))
+    for (let i = 0; i < 25; i++) {
+      const asked = Array.from({ length: 10 }, () => ask(session, { ':method': 'POST' }, 'body'))
+      for (const { status } of await Promise.all(asked)) if (status !== 200) t.equal(status, 200)
+    }
+    t.notOk(session.closed)
+  })
+
+  t.test('answers that break off are no resets of the client’s', async t => {
+    const { session } = await scene(t, certificate, async peer => {
+      await peer.message()
+      peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
+      await sleep(5)
+      peer.reset()
+    })
+    for (let i = 0; i < 25; i++) await Promise.allSettled(Array.from({ length: 10 }, () => ask(session, {})))
+    t.notOk(session.closed)
+  })
+
+  t.test('a request that comes with its reset, in one write, is taken back, and no other', async t => {
+    const { port } = await scene(t, certificate, answering(OK))
+    const client = await FrameClient.open(t, port)
+    const head = (stream: number): Buffer =>
+      frame(HEADERS, END_HEADERS | END_STREAM, stream, requestFields(`/${stream}`))
+    client.send(head(1), frame(RST_STREAM, 0, 1, code(CANCEL)), head(3))
+    await waitUntil('the second answer', () => client.frames.some(one => one.stream === 3))
+    t.notOk(client.frames.some(one => one.stream === 1))
+    t.notOk(client.closed)
   })
 
   for (const [what, bytes, headTimeout] of [

@@ -38,7 +38,7 @@ t.test('a stream that is being closed is not destroyed before it is reset', asyn
   const server = createServer()
   // As the listener does it: who reads the upload hears first, and cuts the answer.
   server.on('stream', (stream: ServerHttp2Stream) => {
-    const body = new StreamBody(stream, undefined, () => {})
+    const body = new StreamBody(stream, undefined, { wanted() {}, received() {} })
     const req: Partial<IncomingRequest> = { body, fields: fieldsOf([]) }
     const res = new StreamResponse(stream, req as IncomingRequest)
     body.read({

@@ -57,6 +57,7 @@ t.test('a refusal gives one record with everything needed to judge it again', as
       ja3: null,
       ja4: null,
       auth: 'anonymous',
+      verified: false,
       upgrade: false,
       preflight: false,
       parts: {},

@@ -1,0 +1,40 @@
+/** What clients of HTTP/2 may do for nothing: requests they take back, pings, settings (CVE-2023-44487 and kin). */
+
+/** Of one connection, per window. */
+const MAX_PER_CONNECTION = 200
+/** Requests taken back by one client, on all its connections: many users may share an address. */
+const MAX_RESETS_PER_CLIENT = 1_000
+const WINDOW_MS = 10_000
+
+/** Counts; calls `exhausted` when there was more than a window allows. */
+export function allowance(exhausted: () => void): () => void {
+  let count = 0
+  let windowEnds = 0
+  return () => {
+    const now = performance.now()
+    if (now > windowEnds) {
+      windowEnds = now + WINDOW_MS
+      count = 0
+    }
+    count++
+    if (count > MAX_PER_CONNECTION) exhausted()
+  }
+}
+
+/** All clients share one window, so that nothing is kept of those that have left. */
+export class ResetsByClient {
+  #counts = new Map<string, number>()
+  #windowEnds = 0
+
+  /** False when `client` has taken back more than it may. */
+  spend(client: string): boolean {
+    const now = performance.now()
+    if (now > this.#windowEnds) {
+      this.#windowEnds = now + WINDOW_MS
+      this.#counts = new Map()
+    }
+    const count = (this.#counts.get(client) ?? 0) + 1
+    this.#counts.set(client, count)
+    return count <= MAX_RESETS_PER_CLIENT
+  }
+}

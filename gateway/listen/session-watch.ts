@@ -1,0 +1,118 @@
+/**
+ * Looks after the connections of HTTP/2, once a second: whether their clients are still there, and what they send is of use.
+ *
+ * Node may not hear that a client is gone: when a write fails before the reset is read, its TLS never ends the next write, and
+ * the session reads nothing while it writes. So a client that falls silent is pinged (RFC 9113 section 6.7).
+ */
+import type { ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { MAX_HEAD } from './limits.js'
+
+const ROUND_MS = 1_000
+/** Silence before a client is pinged. */
+const QUIET_MS = 10_000
+/** For the ping's answer, or for any byte to come or go: long enough for a client that reads now and then. */
+const PATIENCE_MS = 20_000
+const WINDOW_MS = 10_000
+/** Bytes in a window that are nobody's request, upload or room for an answer: 20,000 frames of WINDOW_UPDATE or PRIORITY. */
+const MAX_USELESS = 256 * 1024
+/** A client may answer each of our frames, the smallest too, with two of WINDOW_UPDATE. */
+const USEFUL_PER_BYTE_SENT = 3
+const FRAME_HEAD = 9
+
+type Session = Pick<ServerHttp2Session, 'ping' | 'destroyed'>
+type Wire = Pick<Socket, 'bytesRead' | 'bytesWritten'>
+
+export interface SessionEnds {
+  /** The client does not answer any more. */
+  gone(): void
+  /** The client sends frames that lead to nothing. */
+  floods(): void
+}
+
+export class SessionWatch {
+  readonly #watched = new Set<WatchedSession>()
+  #rounds: NodeJS.Timeout | undefined
+
+  /** Watches until `remove`. */
+  add(session: Session, wire: Wire, ends: SessionEnds): WatchedSession {
+    const watched = new WatchedSession(session, wire, ends, performance.now())
+    this.#watched.add(watched)
+    this.#rounds ??= setInterval(() => {
+      const now = performance.now()
+      for (const one of this.#watched) one.look(now)
+    }, ROUND_MS).unref()
+    return watched
+  }
+
+  remove(watched: WatchedSession): void {
+    this.#watched.delete(watched)
+    if (this.#watched.size > 0) return
+    clearInterval(this.#rounds)
+    this.#rounds = undefined
+  }
+}
+
+export class WatchedSession {
+  readonly #session: Session
+  readonly #wire: Wire
+  readonly #ends: SessionEnds
+  #read = 0
+  #written = 0
+  /** When the last byte came, and when one last came or went. */
+  #heardAt: number
+  #movedAt: number
+  #pinged = false
+  /** Bytes that had a use, all together. */
+  #useful = 0
+  #uselessBefore = 0
+  #windowEnds: number
+
+  constructor(session: Session, wire: Wire, ends: SessionEnds, now: number) {
+    this.#session = session
+    this.#wire = wire
+    this.#ends = ends
+    this.#heardAt = this.#movedAt = now
+    this.#windowEnds = now + WINDOW_MS
+  }
+
+  /** A request came: other limits say how many may. */
+  onRequest(): void {
+    this.#useful += MAX_HEAD
+  }
+
+  /** So much of an upload came, in one frame. */
+  onUpload(bytes: number): void {
+    this.#useful += bytes + FRAME_HEAD
+  }
+
+  look(now: number): void {
+    const { bytesRead, bytesWritten } = this.#wire
+    if (bytesRead !== this.#read) {
+      this.#heardAt = this.#movedAt = now
+      this.#pinged = false
+    } else if (bytesWritten !== this.#written) this.#movedAt = now
+    this.#read = bytesRead
+    this.#written = bytesWritten
+    if (this.#session.destroyed || this.#pinged) {
+      if (now - this.#movedAt >= PATIENCE_MS) this.#ends.gone()
+    } else if (this.#isFlooded(now)) this.#ends.floods()
+    else if (now - this.#heardAt >= QUIET_MS) this.#ping(now)
+  }
+
+  #ping(now: number): void {
+    this.#pinged = true
+    this.#movedAt = now
+    // That it was answered is seen by the bytes that came.
+    this.#session.ping(() => {})
+  }
+
+  #isFlooded(now: number): boolean {
+    const useless = this.#read - this.#useful - this.#written * USEFUL_PER_BYTE_SENT
+    if (now >= this.#windowEnds) {
+      this.#windowEnds = now + WINDOW_MS
+      this.#uselessBefore = useless
+    }
+    return useless - this.#uselessBefore > MAX_USELESS
+  }
+}
