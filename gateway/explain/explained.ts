@@ -63,7 +63,11 @@ export function explainedRule(
   }
 }
 
-function whySkipped(one: Matched, request: DecideRequest, questions: Questions): 'unlimited' | 'when' | 'key' {
+function whySkipped(
+  one: Matched,
+  request: DecideRequest,
+  questions: Questions,
+): 'unlimited' | 'when' | 'key' {
   if (questions.applies(one, request)) return 'key'
   return isUnlimited(one.rule) ? 'unlimited' : 'when'
 }

@@ -83,7 +83,11 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
     columns,
     projects,
     buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
-      Object.entries(buckets).map(([name, entry]) => ({ name, patterns: patternsOf(entry, []).map(({ text }) => text), mode })),
+      Object.entries(buckets).map(([name, entry]) => ({
+        name,
+        patterns: patternsOf(entry, []).map(({ text }) => text),
+        mode,
+      })),
     ),
     rules,
     endpoint,
@@ -252,26 +256,28 @@ function costsOf(entries: readonly BucketPattern[]): Record<string, number> | un
 
 /** A request that costs more than a quota admits could never pass there. */
 function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
-  const least = new Map<string, { readonly requests: number; readonly policy: string; readonly rule: Rule }>()
-  for (const rule of new Set(tables.flatMap(({ rules }) => [...rules.values()]))) {
-    const config = rule.config as BucketConfig
-    if ('unlimited' in config || config.costs === undefined) continue
-    for (const { name, requests } of windowsOf(config)) {
-      if (requests >= (least.get(rule.id)?.requests ?? Number.POSITIVE_INFINITY)) continue
-      least.set(rule.id, { requests, policy: `${rule.id}.${name}`, rule })
-    }
-  }
-  for (const [id, { requests, policy, rule }] of least) {
-    const { file, written } = buckets.get(id) as KnownBucket
+  for (const [name, { costs, file, written }] of buckets) {
+    if (costs === undefined) continue
+    const least = tables
+      .flatMap(({ rules }) => quotasIn(rules.get(name)))
+      .sort((a, b) => a.requests - b.requests)[0]
+    if (least === undefined) continue
+    const { policy, requests, source } = least
     const over = new Map(
       written.filter(({ cost }) => cost > requests).map(one => [JSON.stringify(one.costPath), one]),
     )
     for (const { cost, costPath = [] } of over.values()) {
-      const { source } = rule
       const message = `A request that costs ${cost} could never pass: "${policy}" admits ${requests} at ${source.file}:${source.line}. Lower the cost, or raise the quota.`
       faults.push({ file, path: costPath, message })
     }
   }
+}
+
+function quotasIn(rule: Rule | undefined) {
+  const config = rule?.config as BucketConfig | undefined
+  if (rule === undefined || config === undefined || 'unlimited' in config) return []
+  const { id, source } = rule
+  return windowsOf(config).map(({ name, requests }) => ({ policy: `${id}.${name}`, requests, source }))
 }
 
 function compileEndpointRules(
