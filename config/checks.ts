@@ -1,6 +1,7 @@
 /** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
+import { checkRollout } from './rollout-checks.js'
 import type { Gateway, ProjectEntry } from './schema.js'
 import { isProjectLimits, type PolicyFile, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
 import { columnsOf } from './words.js'
@@ -38,6 +39,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
     ...checkNames(read, limits, rules),
+    ...checkRollout(read.policies),
     ...limits.flatMap(policy => checkClaims(read, policy)),
     ...checkDoubleQuotas(read, limits),
     ...(buckets === undefined ? [] : checkCoverage(limits)),

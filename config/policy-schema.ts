@@ -12,6 +12,7 @@ import {
   Word,
   when,
 } from './fields.js'
+import { SHARE_PATTERN } from './rollout.js'
 import { ALGORITHMS, ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from './words.js'
 
 /** The kind whose buckets and limits stand apart, as in the spec's tables. */
@@ -24,6 +25,14 @@ const Mode = Word(MODES, {
   default: 'enforce',
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
+const EnforceFor = Type.Optional(
+  Type.String({
+    pattern: SHARE_PATTERN,
+    expected: 'a share above 0% and below 100%, such as 25% or 0.5%',
+    description:
+      'With mode: enforce. In force for this share, report-only for the rest: of a rule its keys, of a file of project limits the projects. A larger share holds all of a smaller one.',
+  }),
+)
 const Patterns = (description: string) =>
   Type.Array(
     Type.String({ minLength: 1, maxLength: 1024, description: '"[METHOD ]/path/{id}/*/**", or "*".' }),
@@ -56,6 +65,20 @@ const Selector = Strict({
     }),
   ),
 })
+/** Without the defaults of a quota: what it leaves out is as in the quota beside it. */
+const Trial = Type.Optional(
+  Strict(
+    {
+      burst: Quota('Requests per second.'),
+      sustained: Quota('Requests per minute.'),
+      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Without it: that of the quota.' })),
+    },
+    {
+      description:
+        'A quota that is tried beside this one: it counts every request of the bucket, refused or not, and only reports, as "<bucket>.trial".',
+    },
+  ),
+)
 const LimitRow = Strict({
   for: Type.Array(Selector, { minItems: 1, description: 'The plans and environments this row covers.' }),
   quotas: NamedMap(
@@ -72,6 +95,7 @@ const LimitRow = Strict({
         description:
           'Each gateway may take tokens ahead from Redis and spend them by itself: fewer calls, never more than the quota, refusals possible from 90 % of it.',
       }),
+      trial: Trial,
     }),
     { description: 'Limits by bucket. A bucket left out here does not exist for this row.' },
   ),
@@ -81,6 +105,7 @@ export const projectLimitsSchema = Strict({
   version: Version(),
   kind: Type.Literal(PROJECT_LIMITS, { description: 'What this file holds.' }),
   mode: Mode,
+  enforceFor: EnforceFor,
   since: Since,
   onStoreError: optionalOnStoreError,
   buckets: NamedMap(Patterns('Requests that share one counter per project.'), {
@@ -113,6 +138,7 @@ const commonProperties = {
     description: 'What is counted by; requests with equal parts share a counter.',
   }),
   mode: Mode,
+  enforceFor: EnforceFor,
   since: Since,
   missing: Word(MISSING, {
     description:
@@ -124,7 +150,7 @@ const commonProperties = {
 /** Keys that every rule has, whatever its kind. */
 export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
 
-const OPTIONAL = new Set(['since', 'onStoreError'])
+const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError'])
 
 /** The common keys of a rule, and the plugin's own beside them. */
 export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }

@@ -228,6 +228,20 @@ const ProjectEntry = Strict({
       {
         burst: Type.Optional(Quota('Requests per second.')),
         sustained: Type.Optional(Quota('Requests per minute.')),
+        trial: Type.Optional(
+          Strict(
+            {
+              burst: Type.Optional(Quota('Requests per second.')),
+              sustained: Type.Optional(Quota('Requests per minute.')),
+            },
+            {
+              minProperties: 1,
+              expected: 'a map with burst, sustained or both',
+              description:
+                'What is tried for this project; what it leaves out is as in its quota. Without it: the trial of its plan and environment, but for what the override fixes.',
+            },
+          ),
+        ),
       },
       { minProperties: 1, expected: 'a map with burst, sustained or both' },
     ),

@@ -48,6 +48,12 @@ export interface Source {
   readonly line: number
 }
 
+/** `enforceFor`: a rule in force for so many per cent of its keys, or of the projects, and report-only for the others. */
+export interface Share {
+  readonly percent: number
+  readonly of: 'keys' | 'projects'
+}
+
 /** One thing to check. `config` belongs to the limit plugin named by `kind`. */
 export interface Rule<Config = unknown> {
   /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
@@ -57,6 +63,8 @@ export interface Rule<Config = unknown> {
   readonly key: readonly KeyPart[]
   readonly missing: Missing
   readonly onStoreError: OnStoreError
+  /** Absent where the rule is in force for all, or for nobody. */
+  readonly share?: Share | undefined
   readonly config: Config
   readonly source: Source
 }

@@ -16,6 +16,7 @@ interface Row {
 
 const WORDS = [
   'config/words.ts',
+  'config/rollout.ts',
   'gateway/types.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
@@ -26,6 +27,7 @@ const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].m
 const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
+  'config/rollout.ts': {},
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': {},

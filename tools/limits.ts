@@ -10,14 +10,26 @@ import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
+import type { Rule } from '../gateway/types.js'
 import { describeColumns, groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
 import { type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
-/** A bucket where it is in force, or has no quota. */
-type Bucket = ReturnType<typeof bucketsIn>[number]
-export type BucketLimit = Extract<Bucket, Quota>
-export type Fallen = Exclude<Bucket, Quota>
+/** A bucket where it has a quota, or a trial beside one. */
+export interface BucketLimit extends Omit<Quota, 'trial'>, Pick<Rule, 'mode' | 'onStoreError'> {
+  readonly bucket: string
+  /** Absent where `mode` is for all projects. */
+  readonly enforceFor?: string
+  readonly src: string
+  /** What leases may withhold; absent without them. */
+  readonly leases?: string
+  readonly falls_to?: undefined
+}
+/** A bucket where it has none: those that take its requests; null when nothing limits them. */
+export interface Fallen {
+  readonly bucket: string
+  readonly falls_to: readonly (string | null)[]
+}
 export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
 export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 
@@ -28,7 +40,7 @@ export function limitsByColumn(loaded: Loaded) {
   return [...groups].map(([text, names]) => ({
     for: describeColumns(names),
     columns: [...names],
-    buckets: JSON.parse(text) as Bucket[],
+    buckets: JSON.parse(text) as (BucketLimit | Fallen)[],
   }))
 }
 
@@ -47,26 +59,27 @@ export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefine
 }
 
 /** The buckets in the order in which they are written. */
-function bucketsIn({ config, compiled }: Loaded, table: Table | undefined) {
+function bucketsIn({ config, compiled }: Loaded, table: Table | undefined): (BucketLimit | Fallen)[] {
   const buckets = compiled.policy.buckets.map(bucket => ({
     ...bucket,
     patterns: bucket.patterns.map(parsePattern),
   }))
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
-  return buckets.map(({ name: bucket, mode, patterns }) => {
+  const limitOf = ({ id: bucket, config: written, mode, share, onStoreError, source }: Rule): BucketLimit => {
+    const { trial: _, ...quota } = written as Quota
+    const src = `${source.file}:${source.line}`
+    const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
+    const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
+    return { bucket, ...quota, mode, ...enforceFor, onStoreError, src, ...leases }
+  }
+  return buckets.flatMap(({ name: bucket, mode, patterns }): (BucketLimit | Fallen)[] => {
     const rule = table?.rules.get(bucket)
-    if (rule !== undefined) {
-      const quota = rule.config as Quota
-      const src = `${rule.source.file}:${rule.source.line}`
-      // What leases may withhold; absent without them.
-      const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
-      return { bucket, ...quota, mode: rule.mode, onStoreError: rule.onStoreError, src, ...leases }
-    }
-    // Null when nothing limits them.
+    const trial = table?.trials?.get(bucket)
+    if (rule !== undefined) return [limitOf(rule), ...(trial ? [limitOf(trial)] : [])]
     const falls = patterns
       .flatMap(pattern => witnessesOf(pattern, extent))
       .map(({ method, path }) => table?.buckets[mode].find(method, path)?.value ?? null)
-    return { bucket, falls_to: [...new Set(falls)] }
+    return [{ bucket, falls_to: [...new Set(falls)] }]
   })
 }
 
@@ -79,6 +92,7 @@ export function endpointLimits({ config }: Loaded) {
       rule: rule.id,
       kind,
       mode: rule.mode,
+      ...(rule.enforceFor && { enforceFor: rule.enforceFor }),
       match: rule.match,
       key: rule.key,
       limit: limitText(kind, rule),

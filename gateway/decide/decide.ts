@@ -44,7 +44,7 @@ export class Decider {
       const question = this.#parts.questions.of(matched, request, i)
       if (question === 'skip') continue
       if ('result' in question) verdict.add(question)
-      else (matched.rule.mode === 'enforce' ? enforced : observed).push(question)
+      else (question.rule.mode === 'enforce' ? enforced : observed).push(question)
     }
     const { id } = request.facts
     if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {

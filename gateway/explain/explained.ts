@@ -3,7 +3,7 @@ import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
 import { type AnswerSettings, answer, refusal } from '../pipeline/answer.js'
-import type { Facts, Matched, Outcome, Reading, Verdict } from '../types.js'
+import type { Facts, Matched, Outcome, Reading, Rule, Verdict } from '../types.js'
 
 export type ExplainedRule = ReturnType<typeof explainedRule>
 export type ExplainedCounter = ReturnType<typeof explainedCounter>
@@ -34,7 +34,8 @@ export const NO_ANSWER: ExplainedAnswer = {
 
 /** What one rule has said; undefined when it was not asked. */
 export function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched): Outcome | undefined {
-  return [...outcomes, ...reportOnly].find(outcome => outcome.rule === rule)
+  // By name: for a key outside the rule's share, one like it has spoken.
+  return [...outcomes, ...reportOnly].find(outcome => outcome.rule.id === rule.id)
 }
 
 /** @param outcome undefined when the rule has nothing to say about the request */
@@ -49,7 +50,8 @@ export function explainedRule(
   return {
     rule: rule.id,
     kind: rule.kind,
-    mode: rule.mode,
+    mode: outcome?.rule.mode ?? rule.mode,
+    share: explainedShare(outcome?.rule ?? rule),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
     /** `when`: its conditions leave the request out. `key`: a part of its key is absent. */
@@ -60,6 +62,11 @@ export function explainedRule(
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
+}
+
+/** For whom the rule is in force, and whether this request is among them; null where that is all, or nobody. */
+function explainedShare({ share, mode }: Rule) {
+  return share === undefined ? null : { ...share, inside: mode === 'enforce' }
 }
 
 export function explainedCounter(reading: Reading) {

@@ -1,8 +1,10 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
-import { columnName, columnsOf } from '../../config/words.js'
-import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
+import { parseShare } from '../../config/rollout.js'
+import { columnName, columnsOf, MODES } from '../../config/words.js'
+import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Share, Source } from '../types.js'
 import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
+import { rolledOut, trialUnder } from './rollout.js'
 import { PathTrie } from './trie.js'
 import type { PathReading } from './upstream-paths.js'
 
@@ -11,11 +13,19 @@ export interface Quota {
   readonly sustained: number
   readonly algorithm: Algorithm
   readonly lease: boolean
+  readonly trial?: TriedQuota | undefined
 }
+/** A quota that only reports; what it leaves out is as in the one beside it. */
+export type TriedQuota = Pick<Quota, 'burst' | 'sustained'> & Partial<Pick<Quota, 'algorithm'>>
+
+/** What one project has otherwise: what it leaves out, its trial included, is as for its plan and environment. */
+export type Override = Partial<Omit<Quota, 'trial'>> & { readonly trial?: Partial<TriedQuota> | undefined }
+
 /** A policy file of kind project-limits. */
 export interface ProjectLimits {
   readonly file: string
   readonly mode: Mode
+  readonly enforceFor?: string | undefined
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, readonly string[]>>
   readonly limits: readonly {
@@ -29,8 +39,9 @@ export interface EndpointRules {
   readonly kind: string
   /** Whether its rules look at GET, HEAD and OPTIONS too. */
   readonly limitsReads?: boolean
-  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config'> & {
+  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'share'> & {
     readonly match: readonly string[]
+    readonly enforceFor?: string | undefined
   })[]
 }
 export interface PolicyInput {
@@ -40,7 +51,7 @@ export interface PolicyInput {
     readonly id: string
     readonly plan: Plan
     readonly environment: Environment
-    readonly overrides: Readonly<Record<string, Partial<Quota>>>
+    readonly overrides: Readonly<Record<string, Override>>
   }[]
   readonly projectsFile: string
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
@@ -73,8 +84,8 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   const { rules, endpoint } = compileEndpointRules(input, faults)
   const policy = createPolicy({
     revision: input.revision,
-    columns,
-    projects,
+    columns: rollOut(columns, buckets),
+    projects: rollOut(projects, buckets),
     buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
       Object.entries(buckets).map(([name, patterns]) => ({ name, patterns, mode })),
     ),
@@ -116,9 +127,10 @@ function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets 
 /** In which tables a bucket may stand: that of the file which names it, and those of files that give it quotas. */
 function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
   const modes = new Map<string, Set<Mode>>()
-  for (const { mode, buckets, limits } of files) {
+  for (const { mode, enforceFor, buckets, limits } of files) {
     for (const name of [buckets, ...limits.map(({ quotas }) => quotas)].flatMap(Object.keys)) {
-      modes.set(name, (modes.get(name) ?? new Set()).add(mode))
+      const here = enforceFor === undefined ? [mode] : MODES
+      modes.set(name, new Set([...(modes.get(name) ?? []), ...here]))
     }
   }
   return modes
@@ -174,10 +186,27 @@ function emptyTries(): BucketTries {
   return { enforce: new PathTrie(), 'report-only': new PathTrie() }
 }
 
+/** Tables that several columns share stay shared. */
+function rollOut(tables: ReadonlyMap<string, Table>, buckets: Buckets): Map<string, Table> {
+  const made = new Map<Table, Table>()
+  for (const table of tables.values()) {
+    if (!made.has(table))
+      made.set(
+        table,
+        rolledOut(table, rules => triesOf(rules, buckets)),
+      )
+  }
+  return new Map([...tables].map(([name, table]) => [name, made.get(table) as Table]))
+}
+
+function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
+  return text === undefined ? undefined : { percent: parseShare(text), of }
+}
+
 function bucketRule(
   id: string,
   quota: Quota,
-  limits: Pick<ProjectLimits, 'mode' | 'onStoreError'>,
+  limits: Pick<ProjectLimits, 'mode' | 'enforceFor' | 'onStoreError'> & Pick<Rule, 'share'>,
   source: Source,
 ): Rule {
   return {
@@ -187,6 +216,7 @@ function bucketRule(
     key: ['project'],
     missing: 'skip',
     onStoreError: limits.onStoreError,
+    share: limits.share ?? shareOf(limits.enforceFor, 'projects'),
     config: quota,
     source,
   }
@@ -210,11 +240,9 @@ function compileOverrides(
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
-      const quota: Partial<Quota> = {
-        ...PLAIN,
-        ...(base?.config as Quota | undefined),
-        ...project.overrides[name],
-      }
+      const { trial, ...fixed } = project.overrides[name] as Override
+      const written = base?.config as Quota | undefined
+      const quota: Partial<Quota> = { ...PLAIN, ...written, ...fixed }
       if (quota.burst === undefined || quota.sustained === undefined) {
         const message = `Bucket "${name}" has no quota for ${columnName(project.plan, project.environment)}, so an override must give both burst and sustained.`
         faults.push({ file: input.projectsFile, path, message })
@@ -223,7 +251,8 @@ function compileOverrides(
       const limits = base ?? input.projectLimits.find(file => Object.hasOwn(file.buckets, name))
       if (limits === undefined) continue
       const source = input.sourceOf(input.projectsFile, path)
-      rules.set(name, bucketRule(name, quota as Quota, limits, source))
+      const tried = trialUnder({ tried: written?.trial, fixed, own: trial, quota: quota as Quota })
+      rules.set(name, bucketRule(name, { ...(quota as Quota), trial: tried }, limits, source))
     }
     const sameBuckets = rules.size === row.rules.size
     tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : triesOf(rules, buckets) })
@@ -241,7 +270,8 @@ function compileEndpointRules(
     for (const [i, { match, ...config }] of rules.entries()) {
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
-      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source }
+      const share = shareOf(config.enforceFor, 'keys')
+      const rule: Rule = { id, kind, mode, key, missing, onStoreError, share, config, source }
       all.push({ rule, match })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]

@@ -1,6 +1,7 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
+import { tableFor } from './rollout.js'
 import type { PathTrie } from './trie.js'
 import { type PathReading, readForUpstream } from './upstream-paths.js'
 
@@ -14,6 +15,10 @@ export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 export interface Table {
   readonly rules: ReadonlyMap<string, Rule>
   readonly buckets: BucketTries
+  /** By bucket: what is tried beside its quota. Absent where nothing is. */
+  readonly trials?: ReadonlyMap<string, Rule> | undefined
+  /** What counts for projects outside the smallest share among the rules. Absent where all is in force for all. */
+  readonly outside?: { readonly percent: number; readonly table: Table } | undefined
 }
 
 /** A bucket as it is written; what its requests may spend stands in the tables. */
@@ -57,11 +62,12 @@ export type Policy = ReturnType<typeof createPolicy>
 export function createPolicy({ readings, endpoint, kindsOfReads, ...told }: PolicyParts) {
   /** The buckets that count for a project. */
   function tableOf({ id, plan, environment }: Project): Table | undefined {
-    return told.projects.get(id) ?? told.columns.get(columnName(plan, environment))
+    return tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
   }
 
   /**
-   * The rules that apply: at most one enforced bucket and one that only reports, then every endpoint rule.
+   * The rules that apply: at most one enforced bucket and one that only reports, each with its trial, then every endpoint
+   * rule.
    * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits
    * (spec, Limits), but for rules of kinds that limit reads. The GET that opens a WebSocket is no read: it holds the
    * upstream like a write.
@@ -93,11 +99,13 @@ export function createPolicy({ readings, endpoint, kindsOfReads, ...told }: Poli
   return { ...told, match, readFor, tableOf }
 }
 
-function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, facts: Facts): void {
+function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: Mode, facts: Facts): void {
   const found = buckets[mode].findFor(facts)
   if (found === undefined) return
   const rule = rules.get(found.value)
   if (rule !== undefined) matched.push({ rule, route: found.route })
+  const trial = trials?.get(found.value)
+  if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
 function isRead(method: string): boolean {

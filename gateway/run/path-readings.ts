@@ -1,6 +1,7 @@
 /** How the upstreams of a configuration read paths, and what that makes of its buckets. */
 import { type Config, isProjectLimits } from '../../config/load.js'
 import type { Gateway } from '../../config/schema.js'
+import { MODES } from '../../config/words.js'
 import { GatewayError } from '../errors.js'
 import { normalizePath } from '../listen/path.js'
 import type { Fault } from '../policy/compile.js'
@@ -29,7 +30,9 @@ export function caseTies({ gateway, policies }: Config): Fault[] {
   for (const { file, document } of policies.filter(isProjectLimits)) {
     for (const [bucket, texts] of Object.entries(document.buckets)) {
       for (const [i, text] of texts.entries()) {
-        const tie = owners[document.mode].add(foldPattern(parsePattern(text)), bucket)
+        const pattern = foldPattern(parsePattern(text))
+        const modes = document.enforceFor === undefined ? [document.mode] : MODES
+        const tie = modes.map(mode => owners[mode].add(pattern, bucket)).find(one => one !== undefined)
         if (tie === undefined || tie.value === bucket) continue
         const message = `The pattern "${text}" differs from "${tie.route}" of bucket "${tie.value}" in letter case alone, which upstream "${folding}" does not tell apart: a request must fall into exactly one bucket. Remove one of the two.`
         faults.push({ file, path: ['buckets', bucket, i], message })

@@ -53,10 +53,12 @@ function columnChanges(before: Loaded, after: Loaded, column: string): Change[] 
 }
 
 function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
+  const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   return new Map(
-    [...(table?.rules ?? [])].map(([name, { config, mode, onStoreError }]) => {
+    rules.map(({ id, config, mode, share, onStoreError }) => {
       const { burst, sustained, algorithm, lease } = config as Quota
-      return [name, { burst, sustained, algorithm, lease, mode, onStoreError }]
+      const enforceFor = share && { enforceFor: `${share.percent}%` }
+      return [id, { burst, sustained, algorithm, lease, mode, ...enforceFor, onStoreError }]
     }),
   )
 }
@@ -76,8 +78,10 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
   )
   return new Map(
     rules.map(({ kind, rule }) => {
-      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError } = rule
-      return [id, { kind, match, key, mode, missing, onStoreError, ...pluginConfig(rule) }]
+      const { id, match, key, mode, enforceFor, missing } = rule
+      const { onStoreError = config.gateway.store.onError } = rule
+      const share = enforceFor && { enforceFor }
+      return [id, { kind, match, key, mode, ...share, missing, onStoreError, ...pluginConfig(rule) }]
     }),
   )
 }

@@ -1,4 +1,5 @@
 /** A difference as people read it. */
+import { bucketOfTrial } from '../../config/rollout.js'
 import type { Mode } from '../../gateway/types.js'
 import type { Io } from '../io.js'
 import { settingText } from '../settings.js'
@@ -54,10 +55,14 @@ function bucketName(name: string | null, mode: Mode): string {
 
 /** `catch-all: 600 → 700 per second`. */
 function bucketText({ name, change, fields }: Change): string {
-  if (change === 'removed') return `${name}: no quota any more, its requests fall into other buckets`
+  const isTrial = bucketOfTrial(name) !== undefined
+  if (change === 'removed') {
+    return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
+  }
   if (change === 'changed') return `${name}: ${fields.map(one => fieldText(one, plain)).join(', ')}`
   const value = (field: string) => fields.find(one => one.field === field)?.new
-  return `${name}: ${value('burst')} per second, ${value('sustained')} per minute`
+  const share = value('enforceFor') === undefined ? '' : `, enforced for ${value('enforceFor')} of projects`
+  return `${name}: ${value('burst')} per second, ${value('sustained')} per minute${isTrial ? ', tried' : share}`
 }
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {

@@ -1,6 +1,7 @@
 /** An explanation as people read it, in the order in which the gateway works. */
 
 import { listed } from '../../config/problem.js'
+import { bucketOfTrial } from '../../config/rollout.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
 import type { Io } from '../io.js'
@@ -77,6 +78,9 @@ function whyNot(why: 'method' | 'no-quota' | 'less-specific', row: string, chose
 
 function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   lines.heading(`${rule.rule} (${rule.kind}, ${rule.mode})`)
+  const tried = bucketOfTrial(rule.rule)
+  if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
+  if (rule.share !== null) lines.field('share', shareText(rule))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
   lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
   if (rule.skipped !== null) {
@@ -89,6 +93,13 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   }
   for (const counter of rule.counters) lines.field(counter.policy, counterText(counter, live))
   lines.field('says', resultText(rule))
+}
+
+function shareText({ share, skipped }: ExplainedRule): string {
+  if (share === null) return ''
+  const whose = share.of === 'projects' ? 'of projects' : 'of its keys'
+  const inside = skipped !== null ? '' : share.inside ? '; this one is inside' : '; this one is outside'
+  return `enforced for ${share.percent}% ${whose}${inside}`
 }
 
 function counterText(counter: ExplainedCounter, live: boolean): string {

@@ -42,6 +42,8 @@ function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark
 /** True when `other` refuses whatever `one` would. Of two that say the same, the first is the one to keep. */
 function refusesFirst(other: Written, one: Written, all: readonly Written[], extent: Extent): boolean {
   const [a, b] = [other.rule, one.rule]
+  // A rule for a share lets the others' keys pass.
+  if (a.enforceFor !== undefined) return false
   if (other.kind !== one.kind || a.mode !== b.mode || a.missing !== b.missing) return false
   // With the part `path` each pattern has counters of its own.
   if (b.key.includes('path') || !isDeepStrictEqual(new Set(a.key), new Set(b.key))) return false

@@ -53,6 +53,7 @@ export class Seen {
       ...this.#completeness(formats, sampling, intake),
       ...this.#durations(policies),
       ...this.#keys(policies, formats),
+      ...hashedShares(policies, formats),
       ...this.#unseenWords(policies),
       ...this.#times(),
       ...leases(policies),
@@ -163,6 +164,7 @@ interface NamedRule {
   readonly id: string
   readonly kind: string
   readonly key: readonly KeyPart[]
+  readonly enforceFor?: string | undefined
 }
 
 /** Rules of the policies that count by something else than the project alone. */
@@ -171,11 +173,26 @@ export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
   for (const { config } of policies) {
     for (const policy of config.policies) {
       if (isProjectLimits(policy)) continue
-      for (const { id, key } of policy.document.rules)
-        rules.set(`${id} ${key}`, { id, kind: policy.kind, key })
+      for (const { id, key, enforceFor } of policy.document.rules)
+        rules.set(`${id} ${key}`, { id, kind: policy.kind, key, enforceFor })
     }
   }
   return [...rules.values()]
+}
+
+/** Parts of keys that decision records hold as hashes. */
+const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
+
+/** Which keys are inside a share depends on what the keys are made of. */
+function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  if (![...formats].some(({ name }) => name === 'records')) return []
+  const shared = rulesOf(policies).filter(
+    ({ enforceFor, key }) => enforceFor !== undefined && key.some(part => HASHED_PART.test(part)),
+  )
+  if (shared.length === 0) return []
+  return [
+    `The log holds hashes of what these rules count by, so as many keys are inside their shares here as at the gateway, but not the same ones: ${names(shared)}.`,
+  ]
 }
 
 function leases(policies: readonly Loaded[]): string[] {

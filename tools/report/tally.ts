@@ -33,6 +33,8 @@ export class RuleTally {
   readonly kind: string
   readonly mode: Mode
   src: string | null = null
+  /** Per cent of its keys for which the rule is in force, as last seen; undefined where it is for all, or for none. */
+  enforcedFor: number | undefined
   seen = 0
   refused = 0
   wouldRefuse = 0
