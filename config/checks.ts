@@ -1,6 +1,7 @@
 /** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
+import { quotaFaults, windowFaults } from './quota-schema.js'
 import { checkRollout } from './rollout-checks.js'
 import type { Gateway, ProjectEntry } from './schema.js'
 import { isProjectLimits, type PolicyFile, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
@@ -38,6 +39,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
+    ...checkWindows(read, limits),
     ...checkNames(read, limits, rules),
     ...checkRollout(read.policies),
     ...limits.flatMap(policy => checkClaims(read, policy)),
@@ -126,6 +128,26 @@ function checkQuotas(
         })),
     ),
   )
+}
+
+/** What is wrong in the quotas themselves, of rows and of overrides. */
+function checkWindows(
+  { projects = [], projectsFile }: Readable,
+  limits: readonly ProjectLimitsPolicy[],
+): FileFault[] {
+  const rows = limits.flatMap(({ file, document }) =>
+    document.limits.flatMap(({ quotas }, i) =>
+      Object.entries(quotas)
+        .flatMap(([bucket, quota]) => quotaFaults(quota, ['limits', i, 'quotas', bucket]))
+        .map(fault => ({ file, ...fault })),
+    ),
+  )
+  const overrides = projects.flatMap(({ overrides }, i) =>
+    Object.entries(overrides).flatMap(([bucket, quota]) =>
+      windowFaults(quota, ['projects', i, 'overrides', bucket]),
+    ),
+  )
+  return [...rows, ...overrides.map(fault => ({ file: projectsFile, ...fault }))]
 }
 
 /** Buckets and rules share one name space: counters, logs and metrics go by the name. */

@@ -1,10 +1,10 @@
-/** Lengths of time as people write them (`25ms`, `2s`, `5m`, `1h`), read as milliseconds. */
+/** Lengths of time as people write them (`25ms`, `2s`, `5m`, `1h`, `7d`), read as milliseconds. */
 import { type TUnsafe, Type } from 'typebox'
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** What a duration text looks like; also the editor's pattern. */
-export const DURATION_PATTERN = '^[0-9]{1,9}(ms|s|m|h)$'
+export const DURATION_PATTERN = '^[0-9]{1,9}(ms|s|m|h|d)$'
 const SHAPE = new RegExp(DURATION_PATTERN)
 
 /** The keyword that turns the text into milliseconds while the document is validated. */
@@ -16,7 +16,7 @@ export interface DurationBounds {
   readonly unit?: '1s'
 }
 
-/** `2s` → 2000. Throws a RangeError on anything but a whole number followed by ms, s, m or h. */
+/** `2s` → 2000. Throws a RangeError on anything but a whole number followed by ms, s, m, h or d. */
 export function parseDuration(text: string): number {
   if (!SHAPE.test(text)) throw new RangeError(`"${text}" is not a length of time such as 25ms, 2s, 5m or 1h.`)
   const unit = text.replace(/^[0-9]+/, '')
@@ -38,7 +38,7 @@ export function describeDuration(bounds: DurationBounds): string {
   return `a length of time ${range}, such as 25ms, 2s, 5m or 1h`
 }
 
-// The upper bound keeps every duration far below the 24.8 days at which Node's timers overflow and fire at once.
+// The default bound keeps durations far below the 24.8 days at which Node's timers overflow and fire at once.
 const minimumOf = (bounds: DurationBounds): string => bounds.minimum ?? bounds.unit ?? '1ms'
 const maximumOf = (bounds: DurationBounds): string => bounds.maximum ?? '24h'
 

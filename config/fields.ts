@@ -33,7 +33,7 @@ export function NamedMap<S extends TSchema>(value: S, options: TSchemaOptions) {
 }
 
 /** How many requests one window admits. */
-export function Quota(description: string) {
+export function Requests(description: string) {
   return Type.Integer({ minimum: 1, maximum: MAX_QUOTA, description })
 }
 

@@ -1,4 +1,4 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days. */
+/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days and time zones. */
 import { isIP } from 'node:net'
 
 /** An http(s) address that names only a host and a port, so that nothing written in it is silently unused. */
@@ -39,6 +39,16 @@ export function isCidr(text: string): boolean {
   if (version === 0 || address.includes('%') || rest.length > 0) return false
   if (prefix === undefined) return true
   return /^(0|[1-9][0-9]{0,2})$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+}
+
+/** A name of the IANA time zone database that this platform knows, such as `Europe/Berlin` or `UTC`. */
+export function isTimeZone(text: string): boolean {
+  if (!/^[A-Za-z]/.test(text)) return false
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** A day that the calendar has: `2026-02-28`, not `2026-02-30`. */

@@ -1,19 +1,20 @@
 /** The shapes of policy files: project-limits, and one kind for each limit plugin. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { BucketSchema } from './bucket-schema.js'
 import {
   Day,
   Name,
   NamedMap,
   ON_STORE_ERROR_HELP,
   OnStoreError,
-  Quota,
   Strict,
   Version,
   Word,
   when,
 } from './fields.js'
+import { QuotaSchema } from './quota-schema.js'
 import { SHARE_PATTERN } from './rollout.js'
-import { ALGORITHMS, ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from './words.js'
+import { ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from './words.js'
 
 /** The kind whose buckets and limits stand apart, as in the spec's tables. */
 export const PROJECT_LIMITS = 'project-limits'
@@ -65,40 +66,11 @@ const Selector = Strict({
     }),
   ),
 })
-/** Without the defaults of a quota: what it leaves out is as in the quota beside it. */
-const Trial = Type.Optional(
-  Strict(
-    {
-      burst: Quota('Requests per second.'),
-      sustained: Quota('Requests per minute.'),
-      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Without it: that of the quota.' })),
-    },
-    {
-      description:
-        'A quota that is tried beside this one: it counts every request of the bucket, refused or not, and only reports, as "<bucket>.trial".',
-    },
-  ),
-)
 const LimitRow = Strict({
   for: Type.Array(Selector, { minItems: 1, description: 'The plans and environments this row covers.' }),
-  quotas: NamedMap(
-    Strict({
-      burst: Quota('Requests per second.'),
-      sustained: Quota('Requests per minute.'),
-      algorithm: Word(ALGORITHMS, {
-        default: 'sliding-window',
-        description:
-          'sliding-window: no interval of the window’s length ever admits more than the quota. fixed-window: a window begins with its first request. token-bucket: refills evenly, so up to twice the quota may pass in one window’s length.',
-      }),
-      lease: Type.Boolean({
-        default: false,
-        description:
-          'Each gateway may take tokens ahead from Redis and spend them by itself: fewer calls, never more than the quota, refusals possible from 90 % of it.',
-      }),
-      trial: Trial,
-    }),
-    { description: 'Limits by bucket. A bucket left out here does not exist for this row.' },
-  ),
+  quotas: NamedMap(QuotaSchema, {
+    description: 'Limits by bucket. A bucket left out here does not exist for this row.',
+  }),
 })
 
 export const projectLimitsSchema = Strict({
@@ -108,7 +80,7 @@ export const projectLimitsSchema = Strict({
   enforceFor: EnforceFor,
   since: Since,
   onStoreError: optionalOnStoreError,
-  buckets: NamedMap(Patterns('Requests that share one counter per project.'), {
+  buckets: NamedMap(BucketSchema, {
     description: 'Named groups of request patterns; a request falls into the most specific one.',
   }),
   limits: Type.Array(LimitRow, { minItems: 1, description: 'One row for each table of limits.' }),

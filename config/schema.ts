@@ -1,18 +1,9 @@
 /** The shapes of gateway.yaml and projects.yaml: one source of types, validation and editor help. */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Duration, parseDuration } from './duration.js'
-import {
-  Name,
-  NamedMap,
-  ON_STORE_ERROR_HELP,
-  OnStoreError,
-  Quota,
-  Strict,
-  Version,
-  Word,
-  when,
-} from './fields.js'
+import { Name, NamedMap, ON_STORE_ERROR_HELP, OnStoreError, Strict, Version, Word, when } from './fields.js'
 import { AdminListener, DataListener } from './listen-schema.js'
+import { OverrideSchema } from './quota-schema.js'
 import { Upstream } from './upstream-schema.js'
 import { ENVIRONMENTS, PLANS } from './words.js'
 
@@ -223,30 +214,11 @@ const ProjectEntry = Strict({
     }),
     { default: [], description: 'SHA-256 of each API key, in hex (plugin api-key).' },
   ),
-  overrides: NamedMap(
-    Strict(
-      {
-        burst: Type.Optional(Quota('Requests per second.')),
-        sustained: Type.Optional(Quota('Requests per minute.')),
-        trial: Type.Optional(
-          Strict(
-            {
-              burst: Type.Optional(Quota('Requests per second.')),
-              sustained: Type.Optional(Quota('Requests per minute.')),
-            },
-            {
-              minProperties: 1,
-              expected: 'a map with burst, sustained or both',
-              description:
-                'What is tried for this project; what it leaves out is as in its quota. Without it: the trial of its plan and environment, but for what the override fixes.',
-            },
-          ),
-        ),
-      },
-      { minProperties: 1, expected: 'a map with burst, sustained or both' },
-    ),
-    { default: {}, description: 'Negotiated limits of this project, by bucket.' },
-  ),
+  overrides: NamedMap(OverrideSchema, {
+    default: {},
+    description:
+      'Negotiated limits of this project, by bucket. What an override does not name stays as it is.',
+  }),
 })
 
 export const projectsSchema = Strict({

@@ -3,7 +3,7 @@ import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { type DurationBounds, durationWithin } from './duration.js'
-import { isCidr, isDay, isHttpOrigin, isRedisUrl } from './formats.js'
+import { isCidr, isDay, isHttpOrigin, isRedisUrl, isTimeZone } from './formats.js'
 import type { Path, UnplacedProblem } from './problem.js'
 import { faultOf } from './sentences.js'
 
@@ -44,6 +44,7 @@ function createAjv(): Ajv {
   ajv.addFormat('redis-url', isRedisUrl)
   ajv.addFormat('cidr', isCidr)
   ajv.addFormat('day', isDay)
+  ajv.addFormat('time-zone', isTimeZone)
   ajv.addKeyword({
     keyword: 'duration',
     type: 'string',

@@ -41,6 +41,13 @@ export type Missing = (typeof MISSING)[number]
 export const ALGORITHMS = ['sliding-window', 'fixed-window', 'token-bucket'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
 
+/** The periods of the calendar that a window may be of; weeks begin on Monday. */
+export const CALENDAR_UNITS = ['day', 'week', 'month'] as const
+export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
+
+/** In place of a quota: nothing is counted. */
+export const UNLIMITED = 'unlimited'
+
 /** The parts a counter's key is made of, but for the headers it may name. */
 export const KEY_PARTS = [
   'project',

@@ -5,6 +5,7 @@ import type { Check, Demand, Facts, Finished, Log, Project, Rule } from './types
 export { type Static, Type } from 'typebox'
 export { Duration } from '../config/duration.js'
 export type {
+  Calendar,
   Check,
   Demand,
   Facts,

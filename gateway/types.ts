@@ -1,6 +1,15 @@
 /** The shapes that the rooms hand each other. Types only: every room may import this file. */
 
-import type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan } from '../config/words.js'
+import type {
+  Algorithm,
+  CalendarUnit,
+  Environment,
+  KeyPart,
+  Missing,
+  Mode,
+  OnStoreError,
+  Plan,
+} from '../config/words.js'
 
 export type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
@@ -79,16 +88,28 @@ export interface Matched {
 export interface Check<Config = unknown> {
   readonly rule: Rule<Config>
   readonly key: string
+  /** The pattern of the rule that the request matches. */
+  readonly route: string
   readonly facts: Facts
+}
+
+/** Periods of the calendar: they begin and end by the clock of a time zone, summer time and all. */
+export interface Calendar {
+  readonly unit: CalendarUnit
+  /** Of the IANA time zone database. */
+  readonly timezone: string
 }
 
 /** A length of time with a quota. */
 export interface Window {
-  /** `burst` or `sustained`; the policy's name in answers is `<rule>.<window>`. */
+  /** Such as `burst` or `sustained`; the policy's name in answers is `<rule>.<window>`. */
   readonly name: string
   readonly quota: number
+  /** Its length; of a window of the calendar at least that of its longest period. */
   readonly ms: number
+  /** Of a rolling window; one of the calendar counts by its periods. */
   readonly algorithm: Algorithm
+  readonly calendar?: Calendar | undefined
 }
 
 /** What a limiter wants counted. All demands of a request are taken together, or none. */
@@ -98,6 +119,8 @@ export type Demand =
       readonly windows: readonly Window[]
       /** An instance may take tokens ahead and spend them by itself. */
       readonly lease: boolean
+      /** What this request spends in each window; a whole number, 1 when left out. */
+      readonly cost?: number | undefined
     }
   | {
       readonly kind: 'slots'
@@ -137,12 +160,16 @@ export interface Reading {
   readonly policy: string
   /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
   readonly quota: number
-  /** Window length in ms; absent for slots, which count concurrent requests. */
+  /** Window length in ms, of the calendar that of the present period; absent for slots, which count concurrent requests. */
   readonly windowMs?: number | undefined
+  /** Whose periods they are, where the window is one of the calendar. */
+  readonly calendar?: Calendar | undefined
   /** Spent, this request included when it was admitted. Absent when nobody could count. */
   readonly used: number | undefined
   /** What is left of that quota. */
   readonly left: number | undefined
+  /** What the request spends, where that is more than one. */
+  readonly cost?: number | undefined
   /** Until more quota comes back; on refusal until this request could pass. */
   readonly resetMs: number
   readonly violated: boolean

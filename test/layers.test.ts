@@ -17,6 +17,8 @@ interface Row {
 const WORDS = [
   'config/words.ts',
   'config/rollout.ts',
+  'config/quota.ts',
+  'config/bucket.ts',
   'gateway/types.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
@@ -28,6 +30,8 @@ const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
   'config/rollout.ts': {},
+  'config/quota.ts': { value: ['config/words.ts'] },
+  'config/bucket.ts': { types: ['config/quota.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': {},

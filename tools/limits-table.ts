@@ -2,7 +2,8 @@
 import { basename } from 'node:path'
 import { bucketOfTrial } from '../config/rollout.js'
 import type { Io } from './io.js'
-import type { BucketLimit, EndpointLimit, Fallen, LimitsOf } from './limits.js'
+import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'
+import { costsText, windowText } from './settings.js'
 import { columns, table } from './table.js'
 import { grouped, wrap } from './text.js'
 
@@ -20,19 +21,29 @@ const BUCKET_COLUMNS = [
   ...columns(['Notes', 'Written at']),
 ]
 
-function rowOf(bucket: BucketLimit | Fallen): string[] {
+function rowOf(bucket: BucketLimit | Unlimited | Fallen): string[] {
   if (bucket.falls_to !== undefined) {
     const others = bucket.falls_to.map(other => other ?? 'no limit').join(', ')
     return [bucket.bucket, '-', '-', `falls to ${others}`, '-']
   }
-  const { burst, sustained, src } = bucket
-  return [bucket.bucket, grouped(burst), grouped(sustained), notesOf(bucket), basename(src)]
+  const { src } = bucket
+  if (bucket.unlimited) return [bucket.bucket, '-', '-', unlimitedText(bucket), basename(src)]
+  const [second, minute] = [bucket.burst, bucket.sustained].map(requests => {
+    return requests === undefined ? '-' : grouped(requests)
+  }) as [string, string]
+  return [bucket.bucket, second, minute, notesOf(bucket), basename(src)]
+}
+
+function unlimitedText({ mode }: Unlimited): string {
+  return mode === 'report-only' ? `unlimited, ${mode}` : 'unlimited'
 }
 
 /** What is not as usual. */
-function notesOf({ bucket, algorithm, lease, mode, enforceFor }: BucketLimit): string {
+function notesOf({ bucket, algorithm, lease, mode, enforceFor, windows = [], costs }: BucketLimit): string {
   const isTrial = bucketOfTrial(bucket) !== undefined
   const notes = [
+    ...windows.map(windowText),
+    ...(costs === undefined ? [] : [costsText(costs)]),
     isTrial ? 'trial' : mode === 'report-only' ? mode : '',
     enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
     algorithm === 'sliding-window' ? '' : algorithm,

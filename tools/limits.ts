@@ -1,11 +1,11 @@
 /** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
 
+import type { BucketConfig, CountedBucket } from '../config/bucket.js'
 import { isProjectLimits } from '../config/load.js'
 import type { RuleEntry } from '../config/policy-schema.js'
 import { pluginConfig } from '../config/policy-schema.js'
 import { listed } from '../config/problem.js'
 import { columnName } from '../config/words.js'
-import type { Quota } from '../gateway/policy/compile.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
@@ -16,14 +16,20 @@ import { leaseSentence } from './lint/quotas.js'
 import { type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
 /** A bucket where it has a quota, or a trial beside one. */
-export interface BucketLimit extends Omit<Quota, 'trial'>, Pick<Rule, 'mode' | 'onStoreError'> {
-  readonly bucket: string
-  /** Absent where `mode` is for all projects. */
-  readonly enforceFor?: string
-  readonly src: string
-  /** What leases may withhold; absent without them. */
-  readonly leases?: string
-  readonly falls_to?: undefined
+export type BucketLimit = Omit<CountedBucket, 'trial'> &
+  Pick<Rule, 'mode' | 'onStoreError'> & {
+    readonly bucket: string
+    /** Absent where `mode` is for all projects. */
+    readonly enforceFor?: string
+    readonly src: string
+    /** What leases may withhold; absent without them. */
+    readonly leases?: string
+    readonly falls_to?: undefined
+    readonly unlimited?: undefined
+  }
+export interface Unlimited
+  extends Pick<BucketLimit, 'bucket' | 'mode' | 'enforceFor' | 'src' | 'leases' | 'falls_to'> {
+  readonly unlimited: true
 }
 /** A bucket where it has none: those that take its requests; null when nothing limits them. */
 export interface Fallen {
@@ -40,7 +46,7 @@ export function limitsByColumn(loaded: Loaded) {
   return [...groups].map(([text, names]) => ({
     for: describeColumns(names),
     columns: [...names],
-    buckets: JSON.parse(text) as (BucketLimit | Fallen)[],
+    buckets: JSON.parse(text) as (BucketLimit | Unlimited | Fallen)[],
   }))
 }
 
@@ -59,20 +65,26 @@ export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefine
 }
 
 /** The buckets in the order in which they are written. */
-function bucketsIn({ config, compiled }: Loaded, table: Table | undefined): (BucketLimit | Fallen)[] {
+function bucketsIn(
+  { config, compiled }: Loaded,
+  table: Table | undefined,
+): (BucketLimit | Unlimited | Fallen)[] {
   const buckets = compiled.policy.buckets.map(bucket => ({
     ...bucket,
     patterns: bucket.patterns.map(parsePattern),
   }))
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
-  const limitOf = ({ id: bucket, config: written, mode, share, onStoreError, source }: Rule): BucketLimit => {
-    const { trial: _, ...quota } = written as Quota
+  const limitOf = (rule: Rule): BucketLimit | Unlimited => {
+    const { id: bucket, mode, share, onStoreError, source } = rule
     const src = `${source.file}:${source.line}`
     const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
+    const written = rule.config as BucketConfig
+    if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }
+    const { trial: _, ...quota } = written
     const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
     return { bucket, ...quota, mode, ...enforceFor, onStoreError, src, ...leases }
   }
-  return buckets.flatMap(({ name: bucket, mode, patterns }): (BucketLimit | Fallen)[] => {
+  return buckets.flatMap(({ name: bucket, mode, patterns }): (BucketLimit | Unlimited | Fallen)[] => {
     const rule = table?.rules.get(bucket)
     const trial = table?.trials?.get(bucket)
     if (rule !== undefined) return [limitOf(rule), ...(trial ? [limitOf(trial)] : [])]

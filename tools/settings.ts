@@ -1,5 +1,7 @@
 /** Settings of the built-in kinds of rules, as people say them. */
+import type { QuotaWindow } from '../config/quota.js'
 import type { volumetric } from '../gateway/decide/volumetric.js'
+import { perText } from '../gateway/forward/units.js'
 import type { Static } from '../gateway/plugin.js'
 import { grouped } from './text.js'
 
@@ -9,6 +11,20 @@ export type Flood = Static<(typeof volumetric)['schema']>
 /** `1,000 per 60 s`. */
 export function quotaText({ requests, per }: Flood['quota']): string {
   return `${grouped(requests)} per ${secondsText(per)}`
+}
+
+/** `100 per hour`, `20,000 per month (Europe/Berlin)`. */
+export function windowText({ requests, per, timezone = 'UTC', algorithm }: QuotaWindow): string {
+  const [ms, calendar] = typeof per === 'number' ? [per] : [0, { unit: per, timezone }]
+  const way = algorithm === undefined ? '' : ` (${algorithm})`
+  return `${grouped(requests)} ${perText(ms, calendar)}${way}`
+}
+
+/** `GET /a costs 10, GET /b costs 5`. */
+export function costsText(costs: Readonly<Record<string, number>>): string {
+  return Object.entries(costs)
+    .map(([pattern, cost]) => `${pattern} costs ${cost}`)
+    .join(', ')
 }
 
 /** Of milliseconds: `1.5 s`. */

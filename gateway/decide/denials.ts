@@ -4,7 +4,7 @@
  */
 import type { Demand } from '../types.js'
 import { BoundedMap } from './store/bounded-map.js'
-import { type Answer, type Ask, type Count, counted, sameQuota } from './store/store.js'
+import { type Answer, type Ask, type Count, costOf, counted, sameQuota } from './store/store.js'
 
 interface Denial {
   readonly demand: Demand
@@ -13,12 +13,16 @@ interface Denial {
   readonly until: number
 }
 
+/** However long a window is, Redis is asked again so often: somebody may have reset the counter there. */
+const LONGEST_MS = 60_000
+
 /** Bounds memory under a flood of keys; beyond it the oldest refusals are asked for again. */
 const MOST = 10_000
 
 export class Denials {
   readonly #now: () => number
-  readonly #denials = new BoundedMap<Denial>(MOST)
+  /** By key, for each cost that was refused: what is too much for one request may be enough for another. */
+  readonly #denials = new BoundedMap<readonly Denial[]>(MOST)
 
   /** `now` in milliseconds, from any origin. */
   constructor(now: () => number) {
@@ -35,15 +39,16 @@ export class Denials {
 
   /** The refusal that still holds for this ask, its times counted down; windows that have room again are not named. */
   recall({ key, demand }: Ask): Answer | undefined {
-    const denial = this.#denials.get(key)
-    if (denial === undefined) return undefined
+    const denials = this.#denials.get(key)
+    if (denials === undefined) return undefined
     const now = this.#now()
-    if (!sameQuota(denial.demand, demand) || denial.until <= now) {
-      this.#denials.delete(key)
-      return undefined
-    }
+    const valid = denials.filter(one => one.until > now && sameQuota(one.demand, demand))
+    if (valid.length === 0) this.#denials.delete(key)
+    const cost = costOf(demand)
+    const denial = valid.find(one => costOf(one.demand) === cost)
+    if (denial === undefined) return undefined
     const elapsed = now - denial.at
-    const counts = denial.answer.counts.map((count, i) => later(count, elapsed, lengthOf(demand, i)))
+    const counts = denial.answer.counts.map((count, i) => later(count, elapsed, demand, i))
     return { ...denial.answer, counts }
   }
 
@@ -55,25 +60,32 @@ export class Denials {
     if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
     if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
     // Never beyond what the client was told, whatever the lenders' clock says.
-    const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? Number.POSITIVE_INFINITY)
+    const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? LONGEST_MS, LONGEST_MS)
     if (forMs <= 0) return
     const at = this.#now()
-    this.#denials.set(key, { demand, answer, at, until: at + forMs })
+    const cost = costOf(demand)
+    const others = (this.#denials.get(key) ?? []).filter(
+      one => one.until > at && costOf(one.demand) !== cost && sameQuota(one.demand, demand),
+    )
+    this.#denials.set(key, [...others, { demand, answer, at, until: at + forMs }])
   }
 }
 
-/** The state of a window after `elapsed` ms in which nothing was admitted. */
-function later(count: Count, elapsed: number, ms: number): Count {
+/** The state of the demand's window at this place after `elapsed` ms in which nothing was admitted. */
+function later(count: Count, elapsed: number, demand: Demand, place: number): Count {
   const { quota, used = 0, violated, resetMs } = count
-  if (elapsed >= ms) return counted(quota, 0, false, 0)
   if (elapsed < resetMs) return { ...count, resetMs: resetMs - elapsed }
+  const ms = lengthOf(demand, place) ?? resetMs
+  if (elapsed >= ms) return counted(quota, 0, false, 0)
   // Something has come back; how much of the rest did, nobody has told.
-  return counted(quota, violated ? quota - 1 : used, false, Math.max(0, ms - elapsed))
+  return counted(quota, violated ? quota - costOf(demand) : used, false, ms - elapsed)
 }
 
-function lengthOf(demand: Demand, i: number): number {
-  if (demand.kind === 'windows') return demand.windows[i]?.ms ?? 0
-  return Number.POSITIVE_INFINITY
+/** In ms; undefined of a period of the calendar, which ends when it said. */
+function lengthOf(demand: Demand, place: number): number | undefined {
+  if (demand.kind !== 'windows') return Number.POSITIVE_INFINITY
+  const window = demand.windows[place]
+  return window?.calendar === undefined ? window?.ms : undefined
 }
 
 /** Until no window is violated any more; 0 when none is: then the group was refused for another rule. */

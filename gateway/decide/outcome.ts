@@ -1,6 +1,7 @@
 /** The answer of the counter store to one question, as the rule's outcome. */
 import type { Demand, Outcome, Reading, Window } from '../types.js'
 import type { Question } from './question.js'
+import { lengthAt } from './store/calendar.js'
 import type { Answer, Count } from './store/store.js'
 
 /** Within a refused group a rule that is not violated itself counts as allowed: it was not the reason. */
@@ -20,9 +21,15 @@ function readingOf(id: string, demand: Demand, i: number, count: Count): Reading
   const { quota, used, left, violated, resetMs } = count
   if (demand.kind === 'slots') return { policy: id, quota, used, left, violated, resetMs }
   if (demand.kind === 'meter') {
-    const { ms: windowMs, hidden } = demand
-    return { policy: id, quota, windowMs, used, left, violated, resetMs, hidden }
+    const { ms: windowMs, hidden, cost } = demand
+    return { policy: id, quota, windowMs, used, left, violated, resetMs, hidden, cost }
   }
-  const { name, ms: windowMs } = demand.windows[i] as Window
-  return { policy: `${id}.${name}`, quota, windowMs, used, left, violated, resetMs }
+  const { name, ms, calendar } = demand.windows[i] as Window
+  const { cost } = demand
+  if (calendar === undefined) {
+    return { policy: `${id}.${name}`, quota, windowMs: ms, used, left, violated, resetMs, cost }
+  }
+  // Where nobody counted, the period is that of this process's clock.
+  const windowMs = count.windowMs ?? lengthAt(calendar, Date.now())
+  return { policy: `${id}.${name}`, quota, windowMs, calendar, used, left, violated, resetMs, cost }
 }

@@ -1,36 +1,58 @@
-/** Plugin: a bucket's burst and sustained quota, charged all-or-nothing (spec, 'Project rate limits'). */
-import { type Static, Type } from 'typebox'
+/** Plugin: a bucket's quota in all its windows, charged all-or-nothing (spec, 'Project rate limits'). */
+import { Type } from 'typebox'
+import type { BucketConfig } from '../../config/bucket.js'
+import { type Quota, type QuotaWindow, windowsOf } from '../../config/quota.js'
 import { definePlugin } from '../plugin.js'
-import type { Demand } from '../types.js'
-import { ruleDemand } from './rule-demand.js'
+import type { Check, Demand, Rule, Window } from '../types.js'
+import { longestMs } from './store/calendar.js'
 
-const SECOND = 1000
-const MINUTE = 60_000
-
-const schema = Type.Object({
-  burst: Type.Integer({ minimum: 1, description: 'Requests per second.' }),
-  sustained: Type.Integer({ minimum: 1, description: 'Requests per minute.' }),
-  algorithm: Type.Union([
-    Type.Literal('sliding-window'),
-    Type.Literal('fixed-window'),
-    Type.Literal('token-bucket'),
-  ]),
-  lease: Type.Boolean(),
-})
+type Windows = Extract<Demand, { kind: 'windows' }>
 
 export const projectLimits = definePlugin({
   name: 'project-limits',
   kind: 'limit',
-  schema,
-  create: () => ({ demand: ruleDemand(demandOf) }),
+  schema: Type.Unsafe<BucketConfig>({ type: 'object' }),
+  create: () => ({
+    applies: ({ config }) => !('unlimited' in config),
+    demand: bucketDemand(),
+  }),
 })
 
-/** What a bucket's quota wants counted. */
-export function demandOf(quota: Static<typeof schema>): Extract<Demand, { kind: 'windows' }> {
-  const { burst, sustained, algorithm, lease } = quota
-  const windows = [
-    { name: 'burst', quota: burst, ms: SECOND, algorithm },
-    { name: 'sustained', quota: sustained, ms: MINUTE, algorithm },
-  ]
-  return { kind: 'windows', windows, lease }
+/** What a quota wants counted. */
+export function demandOf(quota: Quota): Windows {
+  const windows = windowsOf(quota).map(window => windowOf(window, quota))
+  return { kind: 'windows', windows, lease: quota.lease }
+}
+
+const UTC = 'UTC'
+
+function windowOf({ name, requests, per, timezone = UTC, algorithm }: QuotaWindow, quota: Quota): Window {
+  if (typeof per === 'number') {
+    return { name, quota: requests, ms: per, algorithm: algorithm ?? quota.algorithm }
+  }
+  const calendar = { unit: per, timezone }
+  return { name, quota: requests, ms: longestMs(calendar), algorithm: 'fixed-window', calendar }
+}
+
+/**
+ * One object per rule and cost, over the same windows: requests that ask for the same may then be seen to do so, and share
+ * a call.
+ */
+function bucketDemand(): (check: Check<BucketConfig>) => Demand {
+  const demands = new WeakMap<Rule, Windows>()
+  const costly = new WeakMap<Rule, Map<number, Windows>>()
+  return ({ rule, route }) => {
+    const config = rule.config as Exclude<BucketConfig, { unlimited: true }>
+    let demand = demands.get(rule)
+    if (demand === undefined) {
+      demand = demandOf(config)
+      demands.set(rule, demand)
+    }
+    const cost = config.costs?.[route]
+    if (cost === undefined) return demand
+    const known = costly.get(rule) ?? new Map<number, Windows>()
+    const its = known.get(cost) ?? { ...demand, cost }
+    costly.set(rule, known.set(cost, its))
+    return its
+  }
 }

@@ -59,7 +59,7 @@ export class Questions {
       if (key === undefined)
         return rule.missing === 'deny' ? outcomeWithout({ rule, route }, 'limited') : 'skip'
       const group = rule.mode === 'enforce' ? ENFORCED : number + 1
-      const demand = limiter.demand({ rule, key, facts })
+      const demand = limiter.demand({ rule, key, route, facts })
       return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
     } catch (error) {
       this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter failed')

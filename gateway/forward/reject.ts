@@ -4,6 +4,7 @@ import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { seconds } from './fields.js'
+import { perText, waitText } from './units.js'
 
 export interface Rejection {
   readonly code: ErrorCode
@@ -25,7 +26,7 @@ export function rejectionOf(verdict: Verdict, requestId: string): Rejection {
   const waits = violated.map(({ resetMs }) => resetMs)
   // A request that lacks something will lack it later too.
   const retryAfter = waits.length === 0 ? undefined : seconds(Math.max(...waits))
-  const tryAgain = retryAfter === undefined ? [] : [`Try again in ${retryAfter} s.`]
+  const tryAgain = retryAfter === undefined ? [] : [`Try again in ${waitText(retryAfter)}.`]
   return {
     code: violated.some(({ hidden }) => hidden) ? 'abnormal-usage' : 'quota-exceeded',
     requestId,
@@ -47,10 +48,12 @@ function sentence({ rule, readings }: Outcome): string {
   return violated.map(reading => sentenceOf(rule.id, reading)).join(' ')
 }
 
-function sentenceOf(id: string, { quota, windowMs, hidden }: Reading): string {
+function sentenceOf(id: string, { quota, windowMs, calendar, cost = 1, hidden }: Reading): string {
   if (hidden) return `Rule ${id} has seen too many requests from this source.`
   if (windowMs !== undefined) {
-    return `Bucket ${id} admits ${quota} requests per ${windowMs / 1000} s, and they are used up.`
+    const admits = `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} ${perText(windowMs, calendar)}`
+    if (cost > 1) return `${admits}; this one counts as ${cost}, and fewer are left.`
+    return `${admits}, and they are used up.`
   }
   return `Rule ${id} admits ${quota} request${quota === 1 ? '' : 's'} to this resource at a time, and that many are in flight.`
 }

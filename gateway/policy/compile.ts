@@ -1,25 +1,14 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
+import { type BucketConfig, type BucketEntry, type BucketPattern, patternsOf } from '../../config/bucket.js'
+import { overridden, type QuotaEntry, type QuotaOverride, tooMany, windowsOf } from '../../config/quota.js'
 import { parseShare } from '../../config/rollout.js'
-import { columnName, columnsOf, MODES } from '../../config/words.js'
-import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Share, Source } from '../types.js'
+import { columnName, columnsOf, MODES, UNLIMITED } from '../../config/words.js'
+import type { Environment, Mode, OnStoreError, Plan, Rule, Share, Source } from '../types.js'
 import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
-import { rolledOut, trialUnder } from './rollout.js'
+import { rolledOut } from './rollout.js'
 import { PathTrie } from './trie.js'
 import type { PathReading } from './upstream-paths.js'
-
-export interface Quota {
-  readonly burst: number
-  readonly sustained: number
-  readonly algorithm: Algorithm
-  readonly lease: boolean
-  readonly trial?: TriedQuota | undefined
-}
-/** A quota that only reports; what it leaves out is as in the one beside it. */
-export type TriedQuota = Pick<Quota, 'burst' | 'sustained'> & Partial<Pick<Quota, 'algorithm'>>
-
-/** What one project has otherwise: what it leaves out, its trial included, is as for its plan and environment. */
-export type Override = Partial<Omit<Quota, 'trial'>> & { readonly trial?: Partial<TriedQuota> | undefined }
 
 /** A policy file of kind project-limits. */
 export interface ProjectLimits {
@@ -27,10 +16,10 @@ export interface ProjectLimits {
   readonly mode: Mode
   readonly enforceFor?: string | undefined
   readonly onStoreError: OnStoreError
-  readonly buckets: Readonly<Record<string, readonly string[]>>
+  readonly buckets: Readonly<Record<string, BucketEntry>>
   readonly limits: readonly {
     readonly for: Parameters<typeof columnsOf>[0]
-    readonly quotas: Readonly<Record<string, Quota>>
+    readonly quotas: Readonly<Record<string, QuotaEntry>>
   }[]
 }
 /** A policy file whose rules stand by themselves; `kind` names the limit plugin that reads their config. */
@@ -51,7 +40,7 @@ export interface PolicyInput {
     readonly id: string
     readonly plan: Plan
     readonly environment: Environment
-    readonly overrides: Readonly<Record<string, Override>>
+    readonly overrides: Readonly<Record<string, QuotaOverride>>
   }[]
   readonly projectsFile: string
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
@@ -69,11 +58,15 @@ export interface Fault {
   readonly message: string
 }
 
-/** How a quota counts when nothing is said. */
-const PLAIN = { algorithm: 'sliding-window', lease: false } as const
-
-/** Bucket name → its patterns. */
-type Buckets = ReadonlyMap<string, readonly Pattern[]>
+/** What is known of a bucket wherever it has a quota. */
+interface KnownBucket {
+  readonly file: string
+  readonly patterns: readonly Pattern[]
+  readonly written: readonly BucketPattern[]
+  /** By pattern; undefined where each request costs one. */
+  readonly costs: Readonly<Record<string, number>> | undefined
+}
+type Buckets = ReadonlyMap<string, KnownBucket>
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
 export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
@@ -81,13 +74,14 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   const buckets = readBuckets(input.projectLimits, faults)
   const columns = compileColumns(input, buckets)
   const projects = compileOverrides(input, buckets, columns, faults)
+  checkCosts([...columns.values(), ...projects.values()], buckets, faults)
   const { rules, endpoint } = compileEndpointRules(input, faults)
   const policy = createPolicy({
     revision: input.revision,
     columns: rollOut(columns, buckets),
     projects: rollOut(projects, buckets),
     buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
-      Object.entries(buckets).map(([name, patterns]) => ({ name, patterns, mode })),
+      Object.entries(buckets).map(([name, entry]) => ({ name, patterns: textsOf(entry), mode })),
     ),
     rules,
     endpoint,
@@ -100,14 +94,14 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
 }
 
 function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
-  const buckets = new Map<string, readonly Pattern[]>()
+  const buckets = new Map<string, KnownBucket>()
   const modes = modesOf(files)
   const owners: BucketTries = emptyTries()
   for (const { file, buckets: written } of files) {
-    for (const [name, texts] of Object.entries(written)) {
+    for (const [name, entry] of Object.entries(written)) {
+      const entries = patternsOf(entry, ['buckets', name])
       const patterns: Pattern[] = []
-      for (const [i, text] of texts.entries()) {
-        const path = ['buckets', name, i]
+      for (const { text, path } of entries) {
         const pattern = readPattern(text, file, path, faults)
         if (pattern === undefined) continue
         const ties = [...(modes.get(name) ?? [])].map(mode => owners[mode].add(pattern, name))
@@ -118,7 +112,7 @@ function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets 
         }
         patterns.push(pattern)
       }
-      buckets.set(name, patterns)
+      buckets.set(name, { file, patterns, written: entries, costs: costsOf(entries) })
     }
   }
   return buckets
@@ -139,7 +133,7 @@ function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
 function readPattern(
   text: string,
   file: string,
-  path: (string | number)[],
+  path: readonly (string | number)[],
   faults: Fault[],
 ): Pattern | undefined {
   try {
@@ -158,7 +152,7 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
       const rules = new Map<string, Rule>()
       for (const [name, quota] of Object.entries(row.quotas)) {
         const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
-        rules.set(name, bucketRule(name, quota, limits, source))
+        rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
       }
       const table = { rules, buckets: triesOf(rules, buckets) }
       for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
@@ -177,7 +171,7 @@ function mergeTables(present: Table | undefined, added: Table, buckets: Buckets)
 function triesOf(rules: ReadonlyMap<string, Rule>, buckets: Buckets): BucketTries {
   const tries = emptyTries()
   for (const [name, { mode }] of rules) {
-    for (const pattern of buckets.get(name) ?? []) tries[mode].add(pattern, name)
+    for (const pattern of buckets.get(name)?.patterns ?? []) tries[mode].add(pattern, name)
   }
   return tries
 }
@@ -205,7 +199,7 @@ function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
 
 function bucketRule(
   id: string,
-  quota: Quota,
+  config: BucketConfig,
   limits: Pick<ProjectLimits, 'mode' | 'enforceFor' | 'onStoreError'> & Pick<Rule, 'share'>,
   source: Source,
 ): Rule {
@@ -217,7 +211,7 @@ function bucketRule(
     missing: 'skip',
     onStoreError: limits.onStoreError,
     share: limits.share ?? shareOf(limits.enforceFor, 'projects'),
-    config: quota,
+    config,
     source,
   }
 }
@@ -240,24 +234,75 @@ function compileOverrides(
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
-      const { trial, ...fixed } = project.overrides[name] as Override
-      const written = base?.config as Quota | undefined
-      const quota: Partial<Quota> = { ...PLAIN, ...written, ...fixed }
-      if (quota.burst === undefined || quota.sustained === undefined) {
-        const message = `Bucket "${name}" has no quota for ${columnName(project.plan, project.environment)}, so an override must give both burst and sustained.`
-        faults.push({ file: input.projectsFile, path, message })
+      const override = project.overrides[name] as QuotaOverride
+      const quota = overridden(quotaOf(base?.config as BucketConfig | undefined), override)
+      const fault = overrideFault(name, quota, project)
+      if (fault !== undefined) {
+        faults.push({ file: input.projectsFile, path, message: fault })
         continue
       }
       const limits = base ?? input.projectLimits.find(file => Object.hasOwn(file.buckets, name))
       if (limits === undefined) continue
       const source = input.sourceOf(input.projectsFile, path)
-      const tried = trialUnder({ tried: written?.trial, fixed, own: trial, quota: quota as Quota })
-      rules.set(name, bucketRule(name, { ...(quota as Quota), trial: tried }, limits, source))
+      rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
     }
     const sameBuckets = rules.size === row.rules.size
     tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : triesOf(rules, buckets) })
   }
   return tables
+}
+
+/** Why the quota of an overridden bucket is none; undefined when it is. */
+function overrideFault(
+  name: string,
+  quota: QuotaEntry,
+  { plan, environment }: { readonly plan: Plan; readonly environment: Environment },
+): string | undefined {
+  if (quota === UNLIMITED) return undefined
+  if (windowsOf(quota).length > 0) return tooMany(quota)
+  return `Bucket "${name}" has no quota for ${columnName(plan, environment)}, so an override must give a window: burst, sustained or windows.`
+}
+
+function configOf(quota: QuotaEntry, bucket: KnownBucket | undefined): BucketConfig {
+  if (quota === UNLIMITED) return { unlimited: true }
+  return bucket?.costs === undefined ? quota : { ...quota, costs: bucket.costs }
+}
+
+function quotaOf(config: BucketConfig | undefined): QuotaEntry | undefined {
+  if (config === undefined) return undefined
+  if ('unlimited' in config) return UNLIMITED
+  const { costs, ...quota } = config
+  return quota
+}
+
+function costsOf(entries: readonly BucketPattern[]): Record<string, number> | undefined {
+  const costly = entries.filter(({ cost }) => cost > 1)
+  return costly.length === 0 ? undefined : Object.fromEntries(costly.map(({ text, cost }) => [text, cost]))
+}
+
+/** A request that costs more than a quota admits could never pass there. */
+function checkCosts(tables: readonly Table[], buckets: Buckets, faults: Fault[]): void {
+  const least = new Map<string, { readonly requests: number; readonly policy: string; readonly rule: Rule }>()
+  for (const rule of new Set(tables.flatMap(({ rules }) => [...rules.values()]))) {
+    const config = rule.config as BucketConfig
+    if ('unlimited' in config || config.costs === undefined) continue
+    const tried = windowsOf(config.trial ?? {}).map(one => ({ ...one, name: `trial.${one.name}` }))
+    for (const { name, requests } of [...windowsOf(config), ...tried]) {
+      if (requests >= (least.get(rule.id)?.requests ?? Number.POSITIVE_INFINITY)) continue
+      least.set(rule.id, { requests, policy: `${rule.id}.${name}`, rule })
+    }
+  }
+  for (const [id, { requests, policy, rule }] of least) {
+    const { file, written } = buckets.get(id) as KnownBucket
+    const over = new Map(
+      written.filter(({ cost }) => cost > requests).map(one => [JSON.stringify(one.costPath), one]),
+    )
+    for (const { cost, costPath = [] } of over.values()) {
+      const { source } = rule
+      const message = `A request that costs ${cost} could never pass: "${policy}" admits ${requests} at ${source.file}:${source.line}. Lower the cost, or raise the quota.`
+      faults.push({ file, path: costPath, message })
+    }
+  }
 }
 
 function compileEndpointRules(
@@ -308,9 +353,13 @@ function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[
   return trie
 }
 
+function textsOf(bucket: BucketEntry): string[] {
+  return patternsOf(bucket, []).map(({ text }) => text)
+}
+
 function wordsOf({ projectLimits, endpointRules, routes }: PolicyInput): Set<string> {
   const paths = [
-    ...projectLimits.flatMap(({ buckets }) => Object.values(buckets).flat()),
+    ...projectLimits.flatMap(({ buckets }) => Object.values(buckets).flatMap(textsOf)),
     ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
     ...routes.map(({ path }) => path),
   ]

@@ -1,8 +1,7 @@
 /** Trials beside quotas, and tables for the projects outside a share: made of tables in which everything is in force. */
-import { isDeepStrictEqual } from 'node:util'
+import type { BucketConfig, CountedBucket } from '../../config/bucket.js'
 import { bucketOfTrial, isInside, trialName } from '../../config/rollout.js'
 import type { Rule } from '../types.js'
-import type { Override, Quota, TriedQuota } from './compile.js'
 import type { BucketTries, Table } from './policy.js'
 
 /** The table with its trials, and with those of projects outside its shares. Itself where nothing is tried. */
@@ -36,42 +35,17 @@ export function* variantsOf(table: Table): Generator<Table> {
   for (let next: Table | undefined = table; next !== undefined; next = next.outside?.table) yield next
 }
 
-/**
- * The trial of a project with an override: its own, or that of its row as if it were in force, when the override would still
- * stand. Undefined when it would try what is in force.
- */
-export function trialUnder({
-  tried,
-  fixed,
-  own,
-  quota,
-}: {
-  /** That of the row. */
-  tried: TriedQuota | undefined
-  /** What the override says of the quota in force, and of a trial. */
-  fixed: Override
-  own: Override['trial']
-  /** What is in force. */
-  quota: Quota
-}): TriedQuota | undefined {
-  const { burst, sustained, algorithm } = quota
-  const present = { burst, sustained, algorithm }
-  if (own !== undefined) return { ...present, ...own }
-  if (tried === undefined) return undefined
-  const { lease: _, ...still } = fixed
-  const trial = { ...present, ...tried, ...still }
-  return isDeepStrictEqual(trial, present) ? undefined : trial
-}
-
 /** What a quota's trial counts by. It never leases: tokens taken ahead would be lost to the project for a mere question. */
-export function triedQuota({ trial, algorithm }: Quota): Quota | undefined {
-  return trial && { ...trial, algorithm: trial.algorithm ?? algorithm, lease: false }
+export function triedQuota(config: BucketConfig): CountedBucket | undefined {
+  if ('unlimited' in config || config.trial === undefined) return undefined
+  const { trial, algorithm, costs } = config
+  return { algorithm, ...trial, lease: false, ...(costs && { costs }) }
 }
 
 function trialsOf({ rules }: Table): Map<string, Rule> | undefined {
   const trials = new Map<string, Rule>()
   for (const [name, rule] of rules) {
-    const config = triedQuota(rule.config as Quota)
+    const config = triedQuota(rule.config as BucketConfig)
     if (config === undefined) continue
     trials.set(name, { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config })
   }

@@ -13,7 +13,7 @@ export function tryDemands(config: Config, limiters: ReadonlyMap<string, Limiter
     document.rules.flatMap((entry, i) => {
       const path = ['rules', i]
       const source = { file, line: config.locate(file, path).line }
-      const fault = faultOf(limiters.get(kind), ruleOf(entry, kind, source, config), factsFor(entry))
+      const fault = faultOf(limiters.get(kind), ruleOf(entry, kind, source, config), entry)
       if (fault === undefined) return []
       const message = `The plugin "${kind}" does not say what rule "${entry.id}" counts: ${fault}.`
       return problemAt(config, file, path, message)
@@ -21,9 +21,10 @@ export function tryDemands(config: Config, limiters: ReadonlyMap<string, Limiter
   )
 }
 
-function faultOf(limiter: Limiter<unknown> | undefined, rule: Rule, facts: Facts): string | undefined {
+function faultOf(limiter: Limiter<unknown> | undefined, rule: Rule, entry: RuleEntry): string | undefined {
+  const [facts, route] = [factsFor(entry), entry.match[0] ?? '']
   try {
-    if (limiter?.applies?.(rule, facts) !== false) limiter?.demand({ rule, key: 'sample', facts })
+    if (limiter?.applies?.(rule, facts) !== false) limiter?.demand({ rule, key: 'sample', route, facts })
     return undefined
   } catch (error) {
     return error instanceof WrongAnswer ? error.message : undefined

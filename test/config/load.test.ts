@@ -5,6 +5,7 @@ import t from 'tap'
 import { expand } from '../../config/environment.js'
 import { type Config, isProjectLimits, loadConfig, problemAt } from '../../config/load.js'
 import { formatPath, formatProblem, nearest } from '../../config/problem.js'
+import type { Quota } from '../../config/quota.js'
 import { parseYaml } from '../../config/yaml.js'
 import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
 import { compile } from '../../gateway/run/snapshot.js'
@@ -80,7 +81,10 @@ t.test('the configuration that ships holds every row of the tables of limits', a
   t.equal(Object.keys(limits.document.buckets).length, 13)
   const table = limits.document.limits.map(({ quotas }) =>
     Object.fromEntries(
-      Object.entries(quotas).map(([name, { burst, sustained }]) => [name, [burst, sustained]]),
+      Object.entries(quotas).map(([name, quota]) => {
+        const { burst, sustained } = quota as Quota
+        return [name, [burst, sustained]]
+      }),
     ),
   )
   const tokens = ['sessions-whoami', 'oauth2-introspect', 'relation-tuples-check']

@@ -82,7 +82,7 @@ t.test('a duration is a whole number with its unit', async t => {
       return parseDuration(`${amount}${unit}`) === amount * ms
     }),
   )
-  for (const wrong of ['', '5', 's', '1.5s', '-1s', '1 s', '1S', '1d', '1s ', '9999999999s', '٣s']) {
+  for (const wrong of ['', '5', 's', '1.5s', '-1s', '1 s', '1S', '1w', '1s ', '9999999999s', '٣s']) {
     t.throws(() => parseDuration(wrong), RangeError, JSON.stringify(wrong))
   }
 })

@@ -1,8 +1,8 @@
 /** The shipped policies, row by row of the specification's tables: which limit a request really meets. */
 import t from 'tap'
 import { loadConfig } from '../../config/load.js'
+import type { Quota } from '../../config/quota.js'
 import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
-import type { Quota } from '../../gateway/policy/compile.js'
 import { compile } from '../../gateway/run/snapshot.js'
 import type { Environment, Facts, Plan, Rule } from '../../gateway/types.js'
 import { inProject } from '../helpers/root.js'

@@ -1,12 +1,13 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
+import type { BucketConfig } from '../../config/bucket.js'
 import { isProjectLimits } from '../../config/load.js'
 import { pluginConfig } from '../../config/policy-schema.js'
 import type { ProjectEntry } from '../../config/schema.js'
-import { columnName } from '../../config/words.js'
-import type { Quota } from '../../gateway/policy/compile.js'
+import { columnName, UNLIMITED } from '../../config/words.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
+import { costsText, windowText } from '../settings.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
 
@@ -56,11 +57,23 @@ function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
   const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   return new Map(
     rules.map(({ id, config, mode, share, onStoreError }) => {
-      const { burst, sustained, algorithm, lease } = config as Quota
       const enforceFor = share && { enforceFor: `${share.percent}%` }
-      return [id, { burst, sustained, algorithm, lease, mode, ...enforceFor, onStoreError }]
+      return [id, { ...quotaFields(config as BucketConfig), mode, ...enforceFor, onStoreError }]
     }),
   )
+}
+
+function quotaFields(config: BucketConfig): FieldValues {
+  if ('unlimited' in config) return { quota: UNLIMITED }
+  const { burst, sustained, windows = [], algorithm, lease, costs } = config
+  return {
+    ...(burst !== undefined && { burst }),
+    ...(sustained !== undefined && { sustained }),
+    ...Object.fromEntries(windows.map(window => [`window ${window.name}`, windowText(window)])),
+    ...(costs !== undefined && { costs: costsText(costs) }),
+    algorithm,
+    lease,
+  }
 }
 
 function compareRules(before: ReadonlyMap<string, FieldValues>, after: ReadonlyMap<string, FieldValues>) {

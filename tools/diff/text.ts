@@ -60,10 +60,14 @@ function bucketText({ name, change, fields }: Change): string {
     return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
   }
   if (change === 'changed') return `${name}: ${fields.map(one => fieldText(one, plain)).join(', ')}`
-  const value = (field: string) => fields.find(one => one.field === field)?.new
-  const share = value('enforceFor') === undefined ? '' : `, enforced for ${value('enforceFor')} of projects`
-  return `${name}: ${value('burst')} per second, ${value('sustained')} per minute${isTrial ? ', tried' : share}`
+  const said = fields.filter(({ field }) => !QUIET.has(field))
+  const quota = said.map(({ field, new: value }) => `${value}${UNITS[field] ?? ''}`).join(', ')
+  const share = fields.find(({ field }) => field === 'enforceFor')?.new
+  return `${name}: ${quota}${isTrial ? ', tried' : share === undefined ? '' : `, enforced for ${share} of projects`}`
 }
+
+/** What is not told of a bucket that is new. */
+const QUIET = new Set(['algorithm', 'lease', 'mode', 'enforceFor', 'onStoreError'])
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {
   if (change === 'removed') return `${name}: removed`

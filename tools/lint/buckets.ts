@@ -1,4 +1,5 @@
 /** Buckets that miss a quota where that is surprising: everywhere, in one row alone, or where nothing else limits. */
+import { patternsOf } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
 import { columnsOf } from '../../config/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
@@ -37,11 +38,11 @@ export function checkBuckets(subject: Subject): Remark[] {
 
 function bucketsOf({ limits }: Subject): Bucket[] {
   return limits.flatMap(({ file, document }) =>
-    Object.entries(document.buckets).map(([name, texts]) => ({
+    Object.entries(document.buckets).map(([name, bucket]) => ({
       name,
       file,
       mode: document.mode,
-      patterns: texts.map(parsePattern),
+      patterns: patternsOf(bucket, []).map(({ text }) => parsePattern(text)),
     })),
   )
 }

@@ -1,9 +1,13 @@
 /** Numbers of a quota that cannot matter, and what leases may withhold. */
+import type { BucketConfig } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
+import type { Quota } from '../../config/quota.js'
 import type { Gateway } from '../../config/schema.js'
+import { UNLIMITED } from '../../config/words.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
 import { leaseBound } from '../../gateway/decide/store/lender.js'
-import type { Quota } from '../../gateway/policy/compile.js'
+import { perText } from '../../gateway/forward/units.js'
+import type { Window } from '../../gateway/types.js'
 import { grouped } from '../text.js'
 import type { Remark, Subject } from './finding.js'
 
@@ -13,41 +17,61 @@ export function checkQuotas(subject: Subject): Remark[] {
   const rows = limits.flatMap(({ file, document }) =>
     document.limits.flatMap(({ quotas }, i) =>
       Object.entries(quotas).flatMap(([bucket, quota]) =>
-        remarksOn(quota, config.gateway, file, ['limits', i, 'quotas', bucket]),
+        remarksOn(quota === UNLIMITED ? { unlimited: true } : quota, config.gateway, file, [
+          'limits',
+          i,
+          'quotas',
+          bucket,
+        ]),
       ),
     ),
   )
   const overrides = config.projects.flatMap(({ id, overrides }, i) =>
     Object.keys(overrides).flatMap(bucket => {
-      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as Quota
+      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as BucketConfig
       return remarksOn(quota, config.gateway, config.projectsFile, ['projects', i, 'overrides', bucket])
     }),
   )
   return [...rows, ...overrides]
 }
 
-function remarksOn(quota: Quota, gateway: Gateway, file: string, path: Path): Remark[] {
-  const { burst, sustained, lease } = quota
-  const remarks: Remark[] = []
-  const warn = (message: string) => remarks.push({ severity: 'warning', file, path, message })
-  const most = mostPerMinute(quota)
-  if (most < sustained) {
-    warn(
-      `"sustained" can never refuse anybody: a burst of ${burst} per second lets at most ${grouped(most)} requests through in a minute, and ${grouped(sustained)} are allowed.`,
-    )
-  }
-  if (sustained < burst) {
-    warn(
-      `"burst" can never refuse anybody: ${grouped(burst)} requests in a second are allowed, but only ${grouped(sustained)} in a minute.`,
-    )
-  }
-  if (lease) remarks.push({ severity: 'note', file, path, message: leaseSentence(quota, gateway) })
+function remarksOn(quota: BucketConfig, gateway: Gateway, file: string, path: Path): Remark[] {
+  if ('unlimited' in quota) return []
+  const { windows } = demandOf(quota)
+  const messages = windows
+    .filter(({ calendar }) => calendar === undefined)
+    .flatMap(shorter => {
+      return windows.flatMap(longer => (longer.ms > shorter.ms ? idleOf(shorter, longer) : []))
+    })
+  const remarks: Remark[] = messages.map(message => ({ severity: 'warning', file, path, message }))
+  if (quota.lease) remarks.push({ severity: 'note', file, path, message: leaseSentence(quota, gateway) })
   return remarks
 }
 
-/** What burst alone admits: other algorithms than the sliding window have one second's worth more at the edges. */
-function mostPerMinute({ burst, algorithm }: Quota): number {
-  return burst * (algorithm === 'sliding-window' ? 60 : 61)
+/** Which of two windows can never refuse anybody, as sentences. */
+function idleOf(shorter: Window, longer: Window): string[] {
+  const sentences: string[] = []
+  const [brief, long] = [shorter, longer].map(({ ms, calendar }) => perText(ms, calendar)) as [string, string]
+  const most = mostIn(longer.ms, shorter)
+  if (most < longer.quota) {
+    sentences.push(
+      `"${longer.name}" can never refuse anybody: ${saidOf(shorter)} ${brief} lets at most ${grouped(most)} requests through ${long.replace(/^per /, 'in a ')}, and ${grouped(longer.quota)} are allowed.`,
+    )
+  }
+  if (longer.quota < shorter.quota) {
+    sentences.push(
+      `"${shorter.name}" can never refuse anybody: ${grouped(shorter.quota)} requests ${brief.replace(/^per /, 'in a ')} are allowed, but only ${grouped(longer.quota)} ${long.replace(/^per /, 'in a ')}.`,
+    )
+  }
+  return sentences
+}
+
+const saidOf = ({ name, quota }: Window): string =>
+  name === 'burst' ? `a burst of ${quota}` : `"${name}" with ${grouped(quota)}`
+
+/** What a window alone admits within `ms`: other algorithms than the sliding window have one length's worth more at the edges. */
+function mostIn(ms: number, { quota, ms: length, algorithm }: Window): number {
+  return quota * (Math.ceil(ms / length) + (algorithm === 'sliding-window' ? 0 : 1))
 }
 
 /** What `lease: true` promises and what it costs. Every worker leases for itself. */

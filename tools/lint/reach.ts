@@ -1,4 +1,5 @@
 /** Patterns that no request can reach: others take all of theirs, or no route leads there. */
+import { patternsOf } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
@@ -29,8 +30,13 @@ export function checkReach(subject: Subject): Remark[] {
 
 function bucketPatterns({ limits }: Subject): (Written & { readonly bucket: string })[] {
   return limits.flatMap(({ file, document }) =>
-    Object.entries(document.buckets).flatMap(([bucket, texts]) =>
-      texts.map((text, i) => ({ file, path: ['buckets', bucket, i], pattern: parsePattern(text), bucket })),
+    Object.entries(document.buckets).flatMap(([bucket, entry]) =>
+      patternsOf(entry, ['buckets', bucket]).map(({ text, path }) => ({
+        file,
+        path,
+        pattern: parsePattern(text),
+        bucket,
+      })),
     ),
   )
 }

@@ -1,7 +1,9 @@
 /** Trials that tell nothing, or less than one might think. */
+import { isDeepStrictEqual } from 'node:util'
+import type { BucketConfig } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
+import { UNLIMITED } from '../../config/words.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
-import type { Quota } from '../../gateway/policy/compile.js'
 import { triedQuota } from '../../gateway/policy/rollout.js'
 import type { Window } from '../../gateway/types.js'
 import type { Remark, Subject } from './finding.js'
@@ -10,23 +12,31 @@ export function checkTrials({ limits, loaded: { config, compiled } }: Subject): 
   const rows = limits.flatMap(({ file, document }) =>
     document.limits.flatMap(({ quotas }, i) =>
       Object.entries(quotas).flatMap(([bucket, quota]) =>
-        remarksOn(bucket, quota, file, ['limits', i, 'quotas', bucket, 'trial']),
+        remarksOn(bucket, quota === UNLIMITED ? { unlimited: true } : quota, file, [
+          'limits',
+          i,
+          'quotas',
+          bucket,
+          'trial',
+        ]),
       ),
     ),
   )
   const overrides = config.projects.flatMap(({ id, overrides }, i) =>
-    Object.entries(overrides).flatMap(([bucket, { trial }]) => {
-      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as Quota
+    Object.entries(overrides).flatMap(([bucket, override]) => {
+      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as BucketConfig
       const path = ['projects', i, 'overrides', bucket, 'trial']
-      return trial === undefined ? [] : remarksOn(bucket, quota, config.projectsFile, path)
+      // Of a row's trial the row is told.
+      const isOwn = override !== UNLIMITED && override.trial !== undefined
+      return !isOwn ? [] : remarksOn(bucket, quota, config.projectsFile, path)
     }),
   )
   return [...rows, ...overrides]
 }
 
-function remarksOn(bucket: string, quota: Quota, file: string, path: Path): Remark[] {
+function remarksOn(bucket: string, quota: BucketConfig, file: string, path: Path): Remark[] {
   const tried = triedQuota(quota)
-  if (tried === undefined) return []
+  if ('unlimited' in quota || tried === undefined) return []
   const [present, trial] = [demandOf(quota).windows, demandOf(tried).windows]
   const remarks: Remark[] = []
   const say = (severity: Remark['severity'], message: string) =>
@@ -57,8 +67,11 @@ function remarksOn(bucket: string, quota: Quota, file: string, path: Path): Rema
 function admitsAll(windows: readonly Window[], others: readonly Window[]): boolean {
   return windows.every(window =>
     others.some(
-      ({ quota, ms, algorithm }) =>
-        ms === window.ms && algorithm === window.algorithm && quota <= window.quota,
+      ({ quota, ms, algorithm, calendar }) =>
+        ms === window.ms &&
+        algorithm === window.algorithm &&
+        isDeepStrictEqual(calendar, window.calendar) &&
+        quota <= window.quota,
     ),
   )
 }

@@ -1,5 +1,6 @@
 /** What a replay cannot know, because the log does not tell: said with every result. */
 import { isProjectLimits } from '../../config/load.js'
+import { UNLIMITED } from '../../config/words.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
@@ -200,7 +201,9 @@ function leases(policies: readonly Loaded[]): string[] {
     config.policies.some(
       policy =>
         isProjectLimits(policy) &&
-        policy.document.limits.some(({ quotas }) => Object.values(quotas).some(({ lease }) => lease)),
+        policy.document.limits.some(({ quotas }) =>
+          Object.values(quotas).some(quota => quota !== UNLIMITED && quota.lease),
+        ),
     ),
   )
   return leased ? ['Leases are left out: several gateways that lease may refuse up to 10 % earlier.'] : []

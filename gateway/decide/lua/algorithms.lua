@@ -187,9 +187,48 @@ local function make_token_bucket()
   return token_bucket
 end
 
+-- What was spent counts until the day, week or month is over, which `window` begins and ends with. The list: when the last
+-- token was spent, and how many were in this period.
+local function make_calendar()
+  local calendar = {}
+
+  function calendar.read(list, base, window, now)
+    local at, sum, last = base, 0, 0
+    for j = 1, #list, 2 do
+      at = at + list[j]
+      if at >= window.begins and list[j + 1] > 0 then
+        sum, last = sum + list[j + 1], at
+      end
+    end
+    if sum == 0 then
+      return {}, 0
+    end
+    return { min(last, now), sum }, sum
+  end
+
+  function calendar.add(spent, _, at, count)
+    return { max(at, spent[1] or at), (spent[2] or 0) + count }
+  end
+
+  function calendar.add_late(spent, window, at, count)
+    if at < window.begins then
+      return spent, 0
+    end
+    return calendar.add(spent, window, at, count), count
+  end
+
+  function calendar.ends(_, window)
+    return window.ends
+  end
+
+  calendar.returns = calendar.ends
+  return calendar
+end
+
 local algorithms = { s = sliding_window }
+local makers = { f = make_fixed_window, t = make_token_bucket, c = make_calendar }
 
 local function make_algorithm(letter)
-  algorithms[letter] = (letter == 'f' and make_fixed_window or make_token_bucket)()
+  algorithms[letter] = makers[letter]()
   return algorithms[letter]
 end

@@ -8,7 +8,7 @@
 --       4: tokens wanted beyond those, 5: how long they may be kept, in microseconds
 --       6: leased tokens given back, 7: leased tokens still in hand
 --       8: n, then n values: age in microseconds, count, … of the leased tokens that were spent
---       then per window: quota, length in microseconds, algorithm (s, f or t)
+--       then the windows, as window.lua has them
 -- Returns one flat list: now; requests admitted; tokens lent; microseconds until lent tokens may come back, 0 when
 --         nobody else has any; then per window: used, violated 0|1, reset in microseconds
 --
@@ -26,7 +26,8 @@ local waiting, wanted, ttl = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV
 local returned, held = tonumber(ARGV[6]), tonumber(ARGV[7])
 local spent_values = tonumber(ARGV[8])
 local first_window = 9 + spent_values
-local windows = windows_of(first_window, #ARGV - first_window + 1)
+local windows = windows_of(first_window, #ARGV - first_window + 1, now)
+local cost = windows.cost
 local states = read(key, windows, now)
 
 -- The instance's own lease is taken out, and put back as it is now.
@@ -76,11 +77,11 @@ lend(held)
 
 local admitted = waiting
 for i, window in ipairs(windows) do
-  admitted = min(admitted, left(states[i], window))
+  admitted = min(admitted, left(states[i], window, cost))
 end
 if admitted > 0 then
   for i, window in ipairs(windows) do
-    spend(states[i], window, now, admitted)
+    spend(states[i], window, now, admitted * cost)
   end
 end
 
@@ -107,7 +108,7 @@ local refused = admitted < waiting
 local result = { now, admitted, ahead, refused and earliest and ceil(earliest - now) or 0 }
 for i, window in ipairs(windows) do
   result[#result + 1] = ceil(states[i].used - CRUMB)
-  result[#result + 1] = refused and left(states[i], window) == 0 and 1 or 0
-  result[#result + 1] = reset_in(states, i, window, now)
+  result[#result + 1] = refused and left(states[i], window, cost) == 0 and 1 or 0
+  result[#result + 1] = reset_in(states, i, window, now, cost)
 end
 return result

@@ -11,34 +11,34 @@ local TEST_TTL_MS = 600000
 
 local refunds = {}
 
--- Takes the first token that counts as spent at `at` or up to a part later. It may be another's, but the one that was
--- charged at `at` stands nowhere before it: so each token that stays is still counted no earlier than it was spent, which is
--- all that the sliding window promises. When the token may have left the window already, none is taken: it would be one of a
+-- Takes the first tokens that count as spent at `at` or up to a part later. They may be another's, but those that were
+-- charged at `at` stand nowhere before them: so each token that stays is still counted no earlier than it was spent, which is
+-- all that the sliding window promises. When they may have left the window already, none is taken: it would be one of a
 -- later request.
-function refunds.s(spent, window, at, now)
+function refunds.s(spent, window, at, now, cost)
   if at + window.length <= now then
     return
   end
-  for j = 1, #spent, 2 do
-    if spent[j] >= at and spent[j + 1] >= 1 then
-      if spent[j] <= at + ceil(window.length / PARTS) then
-        spent[j + 1] = spent[j + 1] - 1
-        if spent[j + 1] == 0 then
-          table.remove(spent, j)
-          table.remove(spent, j)
-        end
-      end
-      return
+  local j, latest = 1, at + ceil(window.length / PARTS)
+  while cost > 0 and spent[j] and spent[j] <= latest do
+    local taken = spent[j] < at and 0 or min(cost, floor(spent[j + 1]))
+    cost = cost - taken
+    spent[j + 1] = spent[j + 1] - taken
+    if spent[j + 1] == 0 then
+      table.remove(spent, j)
+      table.remove(spent, j)
+    else
+      j = j + 2
     end
   end
 end
 
-function refunds.f(spent, _, at)
+function refunds.f(spent, _, at, _, cost)
   local last = #spent
   if last == 0 or spent[1] > at then
     return
   end
-  spent[last] = spent[last] - 1
+  spent[last] = spent[last] - cost
   if spent[last] <= 0 then
     for j = last, 1, -1 do
       spent[j] = nil
@@ -46,12 +46,18 @@ function refunds.f(spent, _, at)
   end
 end
 
--- What has flowed in since may have been the refill of this very token: that part is not given a second time.
-function refunds.t(spent, window, at, now)
+function refunds.c(spent, window, at, _, cost)
+  if at >= window.begins then
+    refunds.f(spent, window, max(at, spent[1] or at), nil, cost)
+  end
+end
+
+-- What has flowed in since may have been the refill of these very tokens: that part is not given a second time.
+function refunds.t(spent, window, at, now, cost)
   if #spent == 0 then
     return
   end
-  local back = max(0, 1 - (now - at) * window.quota / window.length)
+  local back = max(0, cost - (now - at) * window.quota / window.length)
   if back == 0 then
     return
   end
@@ -92,10 +98,10 @@ for _, key in ipairs(KEYS) do
   if kind == 'm' then
     refund_meter(key, meter_of(first))
   else
-    local windows = windows_of(first, n)
+    local windows = windows_of(first, n, now)
     local states = read(key, windows, now)
     for i, window in ipairs(windows) do
-      refunds[window.letter](states[i].spent, window, at, now)
+      refunds[window.letter](states[i].spent, window, at, now, windows.cost)
     end
     write(key, windows, states, now, given_clock and TEST_TTL_MS)
   end

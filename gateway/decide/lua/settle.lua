@@ -3,7 +3,7 @@
 --
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
---       then per ask: m, then m values: age in microseconds, count, …, oldest first; kind (w or m), n and n values, as `take`
+--       then per ask: m, then m values: age in microseconds, tokens, …, oldest first; kind (w or m), n and n values, as `take`
 --       has them
 --
 -- Atomic because another request must not spend between the look and the change.
@@ -37,7 +37,7 @@ local function settle_meter(key, meter, spent)
         state.ends = state.begin + meter.length
         is_new = false
       end
-      state.used = max(state.used, min(meter.quota, state.used + spent[j + 1] * meter.cost))
+      state.used = max(state.used, min(meter.quota, state.used + spent[j + 1]))
     end
   end
   if state.used > 0 then
@@ -58,6 +58,6 @@ for _, key in ipairs(KEYS) do
   if kind == 'm' then
     pcall(settle_meter, key, meter_of(first), spent)
   else
-    pcall(settle_windows, key, windows_of(first, n), spent)
+    pcall(settle_windows, key, windows_of(first, n, now), spent)
   end
 end

@@ -6,7 +6,7 @@
 --       2: how many requests ask; one when there are slots among the asks
 --       3: holder; with '@' and the slot's ttl it is the member that stands for the request in slot sets
 --       then per ask: group, kind, n and n values
---         kind 'w' (windows): quota, length in microseconds, algorithm (s, f or t), …
+--         kind 'w' (windows): as window.lua has them
 --         kind 'm' (meter):   quota, length and block in microseconds, cost, reserves 0|1
 --         kind 's' (slots):   max, ttl in microseconds
 -- Returns one flat list: now in microseconds; then per ask: how many requests were admitted, or -1 when a report-only
@@ -39,7 +39,7 @@ local function room(ask)
     ask.states = read(ask.key, ask.windows, now)
     local most = times
     for j = 1, #ask.windows do
-      most = min(most, left(ask.states[j], ask.windows[j]))
+      most = min(most, left(ask.states[j], ask.windows[j], ask.windows.cost))
     end
     return most
   end
@@ -63,7 +63,7 @@ for i, key in ipairs(KEYS) do
   local kind, n, first = ARGV[arg + 1], tonumber(ARGV[arg + 2]), arg + 3
   arg = first + n
   if kind == 'w' then
-    ask.windows = windows_of(first, n)
+    ask.windows = windows_of(first, n, now)
   elseif kind == 'm' then
     ask.meter = meter_of(first)
   else
@@ -99,12 +99,13 @@ for _, ask in ipairs(asks) do
       say(0, false, 0)
     end
   elseif ask.windows then
+    local cost = ask.windows.cost
     for j = 1, #ask.windows do
       local window, state = ask.windows[j], ask.states[j]
       if count > 0 then
-        spend(state, window, now, count)
+        spend(state, window, now, count * cost)
       end
-      say(ceil(state.used - CRUMB), left(state, window) == 0, reset_in(ask.states, j, window, now))
+      say(ceil(state.used - CRUMB), left(state, window, cost) == 0, reset_in(ask.states, j, window, now, cost))
     end
     if count > 0 or ask.states.ahead then
       write(ask.key, ask.windows, ask.states, now, test_ttl)

@@ -4,20 +4,42 @@
 -- A key holds, in MessagePack: when it was written, the leases (instance, tokens, end, …), then per window time, count, …
 -- Ends are kept as distances from the first of these, times as distances from the time before; they rise.
 
--- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each.
-local function windows_of(first, n)
-  local windows = {}
-  for j = first, first + n - 1, 3 do
+-- Gives a window of the calendar the period that holds `now`. `boundaries`: the begins of three periods around the clock of
+-- the gateway that asks, and the end of the last. Beyond them a clock is off by days: periods there are as long as the last.
+local function choose_period(window, boundaries, now)
+  local begins, ends, length
+  for boundary in string.gmatch(boundaries, '%d+') do
+    begins, ends = ends, tonumber(boundary)
+    length = begins and max(1, ends - begins)
+    if begins and ends > now then
+      break
+    end
+  end
+  local off = floor((now - begins) / length) * length
+  window.begins, window.ends, window.length = begins + off, begins + off + length, length
+end
+
+-- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each; of the calendar (c) the
+-- boundaries of periods instead of a length. Behind them what a request costs, where that is more than one.
+local function windows_of(first, n, now)
+  local windows = { cost = n % 3 == 1 and tonumber(ARGV[first + n - 1]) or 1 }
+  for j = first, first + n - 3, 3 do
     local letter = ARGV[j + 2]
-    windows[#windows + 1] = {
+    local window = {
       quota = tonumber(ARGV[j]),
       length = tonumber(ARGV[j + 1]),
       letter = letter,
       algorithm = algorithms[letter] or make_algorithm(letter),
     }
+    if letter == 'c' then
+      choose_period(window, ARGV[j + 1], now)
+    end
+    windows[#windows + 1] = window
   end
   return windows
 end
+
+local LONGEST_LEASE = 30000000
 
 -- Half the shortest window: what store/lender.ts asks for.
 local function longest_lease(windows)
@@ -25,7 +47,7 @@ local function longest_lease(windows)
   for i = 2, #windows do
     shortest = min(shortest, windows[i].length)
   end
-  return shortest / 2
+  return min(LONGEST_LEASE, shortest / 2)
 end
 
 -- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
@@ -75,9 +97,9 @@ local function read(key, windows, now)
   return state
 end
 
--- Whole tokens that the window still grants.
-local function left(state, window)
-  return max(0, floor(window.quota - state.used + CRUMB))
+-- How many requests of that cost the window still grants.
+local function left(state, window, cost)
+  return max(0, floor((floor(window.quota - state.used + CRUMB)) / cost))
 end
 
 -- Spends tokens of one window's state now.
@@ -86,11 +108,14 @@ local function spend(state, window, now, count)
   state.used = state.used + count
 end
 
--- Microseconds until more quota comes back, with the quota used up until one more token fits; 0 when nothing is spent.
+-- Microseconds until more quota comes back, where no more of that cost fits until one does; 0 when nothing is spent.
 -- What is lent is promised no earlier than if it were spent.
-local function reset_in(states, i, window, now)
+local function reset_in(states, i, window, now, cost)
   local state = states[i]
-  local excess = state.used + 1 - window.quota
+  if window.ends then
+    return state.used > 0 and ceil(window.ends - now) or 0
+  end
+  local excess = state.used + cost - window.quota
   local at = now
   if #state.spent > 0 and (states.lent == 0 or excess <= state.used - states.lent) then
     at = window.algorithm.returns(state.spent, window, excess)

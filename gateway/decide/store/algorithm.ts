@@ -7,20 +7,23 @@ import type { Window } from '../../types.js'
 /** Spent tokens as time, count, time, count, …; times (ms) do not fall, and are when the tokens count as spent. */
 export type Spent = number[]
 
+/** What makes a time of the store's clock one since the epoch: milliseconds to add. Asked by windows of the calendar alone. */
+export type Epoch = () => number
+
 export interface WindowAlgorithm {
   /** Forgets what counts no more at `now`, and reads a list that another algorithm left. */
-  settle(spent: Spent, window: Window, now: number): void
-  /** Spends one token at `now`, after `settle`. */
-  spend(spent: Spent, window: Window, now: number): void
+  settle(spent: Spent, window: Window, now: number, epoch: Epoch): void
+  /** Spends `cost` tokens at `now`, after `settle`. */
+  spend(spent: Spent, window: Window, now: number, cost: number): void
   /**
    * Milliseconds until more quota comes back, after `settle`; 0 when nothing is spent.
-   * With the quota used up, that is until one more request fits, also after the quota was lowered.
+   * Where no more of that cost fits, that is until one does, also after the quota was lowered.
    *
    * @param used of `spent`, which the caller knows
    */
-  resetMs(spent: Spent, window: Window, now: number, used: number): number
-  /** Takes back one token that was charged at `at`, after `settle`; never so that another token would count for less. */
-  giveBack(spent: Spent, window: Window, at: number, now: number): void
+  resetMs(spent: Spent, window: Window, now: number, used: number, cost: number, epoch: Epoch): number
+  /** Takes back what was charged at `at`, after `settle`; never so that another token would count for less. */
+  giveBack(spent: Spent, window: Window, at: number, now: number, cost: number, epoch: Epoch): void
 }
 
 /** What is left of a token by floating point. */

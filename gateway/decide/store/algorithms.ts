@@ -1,6 +1,7 @@
 /** The ways of counting a window, by name. */
 import type { Algorithm, Window } from '../../types.js'
 import type { WindowAlgorithm } from './algorithm.js'
+import { calendarWindow } from './calendar-window.js'
 import { fixedWindow } from './fixed-window.js'
 import { PARTS, slidingWindow } from './sliding-window.js'
 import { tokenBucket } from './token-bucket.js'
@@ -11,8 +12,8 @@ const ALGORITHMS: Record<Algorithm, WindowAlgorithm> = {
   'token-bucket': tokenBucket,
 }
 
-export function algorithmOf({ algorithm }: Window): WindowAlgorithm {
-  return ALGORITHMS[algorithm]
+export function algorithmOf({ algorithm, calendar }: Window): WindowAlgorithm {
+  return calendar === undefined ? ALGORITHMS[algorithm] : calendarWindow
 }
 
 /** How long state must be kept after the last token, at most, in milliseconds. */

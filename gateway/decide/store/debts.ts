@@ -3,7 +3,7 @@
  * quota a second time, once here and once there.
  */
 import { BoundedMap } from './bounded-map.js'
-import type { Answer, Ask } from './store.js'
+import { type Answer, type Ask, costOf } from './store.js'
 
 /** Tokens that were spent here: when, and how many, oldest first. */
 interface Owed {
@@ -34,18 +34,24 @@ export class Debts {
 
   /** Notes what this process granted by its own counters. Slots are given back by themselves. */
   owe(asks: readonly Ask[], answers: readonly Answer[]): void {
-    for (const { key } of grantedHere(asks, answers)) this.#note(key)
+    for (const { key, demand } of grantedHere(asks, answers)) this.#note(key, costOf(demand))
   }
 
   /** What was granted here is not spent after all. */
   forgive(asks: readonly Ask[], answers: readonly Answer[]): void {
     if (this.#owed.size === 0) return
-    for (const { key } of grantedHere(asks, answers)) {
-      const spent = this.#owed.get(key)?.spent
-      const last = spent?.at(-1)
-      if (spent === undefined || last === undefined) continue
-      last.count -= 1
-      if (last.count === 0) spent.pop()
+    for (const { key, demand } of grantedHere(asks, answers)) {
+      const spent = this.#owed.get(key)?.spent ?? []
+      for (
+        let rest = costOf(demand), last = spent.at(-1);
+        rest > 0 && last !== undefined;
+        last = spent.at(-1)
+      ) {
+        const taken = Math.min(rest, last.count)
+        rest -= taken
+        last.count -= taken
+        if (last.count === 0) spent.pop()
+      }
       if (spent.length === 0) this.#owed.delete(key)
     }
   }
@@ -84,7 +90,7 @@ export class Debts {
     }
   }
 
-  #note(key: string, count = 1): void {
+  #note(key: string, count: number): void {
     const at = this.#now()
     const spent = this.#owed.get(key)?.spent
     if (spent === undefined) {

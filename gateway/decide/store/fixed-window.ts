@@ -15,9 +15,9 @@ export const fixedWindow: WindowAlgorithm = {
     if (spent.length > 0 && (spent[0] as number) + ms <= now) spent.length = 0
   },
 
-  spend(spent, _window, now) {
+  spend(spent, _window, now, cost) {
     const begin = spent[0] ?? now
-    const count = tokens(spent) + 1
+    const count = tokens(spent) + cost
     spent.length = 0
     if (begin < now) spent.push(begin, 0)
     spent.push(now, count)
@@ -27,9 +27,9 @@ export const fixedWindow: WindowAlgorithm = {
     return spent.length === 0 ? 0 : Math.round(((spent[0] as number) + ms - now) * 1000) / 1000
   },
 
-  giveBack(spent, _window: Window, at) {
+  giveBack(spent, _window: Window, at, _now, cost) {
     if (spent.length === 0 || (spent[0] as number) > at) return
-    const count = tokens(spent) - 1
+    const count = tokens(spent) - cost
     if (count <= 0) spent.length = 0
     else spent[spent.length - 1] = count
   },

@@ -6,7 +6,7 @@
  */
 import type { Demand } from '../../types.js'
 import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lender.js'
-import { type Answer, type Count, counted } from './store.js'
+import { type Answer, type Count, costOf, counted } from './store.js'
 
 /** Spendings within this part of a lease are told as one, at the time of the last, which is the careful side. */
 const TIMES = 50
@@ -43,19 +43,20 @@ export class Lease {
     this.demand = demand
   }
 
-  /** Spends one token, when there is one that was leased under this very quota. */
+  /** Spends what a request costs, when there is enough that was leased under this very quota. */
   spend(demand: Demand, now: number): Answer | undefined {
-    if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
-    this.#tokens -= 1
+    const cost = costOf(demand)
+    if (!this.#holds(demand, cost, now)) return undefined
+    this.#tokens -= cost
     this.#number += 1
     const last = this.#spent.length - 2
     if (last >= 0 && now < this.#lastBegan + leaseMs(this.demand) / TIMES) {
       this.#spent[last] = now
-      this.#spent[last + 1] = (this.#spent[last + 1] as number) + 1
+      this.#spent[last + 1] = (this.#spent[last + 1] as number) + cost
       this.#numbers[last / 2] = this.#number
     } else {
       this.#lastBegan = now
-      this.#spent.push(now, 1)
+      this.#spent.push(now, cost)
       this.#numbers.push(this.#number)
     }
     return {
@@ -69,17 +70,23 @@ export class Lease {
 
   /** What `spend` would answer; nothing is spent. */
   peek(demand: Demand, now: number): Answer | undefined {
-    if (this.#tokens === 0 || demand !== this.demand || now >= this.#until) return undefined
-    return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, -1) }
+    const cost = costOf(demand)
+    if (!this.#holds(demand, cost, now)) return undefined
+    return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, -cost) }
+  }
+
+  /** Windows are one object while a rule's numbers stand, whatever its requests cost. */
+  #holds(demand: Demand, cost: number, now: number): boolean {
+    return this.#tokens >= cost && isOf(demand, this.demand) && now < this.#until
   }
 
   /** Undoes the spending of that number; one that was reported already stays spent. */
-  giveBack(number: number): void {
+  giveBack(number: number, cost: number): void {
     if (number <= this.#reported) return
     const i = this.#numbers.findIndex(last => last >= number)
     if (i < 0) return
-    this.#tokens += 1
-    this.#spent[2 * i + 1] = (this.#spent[2 * i + 1] as number) - 1
+    this.#tokens += cost
+    this.#spent[2 * i + 1] = (this.#spent[2 * i + 1] as number) - cost
     if ((this.#spent[2 * i + 1] as number) > 0) return
     this.#spent.splice(2 * i, 2)
     this.#numbers.splice(i, 1)
@@ -106,9 +113,11 @@ export class Lease {
   /** The report of what was spent, with a request for `must` tokens now and more ahead. */
   refill(must: number, demand: Windows, now: number): LeaseCall {
     const spent = total(this.#spent)
-    this.#adjust(spent + must, now)
-    const isSameQuota = demand === this.demand
-    const held = isSameQuota && now < this.#until ? this.#tokens : 0
+    this.#adjust(spent + must * costOf(demand), now)
+    const isSameQuota = isOf(demand, this.demand)
+    // What is in hand but not enough goes back, where others' left-overs may complete it.
+    const isEnough = must === 0 || this.#tokens >= costOf(demand)
+    const held = isSameQuota && isEnough && now < this.#until ? this.#tokens : 0
     const call = this.#report(now, { must, ahead: this.#want, returned: this.#tokens - held, held, demand })
     this.#tokens = held
     this.#outstanding = held
@@ -160,21 +169,21 @@ export class Lease {
 
   /** The answer to one that waited for the call: granted, or refused. */
   answer(granted: boolean, before: number, answer: LeaseAnswer, now: number): Answer {
-    const counts = this.#countsAt(now, before).map(count => {
+    const counts = this.#countsAt(now, before * costOf(this.demand)).map(count => {
       return granted ? { ...count, violated: false } : count
     })
     const base = { granted, unavailable: false, store: 'redis', counts } as const
     return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: answer.askAgainMs }
   }
 
-  /** @param before how many of those counted were admitted after the one this is for; -1 when it is not counted yet */
+  /** @param before tokens counted that were spent after the request this is for; below 0 when it is not counted yet */
   #countsAt(now: number, before: number): Count[] {
     const spentSince = total(this.#spent)
     const elapsed = now - this.#heardAt
-    return this.#counts.map(({ used = 0, violated, resetMs }, i) => {
+    return this.#counts.map(({ used = 0, violated, resetMs, windowMs }, i) => {
       const { quota } = this.demand.windows[i] as Windows['windows'][number]
       const spent = used - this.#outstanding + spentSince - before
-      return counted(quota, spent, violated, Math.max(0, resetMs - elapsed))
+      return counted(quota, spent, violated, Math.max(0, resetMs - elapsed), windowMs)
     })
   }
 
@@ -193,6 +202,10 @@ export class Lease {
     this.#rate = elapsed > 0 ? used / elapsed : this.#rate
     this.#want = used * 2 >= this.#want ? this.#want * 2 : Math.max(1, used)
   }
+}
+
+function isOf(demand: Demand, { windows }: Windows): boolean {
+  return demand.kind === 'windows' && demand.windows === windows
 }
 
 function total(spent: readonly number[]): number {

@@ -10,6 +10,7 @@ import {
   type Ask,
   at,
   type CounterStore,
+  costOf,
   notAsked,
   refusedGroups,
   standTogether,
@@ -142,7 +143,7 @@ export class LeasedStore implements CounterStore {
 
   #call(account: Account, demand: Windows): void {
     const { lease } = account
-    // Whoever asks under another quota goes with the next call: this one's answer says nothing about it.
+    // Whoever asks under another quota, or at another cost, goes with the next call: this one's answer says nothing about it.
     const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
     account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
     account.underWay = true
@@ -202,9 +203,9 @@ export class LeasedStore implements CounterStore {
       : together(asks, answers, rest, given, undo)
   }
 
-  #giveBackLeased({ key }: Ask, { granted, store, at }: Answer): boolean {
+  #giveBackLeased({ key, demand }: Ask, { granted, store, at }: Answer): boolean {
     if (store !== 'lease') return false
-    if (granted && at !== undefined) this.#accounts.get(key)?.lease.giveBack(at)
+    if (granted && at !== undefined) this.#accounts.get(key)?.lease.giveBack(at, costOf(demand))
     return true
   }
 }

@@ -43,14 +43,15 @@ export interface Lender {
   lease(call: LeaseCall, late?: (answer: LeaseAnswer) => void): Promise<LeaseAnswer | undefined>
 }
 
-/** A lease lasts this part of the shortest window. */
+/** A lease lasts this part of the shortest window, but no longer than that of the spec's longer one. */
 const PARTS = 2
+const LONGEST_MS = 30_000
 /** What `lua/lease-1.lua` lends one instance of a quota that nobody uses, at most. */
 const SHARE = 0.45
 
 /** How long leased tokens may be kept, in milliseconds. */
 export function leaseMs({ windows }: Windows): number {
-  return Math.min(...windows.map(window => window.ms)) / PARTS
+  return Math.min(LONGEST_MS, Math.min(...windows.map(window => window.ms)) / PARTS)
 }
 
 /**

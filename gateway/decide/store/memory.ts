@@ -1,9 +1,18 @@
 /** Counters in this process: for a gateway without Redis, and in Redis's stead while it is away. */
 import type { Demand, StoreName, Window } from '../../types.js'
-import { type Spent, used } from './algorithm.js'
+import { type Epoch, type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
+import { lengthAt } from './calendar.js'
 import { countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
-import { type Answer, type Ask, type Count, type CounterStore, counted, SLOT_RETRY_MS } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  type Count,
+  type CounterStore,
+  costOf,
+  counted,
+  SLOT_RETRY_MS,
+} from './store.js'
 import { WindowStates } from './window-states.js'
 
 type Windows = Demand & { kind: 'windows' }
@@ -14,21 +23,26 @@ export class MemoryStore implements CounterStore {
   readonly #name: StoreName
   readonly #heldElsewhere: (key: string) => number
   readonly #slots = new Map<string, number>()
-  readonly #states = new WindowStates()
+  readonly #epoch: Epoch
+  readonly #states: WindowStates
   readonly #meters = new Meters()
 
   /**
    * @param now in milliseconds, from any origin
    * @param heldElsewhere slots of a key that this process holds in the store it stands in for
+   * @param epoch what makes `now` a time since the epoch, by which windows of the calendar go; by default it is one
    */
   constructor(
     now: () => number,
     name: StoreName = 'memory',
     heldElsewhere: (key: string) => number = () => 0,
+    epoch: Epoch = () => 0,
   ) {
     this.#now = now
     this.#name = name
     this.#heldElsewhere = heldElsewhere
+    this.#epoch = epoch
+    this.#states = new WindowStates(epoch)
   }
 
   take(asks: readonly Ask[]): Answer[] {
@@ -56,9 +70,9 @@ export class MemoryStore implements CounterStore {
       }
       const state = this.#states.read(key, demand.windows, now)
       for (const [j, window] of demand.windows.entries()) {
-        algorithmOf(window).giveBack(state[j] as Spent, window, at, now)
+        algorithmOf(window).giveBack(state[j] as Spent, window, at, now, costOf(demand), this.#epoch)
       }
-      this.#states.write(key, state)
+      this.#states.write(key, demand.windows, state)
     }
   }
 
@@ -126,9 +140,10 @@ export class MemoryStore implements CounterStore {
   #isFull(key: string, demand: Demand, state: State): boolean {
     if (demand.kind === 'slots') return this.#held(key) >= demand.max
     if (demand.kind === 'meter') return isFull(state as Meter, demand)
-    for (let i = 0; i < demand.windows.length; i += 1) {
-      const window = demand.windows[i] as Window
-      if (used((state as Spent[])[i] as Spent) >= window.quota) return true
+    const { windows, cost = 1 } = demand
+    for (let i = 0; i < windows.length; i += 1) {
+      const window = windows[i] as Window
+      if (used((state as Spent[])[i] as Spent) + cost > window.quota) return true
     }
     return false
   }
@@ -141,19 +156,25 @@ export class MemoryStore implements CounterStore {
     now: number,
     charges: boolean,
   ): Count[] {
+    const { windows, cost = 1 } = demand
     const counts: Count[] = []
-    for (let i = 0; i < demand.windows.length; i += 1) {
-      const window = demand.windows[i] as Window
+    for (let i = 0; i < windows.length; i += 1) {
+      const window = windows[i] as Window
       const spent = state[i] as Spent
       const algorithm = algorithmOf(window)
       const before = used(spent)
-      if (granted) algorithm.spend(spent, window, now)
-      const after = granted ? before + 1 : before
-      const violated = !granted && before >= window.quota
-      counts.push(counted(window.quota, after, violated, algorithm.resetMs(spent, window, now, after)))
+      if (granted) algorithm.spend(spent, window, now, cost)
+      const after = granted ? before + cost : before
+      const violated = !granted && before + cost > window.quota
+      const resetMs = algorithm.resetMs(spent, window, now, after, cost, this.#epoch)
+      counts.push(counted(window.quota, after, violated, resetMs, this.#lengthOf(window, now)))
     }
-    if (granted && charges) this.#states.write(key, state)
+    if (granted && charges) this.#states.write(key, windows, state)
     return counts
+  }
+
+  #lengthOf({ calendar }: Window, now: number): number | undefined {
+    return calendar === undefined ? undefined : lengthAt(calendar, now + this.#epoch())
   }
 
   #spendMeter(

@@ -5,7 +5,7 @@
 import type { MeterDemand } from '../../types.js'
 import { isReportOnlyKey } from '../key.js'
 import { BoundedMap } from './bounded-map.js'
-import { type Count, counted } from './store.js'
+import { type Count, costOf, counted } from './store.js'
 
 /** A window: what was spent in it, the first refused request included, and from when to when it counts. */
 export interface Meter {
@@ -89,11 +89,6 @@ export class Meters {
   #of(key: string): Kept {
     return isReportOnlyKey(key) ? this.#observed : this.#enforced
   }
-}
-
-/** What a request of this demand spends. */
-export function costOf({ cost = 1 }: MeterDemand): number {
-  return cost
 }
 
 /** True when the request does not fit into what is left. */

@@ -36,6 +36,9 @@ export interface StoreHooks {
 /** How long a start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
+/** Clocks that run apart by no more are one. */
+const CLOCK_SET_MS = 100
+
 /** Between two lines about late answers; the metric counts them all. */
 const QUIET_MS = 10_000
 
@@ -46,8 +49,9 @@ export async function openStore(
   hooks: StoreHooks,
 ): Promise<{ store: CounterStore; forget(key: string): Promise<void> }> {
   const now = () => performance.now()
+  const epoch = epochOf(now)
   if (redis === '') {
-    const store = new MemoryStore(now)
+    const store = new MemoryStore(now, 'memory', undefined, epoch)
     return { store, forget: async key => store.forget(key) }
   }
   const remote = new RedisStore({ url: redis, log })
@@ -75,7 +79,7 @@ export async function openStore(
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
-  const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key))
+  const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), epoch)
   const lastTold = new LastTold(now)
   const debts = new Debts(now)
   const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
@@ -92,6 +96,19 @@ export async function openStore(
     debts.forget(key)
   }
   return { store, forget }
+}
+
+/**
+ * What makes `now` a time since the epoch. It stays the same until the system's clock is set, or the machine has slept: a
+ * period that began a moment ago must not begin a moment later.
+ */
+function epochOf(now: () => number): () => number {
+  let offset = Date.now() - now()
+  return () => {
+    const fresh = Date.now() - now()
+    if (Math.abs(fresh - offset) > CLOCK_SET_MS) offset = fresh
+    return offset
+  }
 }
 
 /** Lends from Redis while it answers in time. */

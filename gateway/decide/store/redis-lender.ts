@@ -1,9 +1,10 @@
 /** Lends tokens from Redis: one script call per report and wish (`lua/lease-1.lua`). */
 import { randomBytes } from 'node:crypto'
 import type { Result } from 'ioredis'
+import { calendarLength } from './calendar.js'
 import type { LeaseAnswer, LeaseCall } from './lender.js'
 import { type RedisClient, script } from './redis-connection.js'
-import { windowArguments } from './script-arguments.js'
+import { demandArguments } from './script-arguments.js'
 import { counted } from './store.js'
 
 declare module 'ioredis' {
@@ -27,18 +28,20 @@ export class RedisLender {
 
   /** Rejects when Redis cannot be reached. */
   async lease(call: LeaseCall): Promise<LeaseAnswer> {
-    const { windows } = call.demand
+    const { demand } = call
+    const wall = () => (this.#clock === undefined ? Date.now() : this.#clock() / 1000)
     // An age rounded down is a later time, which is the careful side.
     const spent = call.spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
     const [at = 0, admitted = 0, ahead = 0, askAgainUs = 0, ...rest] = await this.#redis.lease(
       call.key,
       ...[this.#clock?.() ?? '', this.#instance, call.must, call.ahead, toUs(call.ttlMs)],
       ...[call.returned, call.held, spent.length, ...spent],
-      ...windowArguments(windows),
+      ...demandArguments(demand, wall),
     )
-    const counts = windows.map(({ quota }, i) => {
+    const counts = demand.windows.map(({ quota }, i) => {
       const [used, violated, resetUs] = rest.slice(3 * i) as [number, number, number]
-      return counted(quota, used, violated === 1, resetUs / 1000)
+      const windowMs = calendarLength(demand, i, at / 1000)
+      return counted(quota, used, violated === 1, resetUs / 1000, windowMs)
     })
     return { at, admitted, ahead, counts, askAgainMs: askAgainUs > 0 ? askAgainUs / 1000 : undefined }
   }

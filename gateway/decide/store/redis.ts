@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import type { Demand, Log } from '../../types.js'
+import { calendarLength } from './calendar.js'
 import type { Debt } from './debts.js'
 import { hashTag } from './hash-slot.js'
-import { costOf } from './meters.js'
 import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
@@ -12,6 +12,7 @@ import {
   type Answer,
   type Ask,
   type Count,
+  costOf,
   counted,
   quotasOf,
   type RemoteStore,
@@ -49,12 +50,15 @@ export class RedisStore implements RemoteStore {
   /** For those who count by other means. */
   readonly connection: RedisClient
   readonly #clock: (() => number) | undefined
+  /** Milliseconds since the epoch. */
+  readonly #wall: () => number
   readonly #slots: RedisSlots
   readonly #log: Log
 
   constructor({ url, log, clock }: RedisStoreOptions) {
     this.#log = log
     this.#clock = clock
+    this.#wall = clock === undefined ? Date.now : () => clock() / 1000
     this.connection = connectRedis(url, log)
     this.connection.defineCommand('take', { lua: script('window', 'meter', 'take') })
     this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'meter', 'take') })
@@ -89,7 +93,8 @@ export class RedisStore implements RemoteStore {
 
   async peek(asks: readonly Ask[]): Promise<Answer[]> {
     const result = await this.connection.peek(asks.length, ...this.#arguments(asks, NOBODY, 1))
-    return talliesOf(asks, result).map((tally, i) => this.#answer(asks[i] as Ask, tally, 0, 0, NOBODY))
+    const at = result[0] as number
+    return talliesOf(asks, result).map((tally, i) => this.#answer(asks[i] as Ask, tally, 0, at, NOBODY))
   }
 
   /**
@@ -133,7 +138,7 @@ export class RedisStore implements RemoteStore {
       release?.()
       if (!granted || at === undefined || ask.demand.kind === 'slots') continue
       keys.push(ask.key)
-      args.push(...askArguments(ask))
+      args.push(...askArguments(ask, this.#wall))
     }
     // All were charged by one call, so at one time.
     const at = answers.find(answer => answer.at !== undefined)?.at
@@ -147,7 +152,7 @@ export class RedisStore implements RemoteStore {
     if (debts.length === 0) return
     const args = debts.flatMap(({ ask, spent }) => {
       const us = spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
-      return [us.length, ...us, ...askArguments(ask)]
+      return [us.length, ...us, ...askArguments(ask, this.#wall)]
     })
     const keys = debts.map(({ ask }) => ask.key)
     await this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
@@ -185,7 +190,7 @@ export class RedisStore implements RemoteStore {
   #arguments(asks: readonly Ask[], holder: string, times: number): (string | number)[] {
     const args: (string | number)[] = asks.map(ask => ask.key)
     args.push(this.#clock?.() ?? '', times, holder)
-    for (const ask of asks) args.push(ask.group, ...askArguments(ask))
+    for (const ask of asks) args.push(ask.group, ...askArguments(ask, this.#wall))
     return args
   }
 
@@ -197,9 +202,10 @@ export class RedisStore implements RemoteStore {
     const granted = i < admitted
     const slots = demand.kind === 'slots'
     const requestsAfter = granted ? admitted - 1 - i : 0
-    const own = counts.map(({ quota, used, violated, resetMs }): Count => {
+    const own = counts.map(({ quota, used, violated, resetMs }, j): Count => {
       const before = used - spentBy(demand, requestsAfter, granted && used > quota)
-      return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs)
+      const windowMs = calendarLength(demand, j, at / 1000)
+      return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs, windowMs)
     })
     const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
     if (!slots) return { ...answer, at }
@@ -211,8 +217,8 @@ export class RedisStore implements RemoteStore {
 
 /** What so many requests spent; of a meter also the first refused one, where `andRefused`. */
 function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
-  if (demand.kind !== 'meter') return requests
-  return (andRefused ? requests + 1 : requests) * costOf(demand)
+  const andOne = demand.kind === 'meter' && andRefused ? 1 : 0
+  return (requests + andOne) * costOf(demand)
 }
 
 /** What one call found of one ask, once all the requests it admits were charged. */

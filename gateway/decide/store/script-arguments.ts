@@ -1,21 +1,51 @@
 /** Demands as the scripts take them. */
 import type { Algorithm, Demand, MeterDemand, Window } from '../../types.js'
-import { costOf } from './meters.js'
-import type { Ask } from './store.js'
+import { boundariesAt } from './calendar.js'
+import type { Windows as WindowsDemand } from './lender.js'
+import { type Ask, costOf } from './store.js'
 
 const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }
 
-/** A rule's windows are one object while its numbers stand, and are sent with every request. */
-const known = new WeakMap<readonly Window[], readonly string[]>()
+interface Known {
+  readonly values: readonly string[]
+  /** While this process's clock is between these the periods of the calendar are the same. */
+  readonly since: number
+  readonly until: number
+}
 
-/** Quota, length in microseconds and algorithm of each. */
-export function windowArguments(windows: readonly Window[]): readonly string[] {
-  let values = known.get(windows)
-  if (values === undefined) {
-    values = windows.flatMap(({ quota, ms, algorithm }) => [`${quota}`, `${ms * 1000}`, LETTERS[algorithm]])
-    known.set(windows, values)
+/** A rule's windows are one object while its numbers stand, and are sent with every request. */
+const known = new WeakMap<readonly Window[], Known>()
+
+/**
+ * Quota, length in microseconds and algorithm of each; instead of a length a window of the calendar has the begins of three
+ * periods and the end of the last, among which Redis's own clock chooses: gateways whose clocks differ agree so.
+ *
+ * @param wall milliseconds since the epoch, asked where there is a calendar
+ */
+function windowArguments(windows: readonly Window[], wall: () => number): readonly string[] {
+  const last = known.get(windows)
+  if (last !== undefined) {
+    if (last.until === Number.POSITIVE_INFINITY) return last.values
+    const now = wall()
+    if (last.since <= now && now < last.until) return last.values
   }
+  let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const values = windows.flatMap(({ quota, ms, algorithm, calendar }) => {
+    if (calendar === undefined) return [`${quota}`, `${ms * 1000}`, LETTERS[algorithm]]
+    const boundaries = boundariesAt(calendar, wall())
+    since = Math.max(since, boundaries[1])
+    until = Math.min(until, boundaries[2])
+    return [`${quota}`, boundaries.map(ms => ms * 1000).join(' '), 'c']
+  })
+  known.set(windows, { values, since, until })
   return values
+}
+
+/** `windowArguments`, and behind them the cost where it is more than one. */
+export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
+  const values = windowArguments(demand.windows, wall)
+  const cost = costOf(demand)
+  return cost === 1 ? values : [...values, `${cost}`]
 }
 
 /** Quota, length and block in microseconds, cost, whether it only reserves: `lua/meter.lua`. */
@@ -25,15 +55,22 @@ export function meterArguments(demand: MeterDemand, reserves = false): (string |
 }
 
 /** Kind, how many values follow, and these values. */
-export function askArguments({ demand, reserves }: Pick<Ask, 'demand' | 'reserves'>): (string | number)[] {
-  const values = valuesOf(demand, reserves)
+export function askArguments(
+  { demand, reserves }: Pick<Ask, 'demand' | 'reserves'>,
+  wall: () => number,
+): (string | number)[] {
+  const values = valuesOf(demand, reserves, wall)
   return [KINDS[demand.kind], values.length, ...values]
 }
 
 const KINDS: Record<Demand['kind'], string> = { windows: 'w', meter: 'm', slots: 's' }
 
-function valuesOf(demand: Demand, reserves: boolean | undefined): readonly (string | number)[] {
-  if (demand.kind === 'windows') return windowArguments(demand.windows)
+function valuesOf(
+  demand: Demand,
+  reserves: boolean | undefined,
+  wall: () => number,
+): readonly (string | number)[] {
+  if (demand.kind === 'windows') return demandArguments(demand, wall)
   if (demand.kind === 'meter') return meterArguments(demand, reserves)
   return [demand.max, demand.ttlMs * 1000]
 }

@@ -20,16 +20,16 @@ export const slidingWindow: WindowAlgorithm = {
     if (gone > 0) spent.splice(0, gone)
   },
 
-  spend(spent, { ms }, now) {
+  spend(spent, { ms }, now, cost) {
     const last = spent.length - 2
     // A later time is the careful side, so a token may always join the last one.
-    if (last >= 0 && (spent[last] as number) >= now) spent[last + 1] = (spent[last + 1] as number) + 1
-    else spent.push(now, 1)
+    if (last >= 0 && (spent[last] as number) >= now) spent[last + 1] = (spent[last + 1] as number) + cost
+    else spent.push(now, cost)
     if (spent.length > 2 * MOST_TIMES) roundUp(spent, Math.ceil(ms / PARTS))
   },
 
-  resetMs(spent, { ms, quota }, now, used) {
-    let excess = Math.max(used + 1 - quota, 1)
+  resetMs(spent, { ms, quota }, now, used, cost) {
+    let excess = Math.max(used + cost - quota, 1)
     for (let i = 0; i < spent.length; i += 2) {
       excess -= spent[i + 1] as number
       // To the microsecond: a rest of floating point must not make whole seconds one more.
@@ -39,19 +39,21 @@ export const slidingWindow: WindowAlgorithm = {
   },
 
   /**
-   * Takes the first token that counts as spent at `at` or up to a part later. It may be another's, but the one that was
-   * charged at `at` stands nowhere before it: so each token that stays is still counted no earlier than it was spent, which
-   * is all that P1 needs. When the token may have left the window already, none is taken: it would be one of a later request.
+   * Takes the first tokens that count as spent at `at` or up to a part later. They may be another's, but those that were
+   * charged at `at` stand nowhere before them: so each token that stays is still counted no earlier than it was spent, which
+   * is all that P1 needs. When they may have left the window already, none is taken: it would be one of a later request.
    */
-  giveBack(spent, { ms }, at, now) {
+  giveBack(spent, { ms }, at, now, cost) {
     if (at + ms <= now) return
-    for (let i = 0; i < spent.length; i += 2) {
+    const latest = at + Math.ceil(ms / PARTS)
+    let rest = cost
+    for (let i = 0; i < spent.length && rest > 0 && (spent[i] as number) <= latest; ) {
       // An entry of less than a token was left by another algorithm.
-      if ((spent[i] as number) < at || (spent[i + 1] as number) < 1) continue
-      if ((spent[i] as number) > at + Math.ceil(ms / PARTS)) return
-      spent[i + 1] = (spent[i + 1] as number) - 1
+      const taken = (spent[i] as number) < at ? 0 : Math.min(rest, Math.floor(spent[i + 1] as number))
+      rest -= taken
+      spent[i + 1] = (spent[i + 1] as number) - taken
       if (spent[i + 1] === 0) spent.splice(i, 2)
-      return
+      else i += 2
     }
   },
 }

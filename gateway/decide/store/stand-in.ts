@@ -1,11 +1,11 @@
 /** What one instance may spend by itself while Redis is away, and how that is told. */
 import type { Demand, Window } from '../../types.js'
 import type { Told } from './last-told.js'
-import { type Answer, type Ask, type Count, counted } from './store.js'
+import { type Answer, type Ask, type Count, costOf, counted } from './store.js'
 
-/** One instance's part of a whole number of requests, at least one. */
-export function partOf(whole: number, instances: number): number {
-  return Math.max(1, Math.floor(whole / instances))
+/** One instance's part of a quota, with room for at least one request. */
+export function partOf(whole: number, instances: number, cost = 1): number {
+  return Math.max(Math.min(cost, whole), Math.floor(whole / instances))
 }
 
 /** The ask for this instance's part; while what Redis told still counts, its part of what was left then, which may be 0. */
@@ -15,14 +15,14 @@ export function shareOf(ask: Ask, instances: number, told: Told | undefined): As
     return { ...ask, demand: { ...demand, max: partOf(demand.max, instances) } }
   }
   if (demand.kind === 'meter') {
-    const quota = shareLeft(demand.quota, demand.ms, instances, told, 0, true)
+    const quota = shareLeft(demand, costOf(demand), instances, told, 0, true)
     // No admitted request of this process passed a quota of none.
     const blockMs = quota === 0 ? 0 : demand.blockMs
     return { ...ask, demand: { ...demand, quota, blockMs } }
   }
   const windows = demand.windows.map((window, i) => ({
     ...window,
-    quota: shareLeft(window.quota, window.ms, instances, told, i, false),
+    quota: shareLeft(window, costOf(demand), instances, told, i, window.calendar !== undefined),
   }))
   return { ...ask, demand: { ...demand, windows } }
 }
@@ -31,35 +31,36 @@ export function shareOf(ask: Ask, instances: number, told: Told | undefined): As
 export function countedHere(ask: Ask, answer: Answer, instances: number, told: Told | undefined): Answer {
   const { demand } = ask
   if (demand.kind === 'slots') return answer
+  const cost = costOf(demand)
   const counts = answer.counts.map((count, i): Count => {
     const { quota: whole } = windowOf(demand, i)
-    const quota = partOf(whole, instances)
+    const quota = partOf(whole, instances, cost)
     const used = quota - (count.left ?? 0)
-    const resetMs = count.violated ? Math.max(count.resetMs, lockedMs(told, i, count)) : count.resetMs
-    return { ...counted(quota, Math.max(used, count.used ?? 0), count.violated, resetMs) }
+    const resetMs = count.violated ? Math.max(count.resetMs, lockedMs(told, i, count, cost)) : count.resetMs
+    return counted(quota, Math.max(used, count.used ?? 0), count.violated, resetMs, count.windowMs)
   })
   return { ...answer, counts }
 }
 
 function shareLeft(
-  quota: number,
-  ms: number,
+  { quota, ms }: Pick<Window, 'quota' | 'ms'>,
+  cost: number,
   instances: number,
   told: Told | undefined,
   i: number,
   endsWhole: boolean,
 ): number {
   const count = told?.counts[i]
-  const whole = partOf(quota, instances)
+  const whole = partOf(quota, instances, cost)
   if (count?.used === undefined || told === undefined) return whole
-  // What was spent in a sliding window counts for its length at most; a meter's, until its window or block ends.
+  // What was spent in a sliding window counts for its length at most; elsewhere, until its window, period or block ends.
   if (told.elapsedMs >= (endsWhole ? count.resetMs : ms)) return whole
   return Math.min(whole, Math.floor(Math.max(0, quota - count.used) / instances))
 }
 
-/** While there is no share at all, waiting for one's own window would not help. */
-function lockedMs(told: Told | undefined, i: number, { quota }: Count): number {
-  if (told === undefined || quota > 0) return 0
+/** While the share has no room for a request at all, waiting for one's own window would not help. */
+function lockedMs(told: Told | undefined, i: number, { quota }: Count, cost: number): number {
+  if (told === undefined || quota >= cost) return 0
   return Math.max(0, (told.counts[i]?.resetMs ?? 0) - told.elapsedMs)
 }
 

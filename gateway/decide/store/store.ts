@@ -1,5 +1,5 @@
 /** The storage seam: one small interface that is asked for all limits of a request at once. */
-import type { Demand, OnStoreError, Reading, StoreName } from '../../types.js'
+import type { Demand, OnStoreError, Reading, StoreName, Window } from '../../types.js'
 import type { Debt } from './debts.js'
 
 /** One thing to count. */
@@ -15,7 +15,7 @@ export interface Ask {
 }
 
 /** The state of one window, or of the slots. */
-export type Count = Pick<Reading, 'quota' | 'used' | 'left' | 'violated' | 'resetMs'>
+export type Count = Pick<Reading, 'quota' | 'used' | 'left' | 'violated' | 'resetMs' | 'windowMs'>
 
 export interface Answer {
   /** True when the whole group was granted. */
@@ -71,9 +71,19 @@ export interface RemoteStore extends CounterStore {
   confirm(asks: readonly Ask[]): void
 }
 
-/** A count whose numbers the store knows. */
-export function counted(quota: number, used: number, violated: boolean, resetMs: number): Count {
-  return { quota, used, left: Math.max(0, quota - used), violated, resetMs }
+/**
+ * A count whose numbers the store knows.
+ *
+ * @param windowMs length of the present period, where that changes
+ */
+export function counted(
+  quota: number,
+  used: number,
+  violated: boolean,
+  resetMs: number,
+  windowMs?: number,
+): Count {
+  return { quota, used, left: Math.max(0, quota - used), violated, resetMs, windowMs }
 }
 
 /** What is known of a demand that nobody could count: nothing. */
@@ -93,7 +103,12 @@ export function quotasOf(demand: Demand): number[] {
   return [demand.kind === 'slots' ? demand.max : demand.quota]
 }
 
-/** True when two demands count by the same windows or meter; a rule's demand is one object while its numbers stand. */
+/** What a request of this demand spends; a slot is one. */
+export function costOf(demand: Demand): number {
+  return demand.kind === 'slots' ? 1 : (demand.cost ?? 1)
+}
+
+/** True when two demands count by the same windows or meter, at whatever cost; a rule's demand is one object while its numbers stand. */
 export function sameQuota(one: Demand, other: Demand): boolean {
   if (one === other) return true
   if (one.kind === 'meter' && other.kind === 'meter') {
@@ -101,10 +116,20 @@ export function sameQuota(one: Demand, other: Demand): boolean {
   }
   if (one.kind !== 'windows' || other.kind !== 'windows') return false
   if (one.windows.length !== other.windows.length) return false
-  return one.windows.every(({ quota, ms, algorithm }, i) => {
-    const window = other.windows[i] as (typeof one.windows)[number]
-    return quota === window.quota && ms === window.ms && algorithm === window.algorithm
-  })
+  return (
+    one.windows === other.windows ||
+    one.windows.every((window, i) => isSameWindow(window, other.windows[i] as Window))
+  )
+}
+
+function isSameWindow(one: Window, other: Window): boolean {
+  return (
+    one.quota === other.quota &&
+    one.ms === other.ms &&
+    one.algorithm === other.algorithm &&
+    one.calendar?.unit === other.calendar?.unit &&
+    one.calendar?.timezone === other.calendar?.timezone
+  )
 }
 
 /** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */

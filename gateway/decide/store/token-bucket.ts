@@ -16,20 +16,21 @@ export const tokenBucket: WindowAlgorithm = {
     else spent.splice(0, Infinity, now, missing)
   },
 
-  spend(spent, _window, now) {
-    spent.splice(0, Infinity, now, tokens(spent) + 1)
+  spend(spent, _window, now, cost) {
+    spent.splice(0, Infinity, now, tokens(spent) + cost)
   },
 
-  resetMs(spent, { ms, quota }) {
+  resetMs(spent, { ms, quota }, _now, _used, cost) {
     if (spent.length === 0) return 0
     const missing = tokens(spent)
     const untilWhole = missing - Math.ceil(missing - CRUMB) + 1
-    return Math.ceil((untilWhole * ms * 1000) / quota) / 1000
+    const untilRoom = missing + cost - quota
+    return Math.ceil((Math.max(untilWhole, untilRoom) * ms * 1000) / quota) / 1000
   },
 
-  /** What has flowed in since may have been the refill of this very token: that part is not given a second time. */
-  giveBack(spent, window, at, now) {
-    const rest = tokens(spent) - Math.max(0, 1 - refilled(window, now - at))
+  /** What has flowed in since may have been the refill of these very tokens: that part is not given a second time. */
+  giveBack(spent, window, at, now, cost) {
+    const rest = tokens(spent) - Math.max(0, cost - refilled(window, now - at))
     if (rest < CRUMB) spent.length = 0
     else spent.splice(0, Infinity, now, rest)
   },

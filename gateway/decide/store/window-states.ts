@@ -1,6 +1,6 @@
 /** The windows of many keys in this process, small and bounded. */
 import type { Window } from '../../types.js'
-import { type Spent, tokens } from './algorithm.js'
+import { type Epoch, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lifetimeMs } from './algorithms.js'
 
 /**
@@ -14,27 +14,62 @@ const MOST_KEYS = 250_000
 
 const LITTLE = 8
 
+/** Keys whose windows are longer than this are kept apart: what is soon forgotten must not wait for them, or push them out. */
+const SHORT_MS = 3_600_000
+
 export class WindowStates {
-  /**
-   * Keys live in two generations. A key that spends moves to the young one; at each turn the old one is dropped whole, so
-   * keys that nobody uses cost nothing to forget.
-   */
-  #young = new Map<string, Kept>()
-  #old = new Map<string, Kept>()
-  #turnAt = 0
-  #generationMs = 0
+  readonly #epoch: Epoch
+  readonly #short = new Generations()
+  readonly #long = new Generations()
+
+  constructor(epoch: Epoch) {
+    this.#epoch = epoch
+  }
 
   /** One list per window, as of `now`. Changes to them count once they are written; who only looks gets copies. */
   read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
-    if (!looks) this.#turn(windows, now)
-    const kept = this.#young.get(key) ?? this.#old.get(key)
+    const lifetime = lifetimeMs(windows)
+    const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
+    if (!looks) own.turn(lifetime, now)
+    // An edit of its windows may have moved the key.
+    const kept = own.get(key) ?? other.get(key)
     const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
-    return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now)
+    return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now, this.#epoch)
   }
 
-  write(key: string, state: Spent[]): void {
+  write(key: string, windows: readonly Window[], state: Spent[]): void {
     for (let i = 0; i < state.length; i += 1) state[i] = trimmed(state[i] as Spent)
-    this.#young.set(key, onlyToken(state) ?? state)
+    const own = lifetimeMs(windows) > SHORT_MS ? this.#long : this.#short
+    own.set(key, onlyToken(state) ?? state)
+  }
+
+  delete(key: string): void {
+    this.#short.delete(key)
+    this.#long.delete(key)
+  }
+
+  clear(): void {
+    this.#short.clear()
+    this.#long.clear()
+  }
+}
+
+/**
+ * Keys live in two generations. A key that spends moves to the young one; at each turn the old one is dropped whole, so
+ * keys that nobody uses cost nothing to forget.
+ */
+class Generations {
+  #young = new Map<string, Kept>()
+  #old = new Map<string, Kept>()
+  #turnAt = 0
+  #lifetimeMs = 0
+
+  get(key: string): Kept | undefined {
+    return this.#young.get(key) ?? this.#old.get(key)
+  }
+
+  set(key: string, kept: Kept): void {
+    this.#young.set(key, kept)
     if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY
   }
 
@@ -48,16 +83,15 @@ export class WindowStates {
     this.#old.clear()
   }
 
-  #turn(windows: readonly Window[], now: number): void {
-    const lifetime = lifetimeMs(windows)
-    if (lifetime > this.#generationMs) {
-      this.#generationMs = lifetime
+  turn(lifetime: number, now: number): void {
+    if (lifetime > this.#lifetimeMs) {
+      this.#lifetimeMs = lifetime
       this.#turnAt = now + lifetime
     }
     if (now < this.#turnAt) return
     this.#old = this.#young
     this.#young = new Map()
-    this.#turnAt = now + this.#generationMs
+    this.#turnAt = now + this.#lifetimeMs
   }
 }
 
@@ -66,10 +100,10 @@ function listsOf(kept: Kept | undefined, windows: readonly Window[]): Spent[] {
 }
 
 /** `lists` as of `now`. */
-function settled(lists: Spent[], windows: readonly Window[], now: number): Spent[] {
+function settled(lists: Spent[], windows: readonly Window[], now: number, epoch: Epoch): Spent[] {
   for (let i = 0; i < windows.length; i += 1) {
     const window = windows[i] as Window
-    algorithmOf(window).settle(lists[i] as Spent, window, now)
+    algorithmOf(window).settle(lists[i] as Spent, window, now, epoch)
   }
   return lists
 }

@@ -157,12 +157,12 @@ t.test('a project’s overrides change its quotas and may add a bucket', async t
   t.match(policy.match(facts('GET', '/x'), other)[0]?.rule.config, { burst: 5, sustained: 150 })
 })
 
-t.test('an override of a bucket that has no quota there must give both numbers', async t => {
+t.test('an override of a bucket that has no quota there must give a window', async t => {
   const developer = {
     id: 'dev',
     plan: 'developer',
     environment: 'development',
-    overrides: { scim: { burst: 1 } },
+    overrides: { scim: { lease: true } },
   } as const
   const { faults } = compiled({ projects: [developer] })
   t.strictSame(faults, [
@@ -170,7 +170,7 @@ t.test('an override of a bucket that has no quota there must give both numbers',
       file: 'projects.yaml',
       path: ['projects', 0, 'overrides', 'scim'],
       message:
-        'Bucket "scim" has no quota for developer/development, so an override must give both burst and sustained.',
+        'Bucket "scim" has no quota for developer/development, so an override must give a window: burst, sustained or windows.',
     },
   ])
 })

@@ -1,23 +1,18 @@
 import fc from 'fast-check'
 import t from 'tap'
+import type { Quota, QuotaOverride, Trial } from '../../../config/quota.js'
 import { isInside } from '../../../config/rollout.js'
-import {
-  compilePolicy,
-  type Override,
-  type PolicyInput,
-  type ProjectLimits,
-  type Quota,
-} from '../../../gateway/policy/compile.js'
+import { compilePolicy, type PolicyInput, type ProjectLimits } from '../../../gateway/policy/compile.js'
 import type { Policy } from '../../../gateway/policy/policy.js'
 import type { Project } from '../../../gateway/types.js'
 import { factsOf } from '../../../tools/replay/traffic.js'
 
-const quota = (sustained: number, trial?: Quota['trial']): Quota => ({
+const quota = (sustained: number, trial?: Trial): Quota => ({
   burst: 10,
   sustained,
   algorithm: 'fixed-window',
   lease: true,
-  trial,
+  ...(trial && { trial }),
 })
 const fileOf = (
   name: string,
@@ -118,7 +113,7 @@ t.test('a trial stands behind its bucket; it counts as that does, and never leas
 })
 
 t.test('the trial of a project with an override is what would be in force beside the override', async t => {
-  const overrides: Record<string, Record<string, Override>> = {
+  const overrides: Record<string, Record<string, QuotaOverride>> = {
     plain: {},
     half: { rest: { sustained: 90 } },
     whole: { rest: { burst: 30, sustained: 90 } },

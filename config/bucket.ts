@@ -1,0 +1,44 @@
+/** What a bucket says: the requests that share its counter, and what each costs. Every room may know it. */
+import type { Quota } from './quota.js'
+
+interface CostlyPattern {
+  readonly pattern: string
+  readonly cost: number
+}
+export type PatternEntry = string | CostlyPattern
+
+/** As it is written. */
+export type BucketEntry =
+  | readonly PatternEntry[]
+  | { readonly match: readonly PatternEntry[]; readonly cost?: number }
+
+/** One pattern of a bucket, and where it and its cost are written. */
+export interface BucketPattern {
+  readonly text: string
+  readonly path: readonly (string | number)[]
+  readonly cost: number
+  /** Of the pattern or its bucket; undefined where nothing is said. */
+  readonly costPath: readonly (string | number)[] | undefined
+}
+
+/** What a bucket's rule counts by; or that nothing is counted. */
+export type BucketConfig = CountedBucket | { readonly unlimited: true }
+export type CountedBucket = Quota & Costs
+
+interface Costs {
+  /** By pattern, where a request costs more than one. */
+  readonly costs?: Readonly<Record<string, number>>
+}
+
+/** The patterns of the bucket that is written at `path`, in their order. */
+export function patternsOf(bucket: BucketEntry, path: readonly (string | number)[]): BucketPattern[] {
+  const isList = 'length' in bucket
+  const { match, cost } = isList ? { match: bucket, cost: undefined } : bucket
+  const list = isList ? path : [...path, 'match']
+  const usual = cost === undefined ? undefined : [...path, 'cost']
+  return match.map((entry, i): BucketPattern => {
+    const at = [...list, i]
+    if (typeof entry === 'string') return { text: entry, path: at, cost: cost ?? 1, costPath: usual }
+    return { text: entry.pattern, path: [...at, 'pattern'], cost: entry.cost, costPath: [...at, 'cost'] }
+  })
+}

@@ -1,0 +1,100 @@
+/** The periods of the calendar: from when to when they last, in milliseconds since the epoch, by the clock of a time zone. */
+import type { Calendar, Demand } from '../../types.js'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Time zones are at most so far from UTC, either way. */
+const FARTHEST_MS = 15 * HOUR_MS
+/** The most that a change of the clock has ever added to a day. */
+const SET_BACK_MS = 2 * HOUR_MS
+
+const DAYS: Record<Calendar['unit'], number> = { day: 1, week: 7, month: 31 }
+
+/** No period is longer. */
+export function longestMs({ unit }: Calendar): number {
+  return DAYS[unit] * DAY_MS + SET_BACK_MS
+}
+
+/** Begins of the period before, of the present one, of the next, and the next one's end. */
+export type Boundaries = readonly [number, number, number, number]
+
+const known = new WeakMap<Calendar, Boundaries>()
+
+/** The periods around `at`; one object until the next of them begins. */
+export function boundariesAt(calendar: Calendar, at: number): Boundaries {
+  const last = known.get(calendar)
+  if (last !== undefined && last[1] <= at && at < last[2]) return last
+  const { unit, timezone } = calendar
+  const zone = zoneOf(timezone)
+  const first = firstDay(unit, dayAt(zone, at))
+  const days = [shifted(unit, first, -1), first, shifted(unit, first, 1), shifted(unit, first, 2)]
+  const boundaries = days.map(day => beginOf(zone, day)) as unknown as Boundaries
+  known.set(calendar, boundaries)
+  return boundaries
+}
+
+/** Length of the period that `at` is in. Clocks that differ a little may ask for it by turns about a boundary. */
+export function lengthAt(calendar: Calendar, at: number): number {
+  const [before, begin, end, after] = known.get(calendar) ?? boundariesAt(calendar, at)
+  if (begin <= at && at < end) return end - begin
+  if (before <= at && at < begin) return begin - before
+  if (end <= at && at < after) return after - end
+  const fresh = boundariesAt(calendar, at)
+  return fresh[2] - fresh[1]
+}
+
+/** Length of the present period of the demand's window at this place; undefined where that is a rolling one. */
+export function calendarLength(demand: Demand, place: number, at: number): number | undefined {
+  const calendar = demand.kind === 'windows' ? demand.windows[place]?.calendar : undefined
+  return calendar === undefined ? undefined : lengthAt(calendar, at)
+}
+
+const zones = new Map<string, Intl.DateTimeFormat>()
+
+/** Making one takes long, and there are few. */
+function zoneOf(timeZone: string): Intl.DateTimeFormat {
+  let zone = zones.get(timeZone)
+  if (zone === undefined) {
+    zone = new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      calendar: 'gregory',
+      numberingSystem: 'latn',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+    })
+    zones.set(timeZone, zone)
+  }
+  return zone
+}
+
+/** The local day at a moment, as the midnight that it would have in UTC. */
+function dayAt(zone: Intl.DateTimeFormat, at: number): number {
+  const parts = zone.formatToParts(at)
+  const numberOf = (name: string) => Number(parts.find(({ type }) => type === name)?.value)
+  return Date.UTC(numberOf('year'), numberOf('month') - 1, numberOf('day'))
+}
+
+function firstDay(unit: Calendar['unit'], day: number): number {
+  const date = new Date(day)
+  if (unit === 'month') return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1)
+  const sinceMonday = (date.getUTCDay() + 6) % 7
+  return unit === 'week' ? day - sinceMonday * DAY_MS : day
+}
+
+function shifted(unit: Calendar['unit'], day: number, by: number): number {
+  if (unit !== 'month') return day + by * DAYS[unit] * DAY_MS
+  const date = new Date(day)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + by, 1)
+}
+
+/** The first moment at which a local day has come: not all days begin at 0:00, where clocks are set forward at midnight. */
+function beginOf(zone: Intl.DateTimeFormat, day: number): number {
+  let [before, since] = [(day - FARTHEST_MS) / 1000, (day + FARTHEST_MS) / 1000]
+  while (since - before > 1) {
+    const middle = Math.floor((before + since) / 2)
+    if (dayAt(zone, middle * 1000) >= day) since = middle
+    else before = middle
+  }
+  return since * 1000
+}
