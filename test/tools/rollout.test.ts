@@ -242,3 +242,17 @@ t.test('replay tells what a share and a trial would have done', async t => {
   const both = await sluice(['replay', logOf(t, lines.join('')), '--policies', raised, '--against', folder])
   t.equal(both.code, 1, 'a larger share refuses more')
 })
+
+t.test('what the documentation shows of trials and shares loads as it stands', async t => {
+  const page = readFileSync('docs/policies.md', 'utf8')
+  const shown = [...page.matchAll(/```yaml\n# (?:trial|share): (policies\/\S+)\n([^`]*)```/g)]
+  t.equal(shown.length, 3)
+  for (const [, name = '', text = ''] of shown) {
+    const folder = written(t)
+    rmSync(join(folder, 'policies'), { recursive: true })
+    mkdirSync(join(folder, 'policies'))
+    writeFileSync(join(folder, name), text)
+    const { code, out, err } = await sluice(['check', '--config', folder])
+    t.match({ code, err }, { code: 0, err: '' }, `${name}: ${out}`)
+  }
+})
