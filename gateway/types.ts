@@ -199,6 +199,8 @@ export interface Judgement {
 export interface Verdict extends Judgement {
   /** Resolves when every report-only rule has been counted; absent when that is so already. Never rejects. */
   readonly settled: Promise<void> | undefined
+  /** True when its enforced bucket has no limit: then nobody tells the client of one, the upstream included. */
+  readonly unlimited?: boolean | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
   /** The upgrade was accepted: gives back the slots that count only its handshake. */

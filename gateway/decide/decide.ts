@@ -8,6 +8,7 @@ import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { outcomeOf } from './outcome.js'
 import { Overflow } from './overflow.js'
+import { isUnlimited } from './project-limits.js'
 import type { DecideRequest, Question, Questions } from './question.js'
 import type { Answer, CounterStore } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
@@ -42,7 +43,10 @@ export class Decider {
     for (let i = 0; i < request.matched.length; i += 1) {
       const matched = request.matched[i] as DecideRequest['matched'][number]
       const question = this.#parts.questions.of(matched, request, i)
-      if (question === 'skip') continue
+      if (question === 'skip') {
+        if (isUnlimited(matched.rule)) verdict.unlimited = true
+        continue
+      }
       if ('result' in question) verdict.add(question)
       else (question.rule.mode === 'enforce' ? enforced : observed).push(question)
     }

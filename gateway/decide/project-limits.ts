@@ -18,6 +18,11 @@ export const projectLimits = definePlugin({
   }),
 })
 
+/** True for an enforced bucket that counts nothing. */
+export function isUnlimited({ kind, mode, config }: Rule): boolean {
+  return kind === projectLimits.name && mode === 'enforce' && 'unlimited' in (config as BucketConfig)
+}
+
 /** What a quota wants counted. */
 export function demandOf(quota: Quota): Windows {
   const windows = windowsOf(quota).map(window => windowOf(window, quota))

@@ -7,6 +7,7 @@ const NONE: readonly never[] = []
 
 export class GatheredVerdict implements Verdict {
   allowed = true
+  unlimited = false
   settled: Promise<void> | undefined
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []

@@ -2,7 +2,7 @@
 import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf } from '../decide/outcome.js'
 import type { Question } from '../decide/question.js'
-import type { Answer } from '../decide/store/store.js'
+import { type Answer, costOf } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
 import { explainedCounter } from './explained.js'
@@ -71,10 +71,7 @@ async function lookAt(
       : [undefined],
   ])) as [[Answer], [Answer | undefined]]
   const readings = outcomeOf(question, answer).readings.map(reading => {
-    const used =
-      open === undefined
-        ? usedWithout(1, answer, reading)
-        : usedWithout(costOf(question), open, open.counts[0])
+    const used = usedWithout(costOf(question.demand), open ?? answer, open?.counts[0] ?? reading)
     return { ...reading, used, left: used === undefined ? undefined : Math.max(0, reading.quota - used) }
   })
   return { store: answer.store, readings }
@@ -82,10 +79,6 @@ async function lookAt(
 
 /** A meter that refuses counts its first refusal, so a look at it is made with room for all. */
 const ENOUGH = 2_000_000_000
-
-function costOf({ demand }: Question): number {
-  return demand.kind === 'meter' ? (demand.cost ?? 1) : 1
-}
 
 function usedWithout(
   cost: number,

@@ -1,4 +1,5 @@
 /** A verdict that was only looked at, as an explanation tells it. */
+import { isUnlimited } from '../decide/project-limits.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
@@ -51,11 +52,11 @@ export function explainedRule(
     rule: rule.id,
     kind: rule.kind,
     mode: outcome?.rule.mode ?? rule.mode,
-    share: explainedShare(outcome?.rule ?? rule),
+    share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
-    /** `when`: its conditions leave the request out. `key`: a part of its key is absent. */
-    skipped: outcome ? null : questions.applies(one, request) ? ('key' as const) : ('when' as const),
+    /** `unlimited`: it counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is absent. */
+    skipped: outcome ? null : whySkipped(one, request, questions),
     key,
     result: outcome?.result ?? null,
     /** Who counted. */
@@ -64,18 +65,32 @@ export function explainedRule(
   }
 }
 
-/** For whom the rule is in force, and whether this request is among them; null where that is all, or nobody. */
-function explainedShare({ share, mode }: Rule) {
-  return share === undefined ? null : { ...share, inside: mode === 'enforce' }
+/** For whom the rule is in force, and whether this request is among them, if that is known; null where that is all, or nobody. */
+function explainedShare({ share, mode }: Rule, isAsked: boolean) {
+  if (share === undefined) return null
+  return { ...share, inside: isAsked || share.of === 'projects' ? mode === 'enforce' : null }
+}
+
+function whySkipped(
+  one: Matched,
+  request: DecideRequest,
+  questions: Questions,
+): 'unlimited' | 'when' | 'key' {
+  if (questions.applies(one, request)) return 'key'
+  return isUnlimited(one.rule) ? 'unlimited' : 'when'
 }
 
 export function explainedCounter(reading: Reading) {
-  const { policy, quota, windowMs, used, left, resetMs, violated } = reading
+  const { policy, quota, windowMs, calendar, cost, used, left, resetMs, violated } = reading
   return {
     policy,
     q: quota,
     /** Null for slots. */
     w_ms: windowMs ?? null,
+    /** Of a window of the calendar: whose periods. */
+    ...(calendar && { calendar }),
+    /** What the request costs, where that is more than one. */
+    ...(cost !== undefined && cost > 1 && { cost }),
     /** This request included where it would be admitted. Null when nobody counted. */
     used: used === undefined ? null : Math.min(used, quota),
     /** What was asked for, of which `used` was spent or held: more where a rule counts what it refuses, or only reports. */

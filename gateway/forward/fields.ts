@@ -14,6 +14,14 @@ export const RATE_LIMIT_FIELDS: readonly string[] = [
 
 const EXPOSED = [...RATE_LIMIT_FIELDS, 'Retry-After'].join(', ')
 
+const NAMES = RATE_LIMIT_FIELDS.map(name => name.toLowerCase())
+
+/** Lower-case names of the fields that answers of limited requests have. */
+export function limitNames(families: Families): readonly string[] {
+  if (families === 'both') return NAMES
+  return families === 'none' ? [] : NAMES.filter(name => name.startsWith('x-') === (families === 'x'))
+}
+
 /** Whole seconds a client should wait: rounded up, at least 1, so that a client that waits is admitted. */
 export function seconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000))

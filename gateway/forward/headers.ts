@@ -85,11 +85,18 @@ function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FingerprintNames)
 /**
  * The flat raw fields of the answer as the client gets it: the upstream's without connection fields, and ours in
  * place of the upstream's of the same names. 1xx and 204 have no length (RFC 9110 section 8.6).
+ *
+ * @param removed lower-case names of further fields of the upstream that the client does not get
  */
-export function answerFields(status: number, upstream: Fields, own: readonly string[]): string[] {
+export function answerFields(
+  status: number,
+  upstream: Fields,
+  own: readonly string[],
+  removed?: readonly string[],
+): string[] {
   const { raw, names } = upstream
   const named = namedByConnection(upstream)
-  const replaced: string[] = []
+  const replaced = removed === undefined ? [] : [...removed]
   for (let i = 0; i < own.length; i += 2) {
     const name = lowerName(own[i] as string)
     if (name !== CONTINUED) replaced.push(name)

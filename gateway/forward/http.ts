@@ -126,10 +126,10 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   onHead({ status, reason, fields }: ParsedResponse): void {
     this.#attempts.backend.answered()
     if (this.#clientLeft) return
-    const { req, res, answerFields: own } = this.#exchange
+    const { req, res, answerFields: own, removedFields } = this.#exchange
     // Of an upload cut short the rest may still come; it must not be read as the next request.
     if (req.body?.complete === false) res.closeAfter()
-    res.writeHead(status, reason, answerFields(status, fields, own))
+    res.writeHead(status, reason, answerFields(status, fields, own, removedFields))
     this.#relay = new Relay(res, this.#settings.timeouts.idleMs)
   }
 

@@ -14,6 +14,8 @@ export interface Exchange {
   readonly body?: IncomingBody | undefined
   /** Flat `name, value, …` fields of ours; they replace the upstream's fields of the same names. */
   readonly answerFields: readonly string[]
+  /** Lower-case names of further fields of the upstream that the client does not get. */
+  readonly removedFields?: readonly string[] | undefined
   /**
    * True while the request holds an in-flight slot: when the client leaves after its whole request was sent, the
    * upstream's answer is read and discarded to its end or the idle limit, or until this becomes false.
@@ -36,6 +38,8 @@ export interface UpgradeExchange {
   takeOver(): Takeover
   /** Flat fields of ours for the answer to the handshake. */
   readonly answerFields: readonly string[]
+  /** As in Exchange. */
+  readonly removedFields?: readonly string[] | undefined
   /** Called once when the upstream answered: 101, or the status of its refusal. */
   onAnswer(status: number): void
   /** Called exactly once, when both sides are closed. */

@@ -99,9 +99,9 @@ class Upgrading implements Asker, ResponseWatcher {
       this.#fail('upstream-invalid')
       return
     }
-    const { answerFields: own } = this.#exchange
+    const { answerFields: own, removedFields } = this.#exchange
     const accepted = headText('HTTP/1.1 101 Switching Protocols', [
-      ...answerFields(101, fields, own),
+      ...answerFields(101, fields, own, removedFields),
       ...OPENING,
     ])
     this.#backend?.answered()
@@ -113,11 +113,11 @@ class Upgrading implements Asker, ResponseWatcher {
 
   /** Any answer but 101: passed on as the last one of this connection. */
   onHead({ status, reason, fields }: ParsedResponse): void {
-    const { res, answerFields: own } = this.#exchange
+    const { res, answerFields: own, removedFields } = this.#exchange
     this.#backend?.answered()
     this.#exchange.onAnswer(status)
     res.closeAfter()
-    res.writeHead(status, reason, answerFields(status, fields, own))
+    res.writeHead(status, reason, answerFields(status, fields, own, removedFields))
     this.#relay = new Relay(res, this.#settings.timeouts.idleMs)
   }
 

@@ -164,13 +164,26 @@ function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor)
   return parts
 }
 
-function countersOf({ readings }: Outcome) {
-  return readings.map(({ policy, quota, used, resetMs, windowMs }) => ({
+function countersOf({ rule, readings }: Outcome) {
+  return readings.map(({ policy, quota, used, resetMs, windowMs, calendar, cost }) => ({
     policy,
     q: quota,
     used: used ?? null,
     t_ms: Math.ceil(resetMs),
     /** Length of the window; null for slots. */
     w_ms: windowMs ?? null,
+    ...ownWindow(rule.id, policy),
+    /** Whose period it is. */
+    ...(calendar && { calendar }),
+    /** What the request costs, where that is more than one. */
+    ...(cost !== undefined && cost > 1 && { cost }),
   }))
+}
+
+const SPECS = new Set(['burst', 'sustained'])
+
+/** The name of a window other than the spec's two: where the rule's name ends in the policy's, nobody could tell. */
+function ownWindow(rule: string, policy: string): { readonly window?: string } {
+  const window = policy.slice(rule.length + 1)
+  return window === '' || SPECS.has(window) ? {} : { window }
 }

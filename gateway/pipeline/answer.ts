@@ -1,5 +1,5 @@
 /** From a verdict, or a fault, to the answer: the one place that knows status, code and every field, for whoever tells them. */
-import { corsFields, exposedFields, type Families, rateLimitFields } from '../forward/fields.js'
+import { corsFields, exposedFields, type Families, limitNames, rateLimitFields } from '../forward/fields.js'
 import { type Rejection, rejectionOf } from '../forward/reject.js'
 import type { Facts, Verdict } from '../types.js'
 
@@ -11,6 +11,8 @@ export interface AnswerSettings {
 export interface GivenAnswer {
   /** Flat: those that the gateway adds, whoever answers. */
   readonly fields: string[]
+  /** Lower-case names of the upstream's that are not passed on, though nothing stands in their place. */
+  readonly removed?: readonly string[]
   /** What the gateway answers by itself; undefined where the upstream has the word. */
   readonly rejection?: Rejection
 }
@@ -19,7 +21,8 @@ export interface GivenAnswer {
 export function answer(verdict: Verdict, facts: Facts, settings: AnswerSettings): GivenAnswer {
   const fields = rateLimitFields(verdict, settings.rateLimitFields)
   if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
-  if (verdict.allowed) return { fields }
+  if (verdict.allowed)
+    return verdict.unlimited ? { fields, removed: limitNames(settings.rateLimitFields) } : { fields }
   return { fields, rejection: rejectionOf(verdict, facts.id) }
 }
 

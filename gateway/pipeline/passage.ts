@@ -23,6 +23,7 @@ export class Passage implements Exchange, ResponseWatcher {
   limiterUs = 0
   body: IncomingBody | undefined
   answerFields: readonly string[] = []
+  removedFields: readonly string[] | undefined
   /** Until the verdict is in: what a request that left before was charged is still to be told. */
   judged: Promise<void> | undefined
   readonly #rooms: Rooms
@@ -92,8 +93,9 @@ export class Passage implements Exchange, ResponseWatcher {
   settle(verdict: Verdict): Rejection | undefined {
     this.#verdict = verdict
     this.judged = undefined
-    const { fields, rejection } = answer(verdict, this.facts, this.#rooms.answers)
+    const { fields, removed, rejection } = answer(verdict, this.facts, this.#rooms.answers)
     this.answerFields = fields
+    this.removedFields = removed
     return rejection
   }
 

@@ -62,6 +62,29 @@ onEachStore(t, 'a looser trial counts what the quota refuses', async (t, store) 
   t.equal(told().length, 2)
 })
 
+onEachStore(
+  t,
+  'a trial may have other windows than its quota, and costs what that costs',
+  async (t, store) => {
+    const here = await start(t, (await store.settings(t)) as string, {
+      'limits.yaml': quotaWith(
+        'sustained: 8',
+        'windows: [{ name: hour, requests: 5, per: 1h }, { name: month, requests: 100, per: month }]',
+      ).replace('["*"]', '{ match: ["*"], cost: 2 }'),
+    })
+    t.strictSame(await here.statuses(5, '/x'), [200, 200, 200, 200, 429])
+    const told = () => here.lines.filter(({ decision }) => decision === 'would_deny')
+    await waitUntil('the third, fourth and fifth would be refused', () => told().length === 3)
+    t.match(told()[0], {
+      rule: 'all.trial',
+      counters: [
+        { policy: 'all.trial.hour', q: 5, used: 4 },
+        { policy: 'all.trial.month', q: 100, used: 4 },
+      ],
+    })
+  },
+)
+
 t.test('a bucket with its trial costs one script call, and a refused request no second one', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return

@@ -71,7 +71,7 @@ t.test('explain says whether the one who asks is inside, and shows the trial', a
     outside[0],
     /^rest\.trial \(project-limits, report-only\)\n {2}trial: of rest: counts beside it, and only reports$/m,
   )
-  t.match(outside[0], /rest\.trial\.burst: 2 per 1 s/)
+  t.match(outside[0], /rest\.trial\.burst: 2 per second/)
   const addresses = await Promise.all(
     Array.from({ length: 12 }, async (_, i) => {
       const who = ['--project', 'p1', '--ip', `192.0.2.${i}`]

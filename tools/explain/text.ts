@@ -4,6 +4,7 @@ import { listed } from '../../config/problem.js'
 import { bucketOfTrial } from '../../config/rollout.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
+import { perText, waitText } from '../../gateway/forward/units.js'
 import type { Io } from '../io.js'
 import { grouped, printable, wrap } from '../text.js'
 
@@ -80,34 +81,35 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   lines.heading(`${rule.rule} (${rule.kind}, ${rule.mode})`)
   const tried = bucketOfTrial(rule.rule)
   if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
-  if (rule.share !== null) lines.field('share', shareText(rule))
+  if (rule.share !== null) lines.field('share', shareText(rule.share))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
   lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
   if (rule.skipped !== null) {
-    const reason =
-      rule.skipped === 'when'
-        ? 'its "when" leaves this request out'
-        : 'a part of its key is absent (missing: skip)'
-    lines.field('says', `nothing: ${reason}`)
+    lines.field('says', `nothing: ${SKIPPED[rule.skipped]}`)
     return
   }
   for (const counter of rule.counters) lines.field(counter.policy, counterText(counter, live))
   lines.field('says', resultText(rule))
 }
 
-function shareText({ share, skipped }: ExplainedRule): string {
-  if (share === null) return ''
-  const whose = share.of === 'projects' ? 'of projects' : 'of its keys'
-  const inside = skipped !== null ? '' : share.inside ? '; this one is inside' : '; this one is outside'
-  return `enforced for ${share.percent}% ${whose}${inside}`
+function shareText({ percent, of, inside }: NonNullable<ExplainedRule['share']>): string {
+  const whose = of === 'projects' ? 'of projects' : 'of its keys'
+  return `enforced for ${percent}% ${whose}${inside === null ? '' : `; this one is ${inside ? 'inside' : 'outside'}`}`
+}
+
+const SKIPPED: Record<NonNullable<ExplainedRule['skipped']>, string> = {
+  unlimited: 'it is unlimited',
+  when: 'its "when" leaves this request out',
+  key: 'a part of its key is absent (missing: skip)',
 }
 
 function counterText(counter: ExplainedCounter, live: boolean): string {
-  const { q, w_ms, used, attempted, left, t_ms, violated } = counter
-  const quota = w_ms === null ? `${grouped(q)} at a time` : `${grouped(q)} per ${grouped(w_ms / 1000)} s`
+  const { q, w_ms, calendar, cost, used, attempted, left, t_ms, violated } = counter
+  const admits = w_ms === null ? 'at a time' : perText(w_ms, calendar)
+  const quota = `${grouped(q)} ${admits}${cost === undefined ? '' : `, of which this request costs ${grouped(cost)}`}`
   if (!live) return quota
   if (used === null) return `${quota}; nobody counts now`
-  const wait = violated ? `, may pass in ${grouped(Math.ceil(t_ms / 1000))} s` : ''
+  const wait = violated ? `, may pass in ${waitText(Math.ceil(t_ms / 1000))}` : ''
   // Volumetric rules count what they refuse.
   const beyond = attempted !== null && attempted > used ? ` (${grouped(attempted)} attempted)` : ''
   return `${quota}; ${grouped(used)} used${beyond}, ${grouped(left ?? 0)} left${wait}`

@@ -95,12 +95,13 @@ function faultOf(value: Readonly<Record<string, unknown>>): string | undefined {
 }
 
 function isCounter(value: unknown): value is Counter {
-  const { policy, q, used, w_ms } = (value ?? {}) as Partial<Counter>
+  const { policy, q, used, w_ms, window } = (value ?? {}) as Partial<Counter>
   return (
     typeof policy === 'string' &&
     typeof q === 'number' &&
     (used === null || typeof used === 'number') &&
-    (w_ms === undefined || w_ms === null || (typeof w_ms === 'number' && w_ms > 0))
+    (w_ms === undefined || w_ms === null || (typeof w_ms === 'number' && w_ms > 0)) &&
+    (window === undefined || (typeof window === 'string' && policy.endsWith(`.${window}`)))
   )
 }
 

@@ -60,7 +60,7 @@ export class Gathered {
   #countPolicies({ counters, rule, kind, mode, at, sample, decision }: LoggedDecision): void {
     const asked = new Set<RuleTally>()
     for (const counter of counters) {
-      const name = ruleOf(counter.policy)
+      const name = ruleOf(counter)
       const tally = this.#tallyOf(name, name === rule ? (kind ?? '') : kindOf(counter), mode)
       if (tally === undefined) continue
       asked.add(tally)
@@ -88,13 +88,15 @@ function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms }: Counter
 }
 
 /** A policy is named after its rule; those of a bucket say which window as well. */
-function ruleOf(policy: string): string {
-  return policy.replace(/\.(?:burst|sustained)$/, '')
+function ruleOf({ policy, window }: Counter): string {
+  return window === undefined
+    ? policy.replace(/\.(?:burst|sustained)$/, '')
+    : policy.slice(0, -window.length - 1)
 }
 
-function kindOf({ policy, w_ms }: Counter): string {
-  if (ruleOf(policy) !== policy) return 'project-limits'
-  return w_ms ? 'volumetric' : 'in-flight'
+function kindOf(counter: Counter): string {
+  if (ruleOf(counter) !== counter.policy) return 'project-limits'
+  return counter.w_ms ? 'volumetric' : 'in-flight'
 }
 
 function order(a: string, b: string): number {

@@ -1,4 +1,5 @@
 /** Sentences that text and page share. */
+import { waitText } from '../../gateway/forward/units.js'
 import { count, grouped, percent } from '../text.js'
 import type { ReportDocument } from './document.js'
 import type { Promotion, Suggestion } from './promotion.js'
@@ -45,7 +46,7 @@ export function insideSentence({ enforcedFor, inside }: Promotion): string {
   return `It is enforced for ${enforcedFor}%: there it refused ${grouped(inside.refused)}${of}.`
 }
 
-/** `60 s`, or for slots `at once`. */
+/** `60 s`, `1 h`, `31 days`, or for slots `at once`. */
 export function windowWords(windowMs: number | null): string {
-  return windowMs === null ? 'at once' : `${windowMs / 1000} s`
+  return windowMs === null ? 'at once' : waitText(windowMs / 1000).replace(/^1 min$/, '60 s')
 }

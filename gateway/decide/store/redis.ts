@@ -44,6 +44,8 @@ export interface RedisStoreOptions {
   readonly log: Log
   /** Microseconds; for tests in virtual time. Unset means Redis's own clock. */
   readonly clock?: () => number
+  /** Milliseconds since the epoch, for tests: this process's clock, where it is not that of Redis. */
+  readonly wall?: () => number
 }
 
 export class RedisStore implements RemoteStore {
@@ -55,10 +57,10 @@ export class RedisStore implements RemoteStore {
   readonly #slots: RedisSlots
   readonly #log: Log
 
-  constructor({ url, log, clock }: RedisStoreOptions) {
+  constructor({ url, log, clock, wall }: RedisStoreOptions) {
     this.#log = log
     this.#clock = clock
-    this.#wall = clock === undefined ? Date.now : () => clock() / 1000
+    this.#wall = wall ?? (clock === undefined ? Date.now : () => clock() / 1000)
     this.connection = connectRedis(url, log)
     this.connection.defineCommand('take', { lua: script('window', 'meter', 'take') })
     this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'meter', 'take') })

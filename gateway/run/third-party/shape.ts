@@ -1,4 +1,5 @@
 /** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
+import { isTimeZone } from '../../../config/formats.js'
 import * as words from '../../../config/words.js'
 import type { Demand, Plugin, Project, Window } from '../../plugin.js'
 import type { Environment, Plan } from '../../types.js'
@@ -9,6 +10,7 @@ const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plu
 const PLANS: readonly unknown[] = words.PLANS
 const ENVIRONMENTS: readonly unknown[] = words.ENVIRONMENTS
 const ALGORITHMS: readonly unknown[] = words.ALGORITHMS
+const UNITS: readonly unknown[] = words.CALENDAR_UNITS
 /** Names of plugins are kinds of policies, names of windows stand in answers. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -17,6 +19,8 @@ const MOST = 1_000_000_000
 /** Node's timers overflow after 24.8 days, and would fire at once. */
 const LONGEST_MS = 24 * 24 * 3_600_000
 const SHORTEST_TTL_MS = 1000
+/** A month, and the hour by which a change of the clock may make it longer. */
+const LONGEST_WINDOW_MS = (31 * 24 + 2) * 3_600_000
 
 /** Why a module's export is no plugin, as the end of a sentence; undefined when it is one. */
 export function shapeFault(candidate: unknown): string | undefined {
@@ -80,22 +84,34 @@ export function demandFrom(value: unknown): Demand {
   throw new WrongAnswer('demand() must return windows, slots or a meter, with whole numbers above 0')
 }
 
-function isWindowsDemand({ kind, windows, lease }: Members): boolean {
+function isWindowsDemand({ kind, windows, lease, cost = 1 }: Members): boolean {
   if (kind !== 'windows' || typeof lease !== 'boolean' || !Array.isArray(windows)) return false
   const names = new Set(windows.map(window => (isObject(window) ? window.name : undefined)))
-  return isFilled(windows) && windows.every(isWindow) && names.size === windows.length
+  return (
+    isFilled(windows) &&
+    windows.every(isWindow) &&
+    names.size === windows.length &&
+    windows.every(({ quota }) => isWhole(cost, quota))
+  )
 }
 
 function isWindow(window: unknown): window is Window {
   if (!isObject(window)) return false
-  const { name, quota, ms, algorithm } = window
+  const { name, quota, ms, algorithm, calendar } = window
   return (
     typeof name === 'string' &&
     NAME.test(name) &&
     isWhole(quota, MOST) &&
-    isWhole(ms, LONGEST_MS) &&
-    ALGORITHMS.includes(algorithm)
+    isWhole(ms, LONGEST_WINDOW_MS) &&
+    ALGORITHMS.includes(algorithm) &&
+    (calendar === undefined || isCalendar(calendar))
   )
+}
+
+function isCalendar(calendar: unknown): boolean {
+  if (!isObject(calendar)) return false
+  const { unit, timezone } = calendar
+  return UNITS.includes(unit) && typeof timezone === 'string' && isTimeZone(timezone)
 }
 
 function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Members): boolean {
