@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { bucketOfTrial } from '../config/rollout.js'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'
-import { costsText, windowText } from './settings.js'
+import { costTexts, windowText } from './settings.js'
 import { columns, table } from './table.js'
 import { grouped, wrap } from './text.js'
 
@@ -43,7 +43,7 @@ function notesOf({ bucket, algorithm, lease, mode, enforceFor, windows = [], cos
   const isTrial = bucketOfTrial(bucket) !== undefined
   const notes = [
     ...windows.map(windowText),
-    ...(costs === undefined ? [] : [costsText(costs)]),
+    ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
     isTrial ? 'trial' : mode === 'report-only' ? mode : '',
     enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
     algorithm === 'sliding-window' ? '' : algorithm,

@@ -20,11 +20,9 @@ export function windowText({ requests, per, timezone = 'UTC', algorithm }: Quota
   return `${grouped(requests)} ${perText(ms, calendar)}${way}`
 }
 
-/** `GET /a costs 10, GET /b costs 5`. */
-export function costsText(costs: Readonly<Record<string, number>>): string {
-  return Object.entries(costs)
-    .map(([pattern, cost]) => `${pattern} costs ${cost}`)
-    .join(', ')
+/** `10 for GET /a`, one for each pattern. */
+export function costTexts(costs: Readonly<Record<string, number>>): string[] {
+  return Object.entries(costs).map(([pattern, cost]) => `${cost} for ${pattern}`)
 }
 
 /** Of milliseconds: `1.5 s`. */

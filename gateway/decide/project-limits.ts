@@ -33,7 +33,7 @@ const UTC = 'UTC'
 
 function windowOf({ name, requests, per, timezone = UTC, algorithm }: QuotaWindow, quota: Quota): Window {
   if (typeof per === 'number') {
-    return { name, quota: requests, ms: per, algorithm: algorithm ?? quota.algorithm }
+    return { name, quota: requests, ms: per, algorithm: algorithm ?? quota.algorithm, calendar: undefined }
   }
   const calendar = { unit: per, timezone }
   return { name, quota: requests, ms: longestMs(calendar), algorithm: 'fixed-window', calendar }

@@ -146,7 +146,7 @@ t.test('the configuration that ships holds every row of the tables of limits', a
 t.test('the policy files that the documentation shows load as they stand', async t => {
   const page = readFileSync('docs/policies.md', 'utf8')
   const shown = [...page.matchAll(/```yaml\n# (policies\/\S+)\n([^`]*)```/g)]
-  t.equal(shown.length, 3, 'one of each kind')
+  t.ok(shown.length > 3, 'each kind is shown')
   const dir = folderWith(t.testdir(), {
     ...SOUND,
     ...Object.fromEntries(shown.map(([, name = '', text = '']) => [name, text])),

@@ -149,7 +149,7 @@ limits: [{ for: [{}], quotas: { watched: { burst: 2, sustained: 9 } } }]
     (await sluice(['explain', 'GET', path, '--host', 'acme.localhost', '--live', gateway.adminUrl])).out
   const things = await ask('/things')
   t.match(things, 'report-only bucket: watched, by /things')
-  t.match(things, 'watched.burst: 2 per 1 s; 1 used, 1 left')
+  t.match(things, 'watched.burst: 2 per second; 1 used, 1 left')
   const others = await ask('/others')
   t.match(others, 'bucket: all, by *')
   t.match(others, 'report-only bucket: none: no report-only project limit counts this request')
@@ -226,7 +226,7 @@ for (const [name, settingsOf] of stores) {
         '--live',
         gateway.adminUrl,
       ])
-      t.match(out, /things\.sustained: 3 per 60 s; 3 used, 0 left, may pass in \d+ s/)
+      t.match(out, /things\.sustained: 3 per minute; 3 used, 0 left, may pass in \d+ (s|min)/)
       t.match(out, 'Refused by things: 429 quota-exceeded.')
       t.match(out, 'Report-only, so it passes all the same: flood would refuse it.')
     },

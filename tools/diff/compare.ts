@@ -3,11 +3,11 @@ import type { BucketConfig } from '../../config/bucket.js'
 import { isProjectLimits } from '../../config/load.js'
 import { pluginConfig } from '../../config/policy-schema.js'
 import type { ProjectEntry } from '../../config/schema.js'
-import { columnName, UNLIMITED } from '../../config/words.js'
+import { columnName } from '../../config/words.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { describeColumns, groupColumns } from '../columns.js'
-import { costsText, windowText } from '../settings.js'
+import { costTexts, windowText } from '../settings.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
 
@@ -64,13 +64,13 @@ function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
 }
 
 function quotaFields(config: BucketConfig): FieldValues {
-  if ('unlimited' in config) return { quota: UNLIMITED }
+  if ('unlimited' in config) return { unlimited: true }
   const { burst, sustained, windows = [], algorithm, lease, costs } = config
   return {
     ...(burst !== undefined && { burst }),
     ...(sustained !== undefined && { sustained }),
     ...Object.fromEntries(windows.map(window => [`window ${window.name}`, windowText(window)])),
-    ...(costs !== undefined && { costs: costsText(costs) }),
+    ...(costs !== undefined && { costs: costTexts(costs) }),
     algorithm,
     lease,
   }

@@ -59,15 +59,29 @@ function bucketText({ name, change, fields }: Change): string {
   if (change === 'removed') {
     return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
   }
-  if (change === 'changed') return `${name}: ${fields.map(one => fieldText(one, plain)).join(', ')}`
-  const said = fields.filter(({ field }) => !QUIET.has(field))
-  const quota = said.map(({ field, new: value }) => `${value}${UNITS[field] ?? ''}`).join(', ')
-  const share = fields.find(({ field }) => field === 'enforceFor')?.new
-  return `${name}: ${quota}${isTrial ? ', tried' : share === undefined ? '' : `, enforced for ${share} of projects`}`
+  const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
+  return `${name}: ${[...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])].join(', ')}`
+}
+
+/** What only comes or goes with a quota as a whole goes without saying. */
+function isTold({ field, old, new: now }: FieldChange): boolean {
+  return !QUIET.has(field) || (old !== null && now !== null)
+}
+
+/** `20 → 25 per second`, `500 per hour → 600 per hour`, `no longer unlimited`. */
+function quotaText(change: FieldChange): string {
+  const { field, old, new: now } = change
+  if (field === 'unlimited') return now === null ? 'no longer unlimited' : 'unlimited'
+  if (old !== null && now !== null) return fieldText(change, plain)
+  if (field === 'enforceFor')
+    return now === null ? `no share any more (${old})` : `enforced for ${now} of projects`
+  const text = (value: unknown) => `${[value].flat().join(', ')}${UNITS[field] ?? ''}`
+  const what = field === 'costs' ? 'costs ' : ''
+  return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
 }
 
 /** What is not told of a bucket that is new. */
-const QUIET = new Set(['algorithm', 'lease', 'mode', 'enforceFor', 'onStoreError'])
+const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {
   if (change === 'removed') return `${name}: removed`

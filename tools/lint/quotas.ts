@@ -55,16 +55,23 @@ function idleOf(shorter: Window, longer: Window): string[] {
   const most = mostIn(longer.ms, shorter)
   if (most < longer.quota) {
     sentences.push(
-      `"${longer.name}" can never refuse anybody: ${saidOf(shorter)} ${brief} lets at most ${grouped(most)} requests through ${long.replace(/^per /, 'in a ')}, and ${grouped(longer.quota)} are allowed.`,
+      `"${longer.name}" can never refuse anybody: ${saidOf(shorter)} ${brief} lets at most ${grouped(most)} requests through ${inText(long)}, and ${grouped(longer.quota)} are allowed.`,
     )
   }
   if (longer.quota < shorter.quota) {
     sentences.push(
-      `"${shorter.name}" can never refuse anybody: ${grouped(shorter.quota)} requests ${brief.replace(/^per /, 'in a ')} are allowed, but only ${grouped(longer.quota)} ${long.replace(/^per /, 'in a ')}.`,
+      `"${shorter.name}" can never refuse anybody: ${grouped(shorter.quota)} requests ${inText(brief)} are allowed, but only ${grouped(longer.quota)} ${inText(long)}.`,
     )
   }
   return sentences
 }
+
+/** `per hour` → `in an hour`. */
+const inText = (per: string): string =>
+  per
+    .replace(/^per (?=\d)/, 'in ')
+    .replace(/^per (?=hour)/, 'in an ')
+    .replace(/^per /, 'in a ')
 
 const saidOf = ({ name, quota }: Window): string =>
   name === 'burst' ? `a burst of ${quota}` : `"${name}" with ${grouped(quota)}`

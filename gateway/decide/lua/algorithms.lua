@@ -192,6 +192,21 @@ end
 local function make_calendar()
   local calendar = {}
 
+  -- Gives a window of the calendar the period that holds `now`. `boundaries`: the begins of three periods around the clock of
+  -- the gateway that asks, and the end of the last. Beyond them a clock is off by days: periods there are as long as the last.
+  function calendar.choose_period(window, boundaries, now)
+    local begins, ends, length
+    for boundary in string.gmatch(boundaries, '%d+') do
+      begins, ends = ends, tonumber(boundary)
+      length = begins and max(1, ends - begins)
+      if begins and ends > now then
+        break
+      end
+    end
+    local off = floor((now - begins) / length) * length
+    window.begins, window.ends, window.length = begins + off, begins + off + length, length
+  end
+
   function calendar.read(list, base, window, now)
     local at, sum, last = base, 0, 0
     for j = 1, #list, 2 do
@@ -226,9 +241,9 @@ local function make_calendar()
 end
 
 local algorithms = { s = sliding_window }
-local makers = { f = make_fixed_window, t = make_token_bucket, c = make_calendar }
 
 local function make_algorithm(letter)
-  algorithms[letter] = makers[letter]()
+  local make = letter == 'f' and make_fixed_window or letter == 't' and make_token_bucket or make_calendar
+  algorithms[letter] = make()
   return algorithms[letter]
 end

@@ -4,21 +4,6 @@
 -- A key holds, in MessagePack: when it was written, the leases (instance, tokens, end, …), then per window time, count, …
 -- Ends are kept as distances from the first of these, times as distances from the time before; they rise.
 
--- Gives a window of the calendar the period that holds `now`. `boundaries`: the begins of three periods around the clock of
--- the gateway that asks, and the end of the last. Beyond them a clock is off by days: periods there are as long as the last.
-local function choose_period(window, boundaries, now)
-  local begins, ends, length
-  for boundary in string.gmatch(boundaries, '%d+') do
-    begins, ends = ends, tonumber(boundary)
-    length = begins and max(1, ends - begins)
-    if begins and ends > now then
-      break
-    end
-  end
-  local off = floor((now - begins) / length) * length
-  window.begins, window.ends, window.length = begins + off, begins + off + length, length
-end
-
 -- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each; of the calendar (c) the
 -- boundaries of periods instead of a length. Behind them what a request costs, where that is more than one.
 local function windows_of(first, n, now)
@@ -32,7 +17,7 @@ local function windows_of(first, n, now)
       algorithm = algorithms[letter] or make_algorithm(letter),
     }
     if letter == 'c' then
-      choose_period(window, ARGV[j + 1], now)
+      window.algorithm.choose_period(window, ARGV[j + 1], now)
     end
     windows[#windows + 1] = window
   end
@@ -99,7 +84,8 @@ end
 
 -- How many requests of that cost the window still grants.
 local function left(state, window, cost)
-  return max(0, floor((floor(window.quota - state.used + CRUMB)) / cost))
+  local whole = floor(window.quota - state.used + CRUMB)
+  return max(0, cost == 1 and whole or floor(whole / cost))
 end
 
 -- Spends tokens of one window's state now.

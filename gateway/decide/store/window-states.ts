@@ -29,10 +29,10 @@ export class WindowStates {
   /** One list per window, as of `now`. Changes to them count once they are written; who only looks gets copies. */
   read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
     const lifetime = lifetimeMs(windows)
-    const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
+    const own = lifetime > SHORT_MS ? this.#long : this.#short
     if (!looks) own.turn(lifetime, now)
     // An edit of its windows may have moved the key.
-    const kept = own.get(key) ?? other.get(key)
+    const kept = own.get(key) ?? (own === this.#long ? this.#short : this.#long).get(key)
     const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
     return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now, this.#epoch)
   }

@@ -190,7 +190,7 @@ t.test('one of four gateways without Redis names the share that it counts agains
   await ask()
   const refused = await ask()
   t.equal(refused.status, 429)
-  t.match(refused.json().detail, /all admits 3 requests per 60 s/)
+  t.match(refused.json().detail, /all admits 3 requests per minute/)
   await waitUntil('the record is written', () => gateway.lines.some(line => line.decision === 'deny'))
   const record = gateway.lines.find(line => line.decision === 'deny')
   t.match(record, { store: 'local', counters: [{ q: 3 }, { policy: 'all.sustained', q: 3, used: 3 }] })

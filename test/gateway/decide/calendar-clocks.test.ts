@@ -1,0 +1,118 @@
+/** Whose clock a window of the calendar goes by, and what is kept of it. */
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { longestMs } from '../../../gateway/decide/store/calendar.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import type { Window } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { freshKey, windowOf, windows } from './counting.js'
+import { connect, knock, leased, pass } from './leasing.js'
+import { periodOf } from './local-day.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const DAY = 86_400_000
+const berlin = { unit: 'day', timezone: 'Europe/Berlin' } as const
+const daily = (quota: number): Window => ({
+  name: 'day',
+  quota,
+  ms: longestMs(berlin),
+  algorithm: 'fixed-window',
+  calendar: berlin,
+})
+/** Summer time ends in the night to this day. */
+const AUTUMN = Date.parse('2026-10-24T22:00:00Z')
+
+t.test('gateways whose clocks differ agree on the turn of a period, for Redis’s clock says it', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  for (const [name, skews] of [
+    ['seconds', [-3000, 4000]],
+    ['most of a day', [-20 * 3_600_000, 20 * 3_600_000]],
+  ] as const) {
+    const clock = { at: AUTUMN - 12 * 3_600_000 }
+    const stores = skews.map(skew => {
+      return new RedisStore({ url, log: quiet, clock: () => clock.at * 1000, wall: () => clock.at + skew })
+    })
+    for (const store of stores) await store.answers(5000)
+    const ask = windows(freshKey(), daily(10))
+    const admitted = new Map<string, number>()
+    const lengths = new Set<number | undefined>()
+    for (let i = 0; i < 80; i += 1) {
+      clock.at += 45 * 60_000
+      // About midnight, step by step.
+      for (const at of [clock.at - 1, clock.at, clock.at + 1]) {
+        const now = clock.at
+        clock.at = at
+        const [answer] = (await stores[i % 2]?.take([ask], 'holder')) as [Answer]
+        const period = periodOf(berlin, at)
+        if (answer.granted) admitted.set(period, (admitted.get(period) ?? 0) + 1)
+        if (period === '2026-10-25') lengths.add(answer.counts[0]?.windowMs)
+        clock.at = now
+      }
+    }
+    t.ok(admitted.size >= 3)
+    for (const [day, count] of admitted) t.equal(count, 10, `${day}, clocks off by ${name}`)
+    t.strictSame([...lengths], [25 * 3_600_000], 'told as long as it is')
+    for (const store of stores) await store.close()
+  }
+})
+
+t.test('a key is kept until its last window is over, and stays small', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const redis = new Redis(url)
+  t.teardown(() => redis.disconnect())
+  const store = new RedisStore({ url, log: quiet })
+  await store.answers(5000)
+  t.teardown(() => store.close())
+  const month = windowOf(1_000_000_000, 31 * DAY)
+  const rolling = windows('sluice:{a}:month', windowOf(100, 1000), month)
+  await store.take([rolling], 'holder')
+  t.ok((await redis.pttl('sluice:{a}:month')) > 31 * DAY - 60_000)
+  const calendar = windows('sluice:{a}:day', daily(5))
+  const [answer] = await store.take([calendar], 'holder')
+  const ttl = await redis.pttl('sluice:{a}:day')
+  t.ok(Math.abs(ttl - (answer?.counts[0]?.resetMs ?? 0)) < 5000, `${ttl} ms`)
+
+  const clock = { at: AUTUMN }
+  const dense = new RedisStore({ url, log: quiet, clock: () => clock.at * 1000 })
+  await dense.answers(5000)
+  t.teardown(() => dense.close())
+  const bare = windows('sluice:{a}:dense', month)
+  const long = { ...bare, demand: { ...bare.demand, cost: 1000 } } as Ask
+  let largest = 0
+  for (let i = 0; i < 900; i += 1) {
+    clock.at += Math.round((31 * DAY) / 700) + (i % 3)
+    await dense.takeMany([long], 'holder', 40)
+    if (i % 20 === 0) largest = Math.max(largest, await redis.strlen('sluice:{a}:dense'))
+  }
+  t.ok(largest > 300 && largest < 1024, `${largest} bytes`)
+})
+
+t.test('leases of a window of the calendar never add up to more than its quota', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  for (const count of [1, 2, 8]) {
+    for (const cost of [1, 3]) {
+      const bench = open(count)
+      bench.at = AUTUMN - 2 * DAY
+      const bare = leased(daily(300))
+      const ask: Ask = { ...bare, demand: { ...bare.demand, cost } as Ask['demand'] }
+      const spent = new Map<string, number>()
+      for (let i = 0; i < 900; i += 1) {
+        // Now and then close to the turn of a day.
+        const night = AUTUMN - 2 * DAY + Math.floor(i / 300) * DAY
+        const step = i % 300 < 150 ? 2000 : 15 * 60_000
+        if (i % 300 === 0) bench.at = Math.max(bench.at, night - 120_000)
+        // In use, then not: the lease is renewed, then ended.
+        for (const ms of [25_000, 25_000, step]) await pass(bench, ms)
+        const got = await knock(bench, i * 7, ask, 1 + (i % 9))
+        const day = periodOf(berlin, bench.at)
+        spent.set(day, (spent.get(day) ?? 0) + got * cost)
+      }
+      for (const [day, sum] of spent) t.ok(sum <= 300, `${count} instances, ${day}: ${sum}`)
+      t.ok(Math.max(...spent.values()) >= 270, `of 300: ${[...spent.values()]}`)
+    }
+  }
+})
