@@ -2,6 +2,7 @@
 import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf } from '../decide/outcome.js'
 import type { Question } from '../decide/question.js'
+import { chargeOf } from '../decide/store/meters.js'
 import { type Answer, costOf } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
@@ -71,7 +72,7 @@ async function lookAt(
       : [undefined],
   ])) as [[Answer], [Answer | undefined]]
   const readings = outcomeOf(question, answer).readings.map(reading => {
-    const used = usedWithout(costOf(question.demand), open ?? answer, open?.counts[0] ?? reading)
+    const used = usedWithout(spentBy(question), open ?? answer, open?.counts[0] ?? reading)
     return { ...reading, used, left: used === undefined ? undefined : Math.max(0, reading.quota - used) }
   })
   return { store: answer.store, readings }
@@ -79,6 +80,10 @@ async function lookAt(
 
 /** A meter that refuses counts its first refusal, so a look at it is made with room for all. */
 const ENOUGH = 2_000_000_000
+
+function spentBy({ demand }: Question): number {
+  return demand.kind === 'meter' ? chargeOf(demand) : costOf(demand)
+}
 
 function usedWithout(
   cost: number,

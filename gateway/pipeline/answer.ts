@@ -1,11 +1,15 @@
 /** From a verdict, or a fault, to the answer: the one place that knows status, code and every field, for whoever tells them. */
 import { corsFields, exposedFields, type Families, limitNames, rateLimitFields } from '../forward/fields.js'
 import { type Rejection, rejectionOf } from '../forward/reject.js'
+import type { Ruling } from '../policy/access.js'
 import type { Facts, Verdict } from '../types.js'
+import { isExempt } from './access.js'
 
 export interface AnswerSettings {
   readonly rateLimitFields: Families
   readonly cors: 'echo' | 'none'
+  /** Share of a wait by which Retry-After may be longer. */
+  readonly retryJitter: number
 }
 
 export interface GivenAnswer {
@@ -17,13 +21,18 @@ export interface GivenAnswer {
   readonly rejection?: Rejection
 }
 
-/** The answer that a verdict leads to. */
-export function answer(verdict: Verdict, facts: Facts, settings: AnswerSettings): GivenAnswer {
+/** The answer that a verdict leads to, and what the access entries said before. */
+export function answer(
+  verdict: Verdict,
+  facts: Facts,
+  settings: AnswerSettings,
+  ruling?: Ruling,
+): GivenAnswer {
   const fields = rateLimitFields(verdict, settings.rateLimitFields)
   if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
-  if (verdict.allowed)
-    return verdict.unlimited ? { fields, removed: limitNames(settings.rateLimitFields) } : { fields }
-  return { fields, rejection: rejectionOf(verdict, facts.id) }
+  if (!verdict.allowed) return { fields, rejection: rejectionOf(verdict, facts.id, settings.retryJitter) }
+  const isUnlimited = verdict.unlimited || isExempt(ruling)
+  return isUnlimited ? { fields, removed: limitNames(settings.rateLimitFields) } : { fields }
 }
 
 /**

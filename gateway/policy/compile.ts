@@ -2,13 +2,16 @@
 import { type BucketConfig, type BucketEntry, type BucketPattern, patternsOf } from '../../config/bucket.js'
 import { overridden, type QuotaEntry, type QuotaOverride, tooMany, windowsOf } from '../../config/quota.js'
 import { parseShare } from '../../config/rollout.js'
-import { columnName, columnsOf, MODES, UNLIMITED } from '../../config/words.js'
+import { columnName, columnsOf, MODES, type PlanWords, type Selector, UNLIMITED } from '../../config/words.js'
 import type { Environment, Mode, OnStoreError, Plan, Rule, Share, Source } from '../types.js'
-import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
+import { Overlay } from './overlay.js'
+import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { rolledOut } from './rollout.js'
 import { PathTrie } from './trie.js'
-import type { PathReading } from './upstream-paths.js'
+import { emptyTries, mergeRules, type Rules, Tries } from './tries.js'
+import type { UpstreamReading } from './upstream-reading.js'
+import { compileWhen, type WrittenWhen } from './when.js'
 
 /** A policy file of kind project-limits. */
 export interface ProjectLimits {
@@ -18,7 +21,7 @@ export interface ProjectLimits {
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, BucketEntry>>
   readonly limits: readonly {
-    readonly for: Parameters<typeof columnsOf>[0]
+    readonly for: readonly Selector[]
     readonly quotas: Readonly<Record<string, QuotaEntry>>
   }[]
 }
@@ -28,9 +31,10 @@ export interface EndpointRules {
   readonly kind: string
   /** Whether its rules look at GET, HEAD and OPTIONS too. */
   readonly limitsReads?: boolean
-  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'share'> & {
+  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'share' | 'when'> & {
     readonly match: readonly string[]
     readonly enforceFor?: string | undefined
+    readonly when?: WrittenWhen | undefined
   })[]
 }
 export interface PolicyInput {
@@ -43,11 +47,12 @@ export interface PolicyInput {
     readonly overrides: Readonly<Record<string, QuotaOverride>>
   }[]
   readonly projectsFile: string
+  readonly planWords: PlanWords
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
   readonly routesFile: string
   readonly revision: string
-  /** How upstreams read paths, by name, where that is not as they are matched. */
-  readonly readings: ReadonlyMap<string, PathReading>
+  /** How upstreams read requests, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
   sourceOf(file: string, path: readonly (string | number)[]): Source
 }
 
@@ -66,34 +71,38 @@ interface KnownBucket {
   /** By pattern; undefined where each request costs one. */
   readonly costs: Readonly<Record<string, number>> | undefined
 }
-type Buckets = ReadonlyMap<string, KnownBucket>
+type KnownBuckets = ReadonlyMap<string, KnownBucket>
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
 export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
   const faults: Fault[] = []
   const buckets = readBuckets(input.projectLimits, faults)
-  const columns = compileColumns(input, buckets)
-  const projects = compileOverrides(input, buckets, columns, faults)
+  const tries = new Tries(buckets)
+  const columns = compileColumns(input, buckets, tries)
+  const projects = compileOverrides(input, buckets, tries, columns, faults)
   checkCosts([...columns.values(), ...projects.values()], buckets, faults)
   const { rules, endpoint } = compileEndpointRules(input, faults)
   const policy = createPolicy({
     revision: input.revision,
-    columns: rollOut(columns, buckets),
-    projects: rollOut(projects, buckets),
+    columns: rollOut(columns, tries, input),
+    projects: rollOut(projects, tries, input),
     buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
-      Object.entries(buckets).map(([name, entry]) => ({ name, patterns: textsOf(entry), mode })),
+      Object.entries(buckets).map(([name, entry]) => ({
+        name,
+        patterns: patternsOf(entry, []).map(({ text }) => text),
+        mode,
+      })),
     ),
     rules,
     endpoint,
     routes: compileRoutes(input, faults),
-    kindsOfReads: new Set(input.endpointRules.filter(one => one.limitsReads).map(({ kind }) => kind)),
-    words: wordsOf(input),
+    words: wordsOf(buckets, input),
     readings: input.readings,
   })
   return { policy, faults }
 }
 
-function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): Buckets {
+function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): KnownBuckets {
   const buckets = new Map<string, KnownBucket>()
   const modes = modesOf(files)
   const owners: BucketTries = emptyTries()
@@ -145,8 +154,10 @@ function readPattern(
   }
 }
 
-function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table> {
-  const columns = new Map<string, Table>()
+/** The rules of each column first, then tries: columns with the same rules share both. */
+function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries: Tries): Map<string, Table> {
+  const columns = new Map<string, Rules>()
+  const merged = new Map<Rules, Map<Rules, Rules>>()
   for (const limits of input.projectLimits) {
     for (const [i, row] of limits.limits.entries()) {
       const rules = new Map<string, Rule>()
@@ -154,43 +165,44 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
         const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
         rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
       }
-      const table = { rules, buckets: triesOf(rules, buckets) }
-      for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
+      for (const name of columnsOf(row.for, input.planWords)) {
+        columns.set(name, mergeRules(columns.get(name), rules, merged))
+      }
     }
   }
-  return columns
-}
-
-/** Two project-limits files may each add buckets to one column. */
-function mergeTables(present: Table | undefined, added: Table, buckets: Buckets): Table {
-  if (present === undefined) return added
-  const rules = new Map([...present.rules, ...added.rules])
-  return { rules, buckets: triesOf(rules, buckets) }
-}
-
-function triesOf(rules: ReadonlyMap<string, Rule>, buckets: Buckets): BucketTries {
-  const tries = emptyTries()
-  for (const [name, { mode }] of rules) {
-    for (const pattern of buckets.get(name)?.patterns ?? []) tries[mode].add(pattern, name)
+  const tables = new Map<Rules, Table>()
+  for (const rules of columns.values()) {
+    if (!tables.has(rules)) tables.set(rules, { rules, buckets: tries.of(rules) })
   }
-  return tries
+  return new Map([...columns].map(([name, rules]) => [name, tables.get(rules) as Table]))
 }
 
-function emptyTries(): BucketTries {
-  return { enforce: new PathTrie(), 'report-only': new PathTrie() }
-}
-
-/** Tables that several columns share stay shared. */
-function rollOut(tables: ReadonlyMap<string, Table>, buckets: Buckets): Map<string, Table> {
+/** Tables that several columns share stay shared; where nothing is tried they stay as they are. */
+function rollOut(
+  tables: ReadonlyMap<string, Table>,
+  tries: Tries,
+  input: PolicyInput,
+): ReadonlyMap<string, Table> {
+  if (!triesAnything(input)) return tables
   const made = new Map<Table, Table>()
   for (const table of tables.values()) {
     if (!made.has(table))
       made.set(
         table,
-        rolledOut(table, rules => triesOf(rules, buckets)),
+        rolledOut(table, rules => tries.of(rules)),
       )
   }
   return new Map([...tables].map(([name, table]) => [name, made.get(table) as Table]))
+}
+
+function triesAnything({ projectLimits, projects }: PolicyInput): boolean {
+  const hasTrial = (quotas: Readonly<Record<string, QuotaOverride>>) =>
+    Object.values(quotas).some(quota => quota !== UNLIMITED && quota.trial !== undefined)
+  return (
+    projectLimits.some(
+      ({ enforceFor, limits }) => enforceFor !== undefined || limits.some(({ quotas }) => hasTrial(quotas)),
+    ) || projects.some(({ overrides }) => hasTrial(overrides))
+  )
 }
 
 function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
@@ -221,7 +233,8 @@ const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
 
 function compileOverrides(
   input: PolicyInput,
-  buckets: Buckets,
+  buckets: KnownBuckets,
+  tries: Tries,
   columns: ReadonlyMap<string, Table>,
   faults: Fault[],
 ): Map<string, Table> {
@@ -230,7 +243,7 @@ function compileOverrides(
     const names = Object.keys(project.overrides)
     if (names.length === 0) continue
     const row = columns.get(columnName(project.plan, project.environment)) ?? NO_LIMITS
-    const rules = new Map(row.rules)
+    const rules = new Overlay(row.rules)
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
@@ -246,8 +259,7 @@ function compileOverrides(
       const source = input.sourceOf(input.projectsFile, path)
       rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
     }
-    const sameBuckets = rules.size === row.rules.size
-    tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : triesOf(rules, buckets) })
+    tables.set(project.id, { rules, buckets: tries.over(row, rules) })
   }
   return tables
 }
@@ -281,7 +293,7 @@ function costsOf(entries: readonly BucketPattern[]): Record<string, number> | un
 }
 
 /** A request that costs more than a quota admits could never pass there. */
-function checkCosts(tables: readonly Table[], buckets: Buckets, faults: Fault[]): void {
+function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
   const least = new Map<string, { readonly requests: number; readonly policy: string; readonly rule: Rule }>()
   for (const rule of new Set(tables.flatMap(({ rules }) => [...rules.values()]))) {
     const config = rule.config as BucketConfig
@@ -316,15 +328,13 @@ function compileEndpointRules(
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
       const share = shareOf(config.enforceFor, 'keys')
-      const rule: Rule = { id, kind, mode, key, missing, onStoreError, share, config, source }
+      const reads = limitsReads || config.reads
+      const when = config.when && compileWhen(config.when)
+      const rule: Rule = { id, kind, mode, key, missing, onStoreError, share, config, source, when, reads }
       all.push({ rule, match })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)
-        if (!limitsReads && (pattern?.method === 'HEAD' || pattern?.method === 'OPTIONS')) {
-          const message = `The pattern "${text}" can never match: ${pattern.method} is exempt from endpoint-based limits.`
-          faults.push({ file, path, message })
-        }
         // Unlike buckets, several rules may watch one pattern: they share its place in the tree.
         const present = pattern && trie.add(pattern, [rule])
         if (present === undefined) continue
@@ -353,20 +363,20 @@ function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[
   return trie
 }
 
-function textsOf(bucket: BucketEntry): string[] {
-  return patternsOf(bucket, []).map(({ text }) => text)
-}
-
-function wordsOf({ projectLimits, endpointRules, routes }: PolicyInput): Set<string> {
+function wordsOf(buckets: KnownBuckets, { endpointRules, routes }: PolicyInput): Set<string> {
   const paths = [
-    ...projectLimits.flatMap(({ buckets }) => Object.values(buckets).flatMap(textsOf)),
     ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
     ...routes.map(({ path }) => path),
   ]
-  const segments = paths.flatMap(path => {
-    // What is wrong with a pattern is told where it is compiled.
-    const pattern = readPattern(path, '', [], [])
-    return pattern === undefined ? [] : [...pattern.segments, ...foldPattern(pattern).segments]
-  })
-  return new Set(segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : [])))
+  // What is wrong with a pattern is told where it is compiled.
+  const others = paths.flatMap(path => readPattern(path, '', [], []) ?? [])
+  const words = new Set<string>()
+  const own = [...buckets.values()].flatMap(({ patterns }) => patterns)
+  for (const { segments } of [...own, ...others]) {
+    for (const segment of segments) {
+      // In small letters too: some upstreams take either.
+      if (segment.kind === 'literal') words.add(segment.text).add(segment.text.toLowerCase())
+    }
+  }
+  return words
 }

@@ -145,13 +145,21 @@ t.test('the configuration that ships holds every row of the tables of limits', a
 
 t.test('the policy files that the documentation shows load as they stand', async t => {
   const page = readFileSync('docs/policies.md', 'utf8')
-  const shown = [...page.matchAll(/```yaml\n# (policies\/\S+)\n([^`]*)```/g)]
-  t.ok(shown.length > 3, 'each kind is shown')
-  const dir = folderWith(t.testdir(), {
-    ...SOUND,
-    ...Object.fromEntries(shown.map(([, name = '', text = '']) => [name, text])),
-  })
-  t.same(problemsOf(dir), [])
+  // What stands in a folder of its own is a whole configuration.
+  const shown = [...page.matchAll(/```yaml\n# (?:([\w-]+)\/)??((?:policies\/)?[\w-]+\.yaml)\n([^`]*)```/g)]
+  const folders = new Map<string, Record<string, string>>()
+  for (const [, folder = '', name = '', text = ''] of shown) {
+    folders.set(folder, { ...folders.get(folder), [name]: text })
+  }
+  t.ok(Object.keys(folders.get('') ?? {}).length >= 4, 'one of each kind')
+  const dir = t.testdir()
+  const ACME = {
+    'projects.yaml': 'version: 1\nprojects: [{ id: acme, plan: growth, environment: production }]\n',
+  }
+  for (const [folder, files] of folders) {
+    t.same(problemsOf(folderWith(join(dir, folder || 'kinds'), { ...SOUND, ...ACME, ...files })), [], folder)
+  }
+  t.ok(folders.get('own-plans')?.['projects.yaml'], "plans of one's own")
 })
 
 t.test('what is left out takes its default', async t => {
@@ -162,6 +170,7 @@ t.test('what is left out takes its default', async t => {
     unknownProject: 'developer',
     rateLimitFields: 'both',
     cors: 'echo',
+    retryJitter: 0.1,
     drain: 10_000,
     log: { decisions: 'refused' },
     plugins: [],
@@ -209,9 +218,9 @@ t.test('hostile files are refused quickly', async t => {
   const dir = folderWith(t.testdir(), SOUND)
   const sentences = (text: string | Buffer) => {
     folderWith(dir, { 'projects.yaml': text })
-    const start = performance.now()
+    const start = process.cpuUsage()
     const found = problemsOf(dir)
-    t.ok(performance.now() - start < 15_000, 'in bounded time')
+    t.ok(process.cpuUsage(start).user < 15_000_000, 'in bounded time')
     return found.map(line => line.slice(line.indexOf(': ') + 2))
   }
   const MIB = 1024 * 1024

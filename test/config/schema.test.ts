@@ -58,6 +58,24 @@ t.test('an editor marks what the loader refuses, and lets be left out what has a
   t.ok(inFlight(file({ ...rule, key: ['header:x-a'], missing: 'deny' })))
 })
 
+t.test(
+  'an editor takes plans and environments of any name, for it cannot know which are declared',
+  async t => {
+    const ajv = new Ajv({ strict: false })
+    const accepts = (name: string) => ajv.compile(JSON.parse(read(name)))
+    const projects = accepts('projects.schema.json')
+    const project = { id: 'acme', plan: 'team', environment: 'live' }
+    t.ok(projects({ version: 1, plans: ['free', 'team'], environments: ['live'], projects: [project] }))
+    t.notOk(projects({ version: 1, plans: ['team/blue'], projects: [] }))
+    t.notOk(projects({ version: 1, projects: [{ ...project, plan: 'my plan' }] }))
+    const quotas = { all: { burst: 1, sustained: 1 } }
+    const limits = { version: 1, kind: 'project-limits', buckets: { all: ['*'] } }
+    t.ok(
+      accepts('project-limits.schema.json')({ ...limits, limits: [{ for: [{ plans: ['team'] }], quotas }] }),
+    )
+  },
+)
+
 t.test('every field explains itself', async t => {
   const bare: string[] = []
   const visit = (schema: Record<string, unknown>, path: string): void => {

@@ -5,6 +5,7 @@ import { rateLimitFields } from '../../gateway/forward/fields.js'
 import { rejectionOf } from '../../gateway/forward/reject.js'
 import { builtIn } from '../../gateway/plugins.js'
 import { listProblems, load } from '../../gateway/run/load.js'
+import type { Verdict } from '../../gateway/types.js'
 import { quiet } from '../../tools/config.js'
 import { Simulation } from '../../tools/replay/simulation.js'
 import { factsOf } from '../../tools/replay/traffic.js'
@@ -44,11 +45,11 @@ export async function answersOf(
   for (const [i, { pauseMs, durationMs, ...known }] of requests.entries()) {
     at += pauseMs
     const facts = factsOf({ id: String(i), network: known.client, ...known })
-    const rest = { project: undefined, wasRefused: undefined, wasAway: false }
+    const rest = { project: undefined, status: undefined, wasRefused: undefined, wasAway: false }
     const judged = await simulation.judge({ at, facts, durationMs, ...rest })
     if (judged.result === 'unserved') answers.push(judged.code)
     else {
-      const { verdict } = judged
+      const verdict = judged.verdict as Verdict
       const refusal = verdict.allowed ? undefined : rejectionOf(verdict, '')
       answers.push({ fields: rateLimitFields(verdict, 'both'), refusal, holdsSlot: verdict.holdsSlot })
     }

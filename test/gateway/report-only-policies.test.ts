@@ -84,7 +84,27 @@ const rulesOf = <T>(kind: string, own: fc.Arbitrary<T>) =>
       kind,
       rules: rules.map(({ own, ...rule }, i) => ({ id: `${kind}-${i}`, ...rule, ...own })),
     }))
+const access = fc
+  .uniqueArray(
+    fc.record({
+      mode,
+      action: fc.constantFrom('exempt', 'deny'),
+      place: fc.constantFrom(
+        { networks: ['192.0.2.0/24'] },
+        { networks: ['192.0.2.1'] },
+        { projects: ['acme'] },
+        { projects: ['host:else.where'] },
+      ),
+    }),
+    { maxLength: 3, selector: rule => JSON.stringify(rule) },
+  )
+  .map(rules => ({
+    version: 1,
+    kind: 'access',
+    rules: rules.map(({ place, ...rule }, i) => ({ id: `access-${i}`, ...rule, ...place })),
+  }))
 const policy = fc.record({
+  access,
   enforced: limitsOf('enforce'),
   watched: limitsOf('report-only'),
   slots: rulesOf('in-flight', fc.record({ max: fc.integer({ min: 1, max: 2 }) })),
@@ -111,12 +131,12 @@ const traffic = fc.array(
 const withRules = (files: Partial<Policy>) =>
   Object.fromEntries(Object.entries(files).filter(([, file]) => !('rules' in file) || file.rules.length > 0))
 
-function withoutReports({ enforced, slots, floods }: Policy): Partial<Policy> {
+function withoutReports({ enforced, slots, floods, access }: Policy): Partial<Policy> {
   const strip = <R extends { mode: string }>(file: { version: number; kind: string; rules: R[] }) => ({
     ...file,
     rules: file.rules.filter(rule => rule.mode === 'enforce'),
   })
-  return { enforced, slots: strip(slots), floods: strip(floods) }
+  return { enforced, slots: strip(slots), floods: strip(floods), access: strip(access) }
 }
 
 t.test('stripping every report-only rule and file changes no answer', async t => {

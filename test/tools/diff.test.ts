@@ -124,3 +124,31 @@ t.test('forty columns are enough', async t => {
     [],
   )
 })
+
+t.test('windows, costs and what is unlimited are told as people say them', async t => {
+  const policy = (quota: string, cost: number) => `version: 1
+kind: project-limits
+buckets: { exports: { match: [POST /exports], cost: ${cost} }, health: [/healthz] }
+limits: [{ for: [{}], quotas: { exports: { windows: [${quota}] }, health: ${cost === 5 ? 'unlimited' : '{ burst: 9 }'} } }]
+`
+  const dir = t.testdir()
+  const [before, after] = ['before', 'after'].map(name => {
+    const folder = join(dir, name)
+    cpSync('config', folder, { recursive: true })
+    return folder
+  }) as [string, string]
+  const day = '{ name: day, requests: 500, per: day, timezone: Europe/Berlin }'
+  writeFileSync(join(before, 'policies', 'own.yaml'), policy(day, 5))
+  const more = '{ name: day, requests: 1000, per: day }, { name: long, requests: 2000, per: 7d }'
+  writeFileSync(join(after, 'policies', 'own.yaml'), policy(more, 6))
+  const { out } = await sluice(['diff', before, after], { columns: 200 })
+  t.match(
+    out,
+    '~ exports: window day 500 per day (Europe/Berlin) → 1,000 per day (UTC), costs - 5 for POST /exports, + 6 for POST /exports, 2,000 per 7 days',
+  )
+  t.match(out, '~ health: no longer unlimited, 9 per second')
+
+  const table = await sluice(['check', '--table', '--config', before], { columns: 200 })
+  t.match(table.out, /exports +- +- +500 per day \(Europe\/Berlin\), costs 5 for POST \/exports +own.yaml:4/)
+  t.match(table.out, /health +- +- +unlimited +own.yaml:4/)
+})

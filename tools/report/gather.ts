@@ -36,6 +36,8 @@ export class Gathered {
         tally.src = record.src
         tally.enforcedFor = record.enforce_for
       }
+      // Who is denied or exempt meets no counter that would tell of the request.
+      if (kind === 'access' && mode === 'enforce') tally?.asked(at, 1 / sample)
       tally?.decided(decision, at, key, project)
     }
     this.#countPolicies(record)

@@ -3,7 +3,7 @@ import type { Demand, StoreName, Window } from '../../types.js'
 import { type Epoch, type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
 import { lengthAt } from './calendar.js'
-import { countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
+import { chargeOf, countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
 import {
   type Answer,
   type Ask,
@@ -11,7 +11,9 @@ import {
   type CounterStore,
   costOf,
   counted,
+  type LateCharge,
   SLOT_RETRY_MS,
+  tellsLater,
 } from './store.js'
 import { WindowStates } from './window-states.js'
 
@@ -63,7 +65,7 @@ export class MemoryStore implements CounterStore {
     for (const [i, { granted, at, release }] of answers.entries()) {
       const { key, demand } = asks[i] as Ask
       release?.()
-      if (!granted || at === undefined || demand.kind === 'slots') continue
+      if (!granted || at === undefined || demand.kind === 'slots' || tellsLater(demand)) continue
       if (demand.kind === 'meter') {
         this.#meters.giveBack(key, demand, at, now)
         continue
@@ -73,6 +75,13 @@ export class MemoryStore implements CounterStore {
         algorithmOf(window).giveBack(state[j] as Spent, window, at, now, costOf(demand), this.#epoch)
       }
       this.#states.write(key, demand.windows, state)
+    }
+  }
+
+  charge(charges: readonly LateCharge[]): void {
+    const now = this.#now()
+    for (const { ask, units } of charges) {
+      if (ask.demand.kind === 'meter') this.#meters.chargeLate(ask.key, ask.demand, units, now)
     }
   }
 
@@ -186,10 +195,9 @@ export class MemoryStore implements CounterStore {
     charges: boolean,
   ): Count {
     if (granted) {
-      const { cost = 1 } = demand
       const charged = charges
         ? this.#meters.charge(key, meter, demand)
-        : { ...meter, used: meter.used + cost }
+        : { ...meter, used: meter.used + chargeOf(demand) }
       return countOf(charged, demand, false, now)
     }
     if (!isFull(meter, demand)) return countOf(meter, demand, false, now)

@@ -67,6 +67,26 @@ function slotOf(key: string, max: number, { ttlMs = 15_000, onStoreError = 'loca
   return { key, demand: { kind: 'slots', max, ttlMs }, group: 0, onStoreError }
 }
 
+t.test('in Redis’s stead requests are counted by their cost, and told to Redis so', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const spend = async (cost: number) => {
+    const ask = minute('{a}', 20)
+    const [answer] = await here.ask({ ...ask, demand: { ...ask.demand, cost } as Ask['demand'] })
+    return [answer?.granted, answer?.store]
+  }
+  t.strictSame(await spend(6), [true, 'redis'])
+  here.redis.pause()
+  for (const cost of [6, 6]) t.strictSame(await spend(cost), [true, 'local'])
+  t.strictSame(await spend(6), [false, 'local'], 'two are left')
+  t.strictSame(await spend(1), [true, 'local'])
+  here.redis.resume()
+  await waitUntil('Redis counts again', async () => (await here.ask(minute('{b}', 10)))[0]?.store === 'redis')
+  await here.ask(minute('{a}', 20))
+  const [answer] = await here.ask(minute('{a}', 20))
+  t.match(answer, { granted: false, store: 'redis', counts: [{ used: 20 }] })
+})
+
 t.test('a silent Redis costs a request no more than the deadline, and soon nothing', async t => {
   const here = await bench(t)
   if (here === undefined) return

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Quota, QuotaOverride, Trial } from '../../../config/quota.js'
 import { isInside } from '../../../config/rollout.js'
+import { ENVIRONMENTS, PLANS } from '../../../config/words.js'
 import { compilePolicy, type PolicyInput, type ProjectLimits } from '../../../gateway/policy/compile.js'
 import type { Policy } from '../../../gateway/policy/policy.js'
 import type { Project } from '../../../gateway/types.js'
@@ -34,6 +35,7 @@ function policyOf(files: readonly ProjectLimits[], projects: PolicyInput['projec
     projects,
     projectsFile: 'projects.yaml',
     routes: [{ path: '/**', upstream: 'app' }],
+    planWords: { plans: PLANS, environments: ENVIRONMENTS },
     routesFile: 'gateway.yaml',
     revision: 'test',
     readings: new Map(),

@@ -1,0 +1,67 @@
+/** The tries that a request's bucket is found by, built once for all columns and projects that have the same buckets. */
+import type { Rule } from '../types.js'
+import type { Overlay } from './overlay.js'
+import type { Pattern } from './pattern.js'
+import type { BucketTries, Table } from './policy.js'
+import { PathTrie } from './trie.js'
+
+/** Bucket name → its patterns. */
+type Buckets = ReadonlyMap<string, { readonly patterns: readonly Pattern[] }>
+
+export type Rules = Table['rules']
+
+/** Two project-limits files may each add buckets to one column; columns that merge the same two share the result. */
+export function mergeRules(
+  present: Rules | undefined,
+  added: Rules,
+  merged: Map<Rules, Map<Rules, Rules>>,
+): Rules {
+  if (present === undefined) return added
+  const known = merged.get(present) ?? new Map<Rules, Rules>()
+  merged.set(present, known)
+  const rules = known.get(added) ?? new Map([...present, ...added])
+  known.set(added, rules)
+  return rules
+}
+
+/** Builds tries of buckets, those of the same buckets once: most rows and projects differ in their numbers alone. */
+export class Tries {
+  readonly #buckets: Buckets
+  readonly #built = new Map<string, BucketTries>()
+  readonly #widened = new Map<Table, Map<string, BucketTries>>()
+
+  constructor(buckets: Buckets) {
+    this.#buckets = buckets
+  }
+
+  of(rules: Rules): BucketTries {
+    const names = [...rules]
+      .map(([name, { mode }]) => `${name} ${mode}`)
+      .sort()
+      .join('/')
+    const present = this.#built.get(names)
+    if (present !== undefined) return present
+    const tries = emptyTries()
+    for (const [name, { mode }] of rules) {
+      for (const pattern of this.#buckets.get(name)?.patterns ?? []) tries[mode].add(pattern, name)
+    }
+    this.#built.set(names, tries)
+    return tries
+  }
+
+  /** Of a project's rules, which may have buckets that its row has not. */
+  over(row: Table, rules: Overlay<Rule>): BucketTries {
+    const { added } = rules
+    if (added.length === 0) return row.buckets
+    const known = this.#widened.get(row) ?? new Map<string, BucketTries>()
+    this.#widened.set(row, known)
+    const names = added.sort().join('/')
+    const tries = known.get(names) ?? this.of(rules)
+    known.set(names, tries)
+    return tries
+  }
+}
+
+export function emptyTries(): BucketTries {
+  return { enforce: new PathTrie(), 'report-only': new PathTrie() }
+}
