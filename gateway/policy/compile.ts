@@ -1,11 +1,13 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
 import { type BucketConfig, type BucketEntry, type BucketPattern, patternsOf } from '../../config/bucket.js'
 import { overridden, type QuotaEntry, type QuotaOverride, tooMany, windowsOf } from '../../config/quota.js'
-import { columnName, columnsOf, type PlanWords, type Selector, UNLIMITED } from '../../config/words.js'
-import type { Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
+import { parseShare } from '../../config/rollout.js'
+import { columnName, columnsOf, MODES, type PlanWords, type Selector, UNLIMITED } from '../../config/words.js'
+import type { Environment, Mode, OnStoreError, Plan, Rule, Share, Source } from '../types.js'
 import { Overlay } from './overlay.js'
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
+import { rolledOut } from './rollout.js'
 import { PathTrie } from './trie.js'
 import { emptyTries, mergeRules, type Rules, Tries } from './tries.js'
 import type { UpstreamReading } from './upstream-reading.js'
@@ -15,6 +17,7 @@ import { compileWhen, type WrittenWhen } from './when.js'
 export interface ProjectLimits {
   readonly file: string
   readonly mode: Mode
+  readonly enforceFor?: string | undefined
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, BucketEntry>>
   readonly limits: readonly {
@@ -28,8 +31,9 @@ export interface EndpointRules {
   readonly kind: string
   /** Whether its rules look at GET, HEAD and OPTIONS too. */
   readonly limitsReads?: boolean
-  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'when'> & {
+  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'share' | 'when'> & {
     readonly match: readonly string[]
+    readonly enforceFor?: string | undefined
     readonly when?: WrittenWhen | undefined
   })[]
 }
@@ -80,8 +84,8 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   const { rules, endpoint } = compileEndpointRules(input, faults)
   const policy = createPolicy({
     revision: input.revision,
-    columns,
-    projects,
+    columns: rollOut(columns, tries, input),
+    projects: rollOut(projects, tries, input),
     buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
       Object.entries(buckets).map(([name, entry]) => ({
         name,
@@ -126,9 +130,10 @@ function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): KnownBuc
 /** In which tables a bucket may stand: that of the file which names it, and those of files that give it quotas. */
 function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
   const modes = new Map<string, Set<Mode>>()
-  for (const { mode, buckets, limits } of files) {
+  for (const { mode, enforceFor, buckets, limits } of files) {
     for (const name of [buckets, ...limits.map(({ quotas }) => quotas)].flatMap(Object.keys)) {
-      modes.set(name, (modes.get(name) ?? new Set()).add(mode))
+      const here = enforceFor === undefined ? [mode] : MODES
+      modes.set(name, new Set([...(modes.get(name) ?? []), ...here]))
     }
   }
   return modes
@@ -172,10 +177,42 @@ function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries: Tries)
   return new Map([...columns].map(([name, rules]) => [name, tables.get(rules) as Table]))
 }
 
+/** Tables that several columns share stay shared; where nothing is tried they stay as they are. */
+function rollOut(
+  tables: ReadonlyMap<string, Table>,
+  tries: Tries,
+  input: PolicyInput,
+): ReadonlyMap<string, Table> {
+  if (!triesAnything(input)) return tables
+  const made = new Map<Table, Table>()
+  for (const table of tables.values()) {
+    if (!made.has(table))
+      made.set(
+        table,
+        rolledOut(table, rules => tries.of(rules)),
+      )
+  }
+  return new Map([...tables].map(([name, table]) => [name, made.get(table) as Table]))
+}
+
+function triesAnything({ projectLimits, projects }: PolicyInput): boolean {
+  const hasTrial = (quotas: Readonly<Record<string, QuotaOverride>>) =>
+    Object.values(quotas).some(quota => quota !== UNLIMITED && quota.trial !== undefined)
+  return (
+    projectLimits.some(
+      ({ enforceFor, limits }) => enforceFor !== undefined || limits.some(({ quotas }) => hasTrial(quotas)),
+    ) || projects.some(({ overrides }) => hasTrial(overrides))
+  )
+}
+
+function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
+  return text === undefined ? undefined : { percent: parseShare(text), of }
+}
+
 function bucketRule(
   id: string,
   config: BucketConfig,
-  limits: Pick<ProjectLimits, 'mode' | 'onStoreError'>,
+  limits: Pick<ProjectLimits, 'mode' | 'enforceFor' | 'onStoreError'> & Pick<Rule, 'share'>,
   source: Source,
 ): Rule {
   return {
@@ -185,6 +222,7 @@ function bucketRule(
     key: ['project'],
     missing: 'skip',
     onStoreError: limits.onStoreError,
+    share: limits.share ?? shareOf(limits.enforceFor, 'projects'),
     config,
     source,
   }
@@ -277,7 +315,10 @@ function quotasIn(rule: Rule | undefined) {
   const config = rule?.config as BucketConfig | undefined
   if (rule === undefined || config === undefined || 'unlimited' in config) return []
   const { id, source } = rule
-  return windowsOf(config).map(({ name, requests }) => ({ policy: `${id}.${name}`, requests, source }))
+  const tried = windowsOf(config.trial ?? {}).map(one => ({ ...one, name: `trial.${one.name}` }))
+  return [...windowsOf(config), ...tried].map(({ name, requests }) => {
+    return { policy: `${id}.${name}`, requests, source }
+  })
 }
 
 function compileEndpointRules(
@@ -290,9 +331,10 @@ function compileEndpointRules(
     for (const [i, { match, ...config }] of rules.entries()) {
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
+      const share = shareOf(config.enforceFor, 'keys')
       const reads = limitsReads || config.reads
       const when = config.when && compileWhen(config.when)
-      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source, when, reads }
+      const rule: Rule = { id, kind, mode, key, missing, onStoreError, share, config, source, when, reads }
       all.push({ rule, match })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]

@@ -1,0 +1,44 @@
+/**
+ * What is tried before it is in force for everybody: a trial beside a quota, and a rule that is enforced for a share of its
+ * keys. Imports nothing: every room may know it.
+ */
+
+const TRIAL = '.trial'
+
+/** The name that a bucket's trial has in records, metrics and reports. */
+export function trialName(bucket: string): string {
+  return `${bucket}${TRIAL}`
+}
+
+/** The bucket of a trial; undefined when it is no trial's name. */
+export function bucketOfTrial(name: string): string | undefined {
+  return name.endsWith(TRIAL) ? name.slice(0, -TRIAL.length) : undefined
+}
+
+/** Above 0% and below 100%, with at most two decimals. */
+export const SHARE_PATTERN = '^([1-9][0-9]?(\\.[0-9]{1,2})?|0\\.(0[1-9]|[1-9][0-9]?))%$'
+
+/** `25%` → 25. */
+export function parseShare(text: string): number {
+  return Number.parseFloat(text)
+}
+
+/**
+ * True when `key` is among so many per cent of all keys. A hash decides, so it is the same on every gateway and after every
+ * reload, and a larger share holds all of a smaller one.
+ */
+export function isInside(percent: number, key: string): boolean {
+  return placeOf(key) < percent
+}
+
+const FNV_BASIS = 0x811c9dc5
+const FNV_PRIME = 0x01000193
+
+/** Where a key stands from 0 to below 100: FNV-1a, with the last step of MurmurHash3 for an even spread. */
+function placeOf(key: string): number {
+  let hash = FNV_BASIS
+  for (let i = 0; i < key.length; i += 1) hash = Math.imul(hash ^ key.charCodeAt(i), FNV_PRIME)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32) * 100
+}
