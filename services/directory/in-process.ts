@@ -1,5 +1,5 @@
 import type { Core } from './core.js'
-import { type DirectoryView, type PullView, viewDirectory, viewPull } from './directory-view.js'
+import { viewDirectory, viewPull } from './directory-view.js'
 import type { EventCallback } from './events/callback.js'
 import { ConnectionError } from './external/error.js'
 import type { TokenSet } from './external/oauth.js'
@@ -7,27 +7,13 @@ import { createHandler, type DirectoryRequest, type DirectoryResponse } from './
 import { readDirectory } from './routes/directory-input.js'
 import { HttpError } from './routes/http.js'
 import { findDirectory } from './routes/scope.js'
+import type { DirectoryView, NewDirectory, PullView } from './schemas/directory.js'
 import { Unavailable } from './store/contract.js'
 
 /** What the library answers with, as the management API does; `code` is an HTTP status. */
 export type Answer<Data> =
   | { readonly data: Data; readonly error: null }
   | { readonly data: null; readonly error: { readonly message: string; readonly code: number } }
-
-/** The fields of a new directory, as in the body of the management API. */
-export interface NewDirectory {
-  readonly tenant: string
-  readonly product: string
-  readonly name?: string
-  readonly type?: string
-  readonly webhook_url?: string
-  readonly webhook_secret?: string
-  /** In place of the two before. */
-  readonly webhook?: { readonly endpoint: string; readonly secret: string }
-  readonly log_webhook_events?: boolean
-  readonly deactivated?: boolean
-  readonly external_domain?: string
-}
 
 /** How the pull of one directory went. */
 export interface SyncResult extends PullView {

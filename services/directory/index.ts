@@ -15,13 +15,14 @@ import { hashKey } from './secrets.js'
 import type { Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
-export type { DirectoryView, PullView } from './directory-view.js'
-export type { DirectoryEvent, EventCallback } from './events/callback.js'
+export type { EventCallback } from './events/callback.js'
 export type { TokenSet } from './external/oauth.js'
-export type { Answer, EmbeddedDirectory, NewDirectory, SyncResult } from './in-process.js'
+export type { Answer, EmbeddedDirectory, SyncResult } from './in-process.js'
 export type { DirectoryRequest, DirectoryResponse } from './in-process-handler.js'
 export type { Log } from './log.js'
 export { type Rotation, rotateKeys } from './rotate-keys.js'
+export type { DirectoryView, NewDirectory, PullView } from './schemas/directory.js'
+export type { DirectoryEvent } from './schemas/events.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
 export interface DirectoryService extends EmbeddedDirectory {

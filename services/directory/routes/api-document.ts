@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
+import { components } from '../schemas/index.js'
 import { operationId, withGatewayAnswers } from './api-operation.js'
-import { componentSchemas } from './api-schemas.js'
 import { type Handler, resource, type Server } from './http.js'
 
 /** Where the document and the page that shows it are. */
@@ -71,7 +71,7 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
     },
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
   })
-  for (const schema of componentSchemas) server.addSchema(schema)
+  for (const schema of components) server.addSchema(schema)
   server.register(swaggerUi, { routePrefix: assetsPath, staticCSP: contentPolicy })
   server.register(async scope => {
     const get = (path: string, handler: Handler): void => resource(scope, path, { GET: handler })

@@ -3,8 +3,6 @@ import { refusedHost } from '../events/target.js'
 import { sealWebhook } from '../events/webhook.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
-import { newSecret, type SecretBox } from '../secrets.js'
-import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import {
   changeable,
   linkSeconds,
@@ -14,7 +12,9 @@ import {
   minKeyBytes,
   minSecretLength,
   overlapSeconds,
-} from './directory-fields.js'
+} from '../schemas/directory-fields.js'
+import { newSecret, type SecretBox } from '../secrets.js'
+import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import { HttpError } from './http.js'
 
 /** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import type { DirectoryEvent } from '../../../services/directory/events/callback.js'
+import type { DirectoryEvent } from '../../../services/directory/schemas/events.js'
 import { type Bounds, bounds } from '../../../services/directory/external/bounds.js'
 import type { PullWish } from '../../../services/directory/external/pull.js'
 import type { Pulled } from '../../../services/directory/external/puller.js'
