@@ -1,4 +1,4 @@
-import { type TProperties, type TSchema, Type } from 'typebox'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { refTo, text } from '../schemas/parts.js'
 import { errorSchema } from '../schemas/refusals.js'
 import type { Endpoint, Handler } from './http.js'
@@ -30,6 +30,8 @@ export const scopeQuery = {
   product: Type.Optional(text()),
   directoryId: Type.Optional(text('In place of tenant and product')),
 }
+/** Where to look, as `scopeQuery` asks for it. */
+export type Where = Static<TObject<typeof scopeQuery>>
 /** The query parameters of a list. */
 export const pageQuery = {
   pageOffset: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: '`offset` is an alias' })),
@@ -44,6 +46,9 @@ export const pageQuery = {
     text('From the answer before; costs the same at any depth; `page_token` is an alias'),
   ),
 }
+
+/** Which part of a list, as `pageQuery` asks for it. */
+export type Paging = Static<TObject<typeof pageQuery>>
 
 /** An endpoint of the management API with its answer in the envelope `{data, error}`. */
 export function endpoint(about: About, handler: Handler): Endpoint {

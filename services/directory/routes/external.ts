@@ -36,10 +36,9 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
       async (request, reply) => {
         const seconds = readLinkSeconds(request.body)
         const { token, until } = await linkOf(param(request, 'directoryId'), seconds)
-        const url = new URL(external.authorizeUrl(baseUrlOf(request, baseUrl)))
-        url.searchParams.set('link', token)
+        const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
         reply.code(201)
-        return { data: { url: url.href, expires_at: new Date(until).toISOString() }, error: null }
+        return { data: { url, expires_at: new Date(until).toISOString() }, error: null }
       },
     ),
     DELETE: endpoint(

@@ -131,6 +131,7 @@ export const rotationSchema = closed({
     Type.Integer({ minimum: 0, maximum: overlapSeconds.longest, default: overlapSeconds.standard }),
   ),
 })
+/** How long the replaced secret stays good. */
 export type SecretRotation = Static<typeof rotationSchema>
 
 export const newLinkSchema = closed({
@@ -142,7 +143,9 @@ export const newLinkSchema = closed({
     }),
   ),
 })
+/** How long a link shall be good. */
 export type NewConsentLink = Static<typeof newLinkSchema>
 
 export const linkSchema = Type.Object({ url: text('Shown once'), expires_at: moment() })
-export type ConsentLink = Static<typeof linkSchema>
+/** A one-time link to a consent; its token is shown once. */
+export type ConsentLinkView = Static<typeof linkSchema>
