@@ -1,19 +1,19 @@
 /** The certificates and keys that gateway.yaml names: whether they are there, and fit together. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import type { readText } from './files.js'
+import type { ConfigFiles } from './files.js'
 import type { UnplacedProblem } from './problem.js'
 import type { Gateway } from './schema.js'
 import { urlsOf } from './upstream-schema.js'
 
 /** A fault is a sentence that says why not. */
-type ReadText = typeof readText
+type ReadText = ConfigFiles['text']
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /** The settings with each certificate's path as `beside` leads to it. */
 export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
   const { listen, upstreams } = gateway
-  const tls = listen.tls && { cert: beside(listen.tls.cert), key: beside(listen.tls.key) }
+  const tls = listen.tls && { ...listen.tls, cert: beside(listen.tls.cert), key: beside(listen.tls.key) }
   const resolved = Object.entries(upstreams).map(([name, upstream]) =>
     'ca' in upstream ? [name, { ...upstream, ca: beside(upstream.ca as string) }] : [name, upstream],
   )

@@ -22,6 +22,17 @@ export function Name(description: string) {
   return Type.String({ ...NAME, expected: NAME_EXPECTED, description })
 }
 
+export const DECLARED_WORD = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+/** A plan or an environment: a word that projects.yaml declares, so no schema can list them. */
+export function DeclaredWord(options: TSchemaOptions) {
+  return Type.String({
+    pattern: DECLARED_WORD.source,
+    expected: 'a word of at most 64 characters: a letter or digit, then letters, digits, ".", "_" or "-"',
+    ...options,
+  })
+}
+
 /** A map from names to values of one shape. */
 export function NamedMap<S extends TSchema>(value: S, options: TSchemaOptions) {
   return Type.Unsafe<Record<string, Static<S>>>({
@@ -50,6 +61,13 @@ export function Day(description: string) {
     description,
   })
 }
+
+/** An address or a network of them. */
+export const Network = Type.String({
+  format: 'cidr',
+  maxLength: 64,
+  expected: 'an address or CIDR such as 10.0.0.0/8',
+})
 
 export const OnStoreError = (options: TSchemaOptions) => Word(ON_STORE_ERROR, options)
 

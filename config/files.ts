@@ -1,5 +1,5 @@
 /** The configuration's files: where they are, and their text. */
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 
 const MAX_FILE_BYTES = 1024 * 1024
@@ -18,8 +18,46 @@ export function fileBeside(gatewayFile: string, named: string): string {
   return isAbsolute(named) ? named : join(dirname(gatewayFile), named)
 }
 
+/** Of a file: its text, or what is wrong with it as a sentence. */
+type Content = { readonly text: string } | { readonly fault: string }
+
+/** All that a load has read, as plain data. */
+export interface FileContents {
+  readonly texts: readonly (readonly [file: string, content: Content])[]
+  readonly folders: readonly (readonly [folder: string, names: readonly string[]])[]
+}
+
+/** The files as one load sees them: each is read once. Given the contents of another load, it finds what that one found. */
+export class ConfigFiles {
+  readonly #texts: Map<string, Content>
+  readonly #folders: Map<string, readonly string[]>
+
+  constructor({ texts, folders }: FileContents = { texts: [], folders: [] }) {
+    this.#texts = new Map(texts)
+    this.#folders = new Map(folders)
+  }
+
+  get contents(): FileContents {
+    return { texts: [...this.#texts], folders: [...this.#folders] }
+  }
+
+  /** Text of at most 1 MiB. */
+  text(file: string): Content {
+    const content = this.#texts.get(file) ?? readText(file)
+    this.#texts.set(file, content)
+    return content
+  }
+
+  /** The names in a folder. Throws what the file system says. */
+  list(folder: string): readonly string[] {
+    const names = this.#folders.get(folder) ?? readdirSync(folder)
+    this.#folders.set(folder, names)
+    return names
+  }
+}
+
 /** Text of at most 1 MiB, or what is wrong with the file as a sentence. */
-export function readText(file: string): { text: string } | { fault: string } {
+export function readText(file: string): Content {
   try {
     const info = statSync(file)
     if (!info.isFile()) return { fault: `${basename(file)} is not a file.` }

@@ -1,5 +1,6 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days. */
+/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days and moments; ciphers. */
 import { isIP } from 'node:net'
+import { getCiphers } from 'node:tls'
 
 /** An http(s) address that names only a host and a port, so that nothing written in it is silently unused. */
 export function isHttpOrigin(text: string): boolean {
@@ -45,4 +46,24 @@ export function isCidr(text: string): boolean {
 export function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`)
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+}
+
+/** A cipher of TLS 1.2 that this build of OpenSSL knows, by OpenSSL's name. */
+export function isTls12Cipher(text: string): boolean {
+  return !text.startsWith('TLS_') && getCiphers().includes(text.toLowerCase())
+}
+
+const INSTANT =
+  /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i
+
+/** A day, or a moment as in RFC 3339: `2026-12-31T18:00:00+01:00`. */
+export function isDayOrInstant(text: string): boolean {
+  return isDay(INSTANT.exec(text)?.[1] ?? text)
+}
+
+const DAY_MS = 86_400_000
+
+/** When a day (by UTC) or a moment has passed, in milliseconds since the epoch. */
+export function endOf(text: string): number {
+  return Date.parse(text) + (text.includes(':') ? 0 : DAY_MS)
 }

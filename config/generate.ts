@@ -1,6 +1,8 @@
 /** The editor's view of the schemas: draft-07, for yaml-language-server. */
 import type { TSchema } from 'typebox'
+import { ACCESS, accessSchema } from './access-schema.js'
 import { DURATION_PATTERN } from './duration.js'
+import { PERCENT_PATTERN } from './percent.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
 import { gatewaySchema, type PluginSchemas, projectsSchema } from './schema.js'
 
@@ -9,7 +11,15 @@ interface Schema {
 }
 
 /** Keywords only our own validator knows. */
-const OWN_KEYWORDS = new Set(['expected', 'secret', 'whyRequired', 'shorthand', 'format', 'duration'])
+const OWN_KEYWORDS = new Set([
+  'expected',
+  'secret',
+  'whyRequired',
+  'shorthand',
+  'format',
+  'duration',
+  'percent',
+])
 /** Keywords that hold one schema, a list of schemas, or schemas by name. */
 const HOLDS_ONE = new Set([
   'items',
@@ -37,6 +47,7 @@ export function editorSchemas(plugins: PluginSchemas): Record<string, string> {
     'gateway.schema.json': textOf('Sluice: gateway.yaml', gatewaySchema(plugins)),
     'projects.schema.json': textOf('Sluice: projects.yaml', projectsSchema),
     'project-limits.schema.json': textOf('Sluice: policies, project-limits', projectLimitsSchema),
+    [`${ACCESS}.schema.json`]: textOf('Sluice: policies, access', accessSchema),
   }
   for (const [kind, schema] of Object.entries(plugins.limit)) {
     if (kind === PROJECT_LIMITS) continue
@@ -55,6 +66,7 @@ function editorSchema(schema: Schema): Schema {
   const result: Record<string, unknown> = {}
   for (const [keyword, value] of Object.entries(schema)) {
     if (keyword === 'duration') result.pattern = DURATION_PATTERN
+    if (keyword === 'percent') result.pattern = PERCENT_PATTERN
     if (keyword === 'required') {
       const required = (value as string[]).filter(name => !hasDefault(schema, name))
       if (required.length > 0) result.required = required

@@ -1,15 +1,38 @@
 /** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and what clients may cost. */
 import { Type } from 'typebox'
 import { Duration } from './duration.js'
-import { Strict, when } from './fields.js'
+import { Strict, Word, when } from './fields.js'
 
 export const CertificateFile = (description: string) =>
   Type.String({ minLength: 1, maxLength: 1024, description: `${description}, relative to this file.` })
+
+/** Those of TLS 1.2 that RFC 9325 section 4.2 recommends: forward secrecy, and encryption that authenticates. */
+export const TLS12_CIPHERS = ['ECDSA', 'RSA'].flatMap(signature =>
+  ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(rest => `ECDHE-${signature}-${rest}`),
+)
 
 const ListenerTls = Strict(
   {
     cert: CertificateFile('PEM file with the certificate, followed by those that lead to its authority'),
     key: CertificateFile('PEM file with the private key, without a passphrase'),
+    minVersion: Word(['TLSv1.2', 'TLSv1.3'], {
+      default: 'TLSv1.2',
+      description: 'Oldest version of TLS that is spoken.',
+    }),
+    ciphers: Type.Array(
+      Type.String({
+        format: 'tls12-cipher',
+        maxLength: 64,
+        expected: `a cipher of TLS 1.2 by its OpenSSL name, such as ${TLS12_CIPHERS[0]}`,
+      }),
+      {
+        default: TLS12_CIPHERS,
+        minItems: 1,
+        maxItems: 64,
+        uniqueItems: true,
+        description: 'Ciphers of TLS 1.2. Those of TLS 1.3 are all sound, and always offered.',
+      },
+    ),
   },
   { description: 'Serve HTTPS (HTTP/2 and HTTP/1.1). The files are read again when they change.' },
 )
@@ -52,6 +75,12 @@ export const DataListener = Strict(
     ...address(8080),
     tls: Type.Optional(ListenerTls),
     workers: Workers,
+    workerTimeout: Duration({
+      default: '10s',
+      minimum: '1s',
+      description:
+        'With several workers: how long one may not answer its supervisor, before it is killed and another takes its place.',
+    }),
     headTimeout: Duration({
       default: '10s',
       minimum: '100ms',

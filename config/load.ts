@@ -1,10 +1,11 @@
 /** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { ACCESS, accessSchema } from './access-schema.js'
 import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
-import { fileBeside, gatewayFileOf, readText, reasonOf } from './files.js'
+import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
 import {
   formatPath,
@@ -24,11 +25,12 @@ import {
 } from './schema.js'
 import { quoted } from './sentences.js'
 import { isPolicyName, markOf, type Sources } from './sources.js'
-import type { Config, PolicyFile } from './types.js'
+import type { AccessPolicy, Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
+import { ENVIRONMENTS, PLANS, type PlanWords } from './words.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
-export type { Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
+export type { AccessPolicy, Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'
 export { isProjectLimits, problemAt } from './types.js'
 
 export interface ConfigOptions {
@@ -36,6 +38,8 @@ export interface ConfigOptions {
   readonly plugins: PluginSchemas
   /** A folder of policies to read instead of the one that gateway.yaml names. */
   readonly policies?: string | undefined
+  /** Read instead of the disk. */
+  readonly files?: ConfigFiles
 }
 
 export type LoadedConfig = ({ readonly config: Config } | { readonly problems: Problem[] }) & {
@@ -66,6 +70,7 @@ function validatorsOf(plugins: PluginSchemas): Validators {
   for (const [kind, schema] of Object.entries(plugins.limit)) {
     if (kind !== PROJECT_LIMITS) policies.set(kind, createValidator(ruleFileSchema(kind, schema)))
   }
+  policies.set(ACCESS, createValidator(accessSchema))
   const gateway = createValidator(gatewaySchema(plugins))
   const validators = { gateway, projects: createValidator(projectsSchema), policies }
   compiled.set(plugins, validators)
@@ -76,8 +81,10 @@ class Loader {
   readonly sources = new Map<string, string>()
   readonly #env: NodeJS.ProcessEnv
   readonly #policiesInstead: string | undefined
+  readonly #disk: ConfigFiles
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
+  readonly #written = new Map<string, unknown>()
   readonly #problems: Problem[] = []
   /** False once a file that may define buckets has problems of its own. */
   #bucketsKnown = true
@@ -85,14 +92,15 @@ class Loader {
   constructor(options: ConfigOptions) {
     this.#env = options.env
     this.#policiesInstead = options.policies
+    this.#disk = options.files ?? new ConfigFiles()
     this.#validators = validatorsOf(options.plugins)
   }
 
   load(gatewayFile: string): { config: Config } | { problems: Problem[] } {
-    const written = this.#read(gatewayFile)
+    const settings = this.#read(gatewayFile)
     const named = this.#files.get(gatewayFile)
     if (named === undefined) return { problems: this.#problems }
-    const valid = this.#validate<Gateway>(gatewayFile, written, this.#validators.gateway)
+    const valid = this.#validate<Gateway>(gatewayFile, settings, this.#validators.gateway)
     const gateway = valid && resolveCertificates(valid, name => fileBeside(gatewayFile, name))
     for (const fault of gateway ? checkCertificates(gateway, file => this.#text(file)) : []) {
       this.#report(gatewayFile, fault)
@@ -107,28 +115,44 @@ class Loader {
       list,
       this.#validators.projects,
     )?.projects
+    const planWords = this.#planWords(projectsFile, list)
     const folder = this.#policiesInstead ?? besideOf(gatewayFile, named.data, 'policies', 'policies')
-    const policies = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
+    const files = isGuess && !existsSync(folder) ? [] : this.#policies(gatewayFile, folder)
+    const access = files.filter((file): file is AccessPolicy => file.kind === ACCESS)
+    const policies = files.filter((file): file is PolicyFile => file.kind !== ACCESS)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
-    const bucketsKnown = this.#bucketsKnown
-    const read = { gatewayFile, projectsFile, gateway, projects, policies, bucketsKnown, locate }
+    const read = {
+      gatewayFile,
+      projectsFile,
+      gateway,
+      projects,
+      planWords,
+      policies,
+      access,
+      written: this.#written,
+      bucketsKnown: this.#bucketsKnown,
+      locate,
+      isSecret: (file: string, path: Path) => this.#isSecret(file, path),
+    }
     for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
 
-    const found = gateway && projects && { gatewayFile, projectsFile, gateway, projects, policies, locate }
+    const found = gateway &&
+      projects &&
+      planWords && { gatewayFile, projectsFile, gateway, projects, planWords, policies, access, locate }
     if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
     return { config: found }
   }
 
   /** Every *.yaml of the folder that is valid by itself. */
-  #policies(gatewayFile: string, folder: string): PolicyFile[] {
+  #policies(gatewayFile: string, folder: string): (PolicyFile | AccessPolicy)[] {
     return this.#list(gatewayFile, folder).flatMap(name => this.#policy(join(folder, name)) ?? [])
   }
 
   #list(gatewayFile: string, folder: string): string[] {
     this.sources.set(folder, markOf(folder))
     try {
-      const names = readdirSync(folder).filter(isPolicyName).sort()
+      const names = this.#disk.list(folder).filter(isPolicyName).sort()
       for (const name of names.filter(name => name.endsWith('.yml'))) {
         this.#report(join(folder, name), {
           path: [],
@@ -143,7 +167,7 @@ class Loader {
     }
   }
 
-  #policy(file: string): PolicyFile | undefined {
+  #policy(file: string): PolicyFile | AccessPolicy | undefined {
     const { policies } = this.#validators
     const data = this.#read(file)
     const kind = (data as { kind?: unknown } | null | undefined)?.kind
@@ -151,16 +175,17 @@ class Loader {
     if (data !== undefined && validator === undefined) {
       this.#report(file, { path: ['kind'], message: unknownKind(kind, [...policies.keys()]) })
     }
-    const document = validator && this.#validate<PolicyFile['document']>(file, data, validator)
-    if (document !== undefined) return { file, kind, document } as PolicyFile
+    const document =
+      validator && this.#validate<(PolicyFile | AccessPolicy)['document']>(file, data, validator)
+    if (document !== undefined) return { file, kind, document } as PolicyFile | AccessPolicy
     if (validator === undefined || kind === PROJECT_LIMITS) this.#bucketsKnown = false
     return undefined
   }
 
-  #text(file: string): ReturnType<typeof readText> {
+  #text(file: string): ReturnType<ConfigFiles['text']> {
     // Before it is read: what changes while it is read is then seen as changed.
     this.sources.set(file, markOf(file))
-    return readText(file)
+    return this.#disk.text(file)
   }
 
   /** The file's data, or undefined when it is not readable, well-formed text. */
@@ -175,15 +200,29 @@ class Loader {
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })
     }
-    return parsed.faults.length === 0 ? parsed.data : undefined
+    if (parsed.faults.length > 0) return undefined
+    this.#written.set(file, parsed.data)
+    return parsed.data
   }
 
   #validate<Valid>(file: string, data: unknown, validator: Validator): Valid | undefined {
     if (data === undefined) return undefined
-    const isSecret = (path: Path) => this.#files.get(file)?.isExpanded(path) ?? false
-    const faults = validator(data, isSecret)
+    const faults = validator(data, path => this.#isSecret(file, path))
     for (const fault of faults) this.#report(file, fault)
     return faults.length === 0 ? (data as Valid) : undefined
+  }
+
+  /** Also while something else is wrong with the file: what other files name can still be checked. */
+  #planWords(file: string, data: unknown): PlanWords | undefined {
+    const isDeclaration = ({ file: where, path }: Problem) =>
+      where === file && /^(plans|environments)\b/.test(path)
+    if (typeof data !== 'object' || data === null || this.#problems.some(isDeclaration)) return undefined
+    const { plans = PLANS, environments = ENVIRONMENTS } = data as Partial<PlanWords>
+    return { plans, environments }
+  }
+
+  #isSecret(file: string, path: Path): boolean {
+    return this.#files.get(file)?.isExpanded(path) ?? false
   }
 
   #report(file: string, { path, message, atKey }: UnplacedProblem): void {

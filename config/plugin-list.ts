@@ -1,7 +1,7 @@
 /** The plugins that gateway.yaml names: read before all else, because their schemas say what the files may hold. */
 import type { TSchema } from 'typebox'
 import { expand } from './environment.js'
-import { gatewayFileOf, readText } from './files.js'
+import { ConfigFiles, gatewayFileOf } from './files.js'
 import { COMMON_RULE_KEYS, ruleFileSchema } from './policy-schema.js'
 import type { Path, Problem } from './problem.js'
 import { pluginEntry } from './schema.js'
@@ -12,9 +12,9 @@ import { parseYaml } from './yaml.js'
 export type PluginList = ReturnType<typeof readPluginList>
 
 /** Reads the list at `path`: gateway.yaml or its folder. Reads that file only; never throws on what it holds. */
-export function readPluginList(path: string, env: NodeJS.ProcessEnv) {
+export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new ConfigFiles()) {
   const gatewayFile = gatewayFileOf(path)
-  const read = readText(gatewayFile)
+  const read = files.text(gatewayFile)
   const parsed = 'text' in read ? parseYaml(read.text, scalar => expand(scalar, env)) : undefined
   const written = (parsed?.data as { plugins?: unknown } | null | undefined)?.plugins
   const isList = parsed?.faults.length === 0 && Array.isArray(written)

@@ -2,8 +2,10 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import {
   Day,
+  DeclaredWord,
   Name,
   NamedMap,
+  Network,
   ON_STORE_ERROR_HELP,
   OnStoreError,
   Quota,
@@ -20,7 +22,7 @@ export const PROJECT_LIMITS = 'project-limits'
 /** Parts a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
 
-const Mode = Word(MODES, {
+export const Mode = Word(MODES, {
   default: 'enforce',
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
@@ -33,7 +35,7 @@ const Patterns = (description: string) =>
       description,
     },
   )
-const Since = Type.Optional(
+export const Since = Type.Optional(
   Day(
     'Day from which on the rule has had its mode. `sluice check` warns of report-only that has lasted long.',
   ),
@@ -44,13 +46,13 @@ const optionalOnStoreError = Type.Optional(
 
 const Selector = Strict({
   plans: Type.Optional(
-    Type.Array(Word(PLANS, { description: 'A plan.' }), {
+    Type.Array(DeclaredWord({ description: 'A plan.', examples: [...PLANS] }), {
       minItems: 1,
       description: 'Without it: every plan.',
     }),
   ),
   environments: Type.Optional(
-    Type.Array(Word(ENVIRONMENTS, { description: 'An environment.' }), {
+    Type.Array(DeclaredWord({ description: 'An environment.', examples: [...ENVIRONMENTS] }), {
       minItems: 1,
       description: 'Without it: every environment.',
     }),
@@ -101,10 +103,45 @@ const KeyPartEntry = Type.Unsafe<KeyPart>({
   ),
 })
 
+const Words = <S extends TSchema>(what: string, item: S) =>
+  Type.Optional(Type.Array(item, { minItems: 1, maxItems: 1000, uniqueItems: true, description: what }))
+
+/** Names that other files declare: whether they do is checked where all files are seen together. */
+const Declared = Type.String({ minLength: 1, maxLength: 128 })
+
+const AUTHENTICATED = 'true, false or verified'
+
+const When = Strict(
+  {
+    authenticated: Type.Optional(
+      Type.Unsafe<boolean | 'verified'>({
+        type: ['boolean', 'string'],
+        expected: AUTHENTICATED,
+        ...when({ type: 'boolean' }, {}, { enum: ['verified'], expected: AUTHENTICATED }),
+        description:
+          'true: a credential is present, which anybody can make up; false: none is; verified: an identifier has checked one.',
+      }),
+    ),
+    projects: Words('Ids of projects.', Declared),
+    plans: Words('Plans of the projects.', Declared),
+    environments: Words('Environments of the projects.', Declared),
+    networks: Words('Addresses of clients.', Network),
+  },
+  {
+    minProperties: 1,
+    expected: 'a map with authenticated, projects, plans, environments or networks',
+    description: 'Of the requests that match the rule looks only at those for which all of this holds.',
+  },
+)
+
 const commonProperties = {
   id: Name('Stable name of the rule: counters, logs and metrics go by it.'),
   match: Patterns(
-    'Requests the rule looks at. GET, HEAD and OPTIONS are exempt, but for the GET that opens a WebSocket.',
+    'Requests the rule looks at. GET, HEAD and OPTIONS are exempt without "reads: true", but for the GET that opens a WebSocket.',
+  ),
+  when: Type.Optional(When),
+  reads: Type.Optional(
+    Type.Boolean({ description: 'true: GET, HEAD and OPTIONS are looked at, too; CORS preflights never.' }),
   ),
   key: Type.Array(KeyPartEntry, {
     minItems: 1,
@@ -124,7 +161,7 @@ const commonProperties = {
 /** Keys that every rule has, whatever its kind. */
 export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
 
-const OPTIONAL = new Set(['since', 'onStoreError'])
+const OPTIONAL = new Set(['since', 'onStoreError', 'when', 'reads'])
 
 /** The common keys of a rule, and the plugin's own beside them. */
 export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }

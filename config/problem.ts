@@ -53,14 +53,17 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   let least = allowed + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - word.length) >= least) continue
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase(), least)
     if (distance < least) [best, least] = [candidate, distance]
   }
   return best
 }
 
-/** Single-letter edits between two words, an exchange of neighbours counted as one (Damerau, restricted). */
-function editDistance(a: string, b: string): number {
+/**
+ * Single-letter edits between two words, an exchange of neighbours counted as one (Damerau, restricted); `most` stands for
+ * all that are no fewer.
+ */
+function editDistance(a: string, b: string, most: number): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {
@@ -72,6 +75,7 @@ function editDistance(a: string, b: string): number {
       if (exchanged) least = Math.min(least, at(beforeLast, j - 2) + 1)
       row.push(least)
     }
+    if (Math.min(...last) >= most && Math.min(...row) >= most) return most
     beforeLast = last
     last = row
   }

@@ -2,8 +2,11 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Duration, parseDuration } from './duration.js'
 import {
+  DECLARED_WORD,
+  DeclaredWord,
   Name,
   NamedMap,
+  Network,
   ON_STORE_ERROR_HELP,
   OnStoreError,
   Quota,
@@ -13,8 +16,9 @@ import {
   when,
 } from './fields.js'
 import { AdminListener, DataListener } from './listen-schema.js'
+import { Percent } from './percent.js'
 import { Upstream } from './upstream-schema.js'
-import { ENVIRONMENTS, PLANS } from './words.js'
+import { ENVIRONMENTS, PLANS, type UnknownProject } from './words.js'
 
 /** Config schemas of the plugins, by plugin name; handed in because this folder imports nothing of the gateway. */
 export interface PluginSchemas {
@@ -71,18 +75,49 @@ export function gatewaySchema(plugins: PluginSchemas) {
       description: 'Plugins that find the project of a request, asked in this order.',
     }),
     observe: observers(plugins.observe),
-    unknownProject: Word([...PLANS, 'reject'], {
-      default: 'developer',
-      description:
-        'Plan for requests of no known project, counted by host (beyond 100 hosts together); or reject (404).',
+    unknownProject: UnknownProjectSetting,
+    trustedProxies: Type.Array(Network, {
+      default: [],
+      description: 'Proxies whose forwarded and fingerprint headers count.',
     }),
-    trustedProxies: Type.Array(
-      Type.String({ format: 'cidr', maxLength: 64, expected: 'an address or CIDR such as 10.0.0.0/8' }),
-      { default: [], description: 'Proxies whose forwarded and fingerprint headers count.' },
-    ),
     fingerprintHeaders: Strict(
       { ja3: HeaderName('x-ja3-fingerprint'), ja4: HeaderName('x-ja4-fingerprint') },
       { default: {}, description: 'Headers with TLS fingerprints; they count only from a trusted proxy.' },
+    ),
+    credentials: Strict(
+      {
+        headers: Type.Array(
+          Type.String({
+            pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+            maxLength: 128,
+            expected: 'a header name in small letters',
+          }),
+          {
+            default: ['authorization', 'x-api-key', 'x-session-token'],
+            maxItems: 32,
+            uniqueItems: true,
+            description: 'Headers that make a request authenticated when they hold anything.',
+          },
+        ),
+        cookies: Type.Array(
+          Type.String({
+            pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+            maxLength: 128,
+            expected: 'a cookie name, in which "*" stands for any text',
+          }),
+          {
+            default: ['*session*'],
+            maxItems: 32,
+            uniqueItems: true,
+            description: 'Cookies that do; "*" stands for any text, and letter case does not count.',
+          },
+        ),
+      },
+      {
+        default: {},
+        description:
+          'What makes a request authenticated: that it is there, not that it is good. Rules that ask for "verified" look further.',
+      },
     ),
     rateLimitFields: Word(['both', 'ietf', 'x', 'none'], {
       default: 'both',
@@ -91,6 +126,13 @@ export function gatewaySchema(plugins: PluginSchemas) {
     cors: Word(['echo', 'none'], {
       default: 'echo',
       description: 'Access-Control-Allow-Origin on our own refusals: echo the Origin, or none.',
+    }),
+    retryJitter: Percent({
+      minimum: 0,
+      maximum: 100,
+      default: '10%',
+      description:
+        'Retry-After is longer by up to this share of it, at most 60 s, by key: so those who wait do not all come back in one second.',
     }),
     drain: Duration({
       default: '10s',
@@ -142,6 +184,28 @@ export function gatewaySchema(plugins: PluginSchemas) {
     }),
   })
 }
+
+const UNKNOWN_PROJECT = 'a plan, a map with "plan" and "environment", or reject'
+const UnknownProjectSetting = Type.Unsafe<UnknownProject>({
+  type: ['string', 'object'],
+  expected: UNKNOWN_PROJECT,
+  ...when(
+    { type: 'object' },
+    {
+      required: ['plan', 'environment'],
+      properties: {
+        plan: DeclaredWord({ description: 'A plan.' }),
+        environment: DeclaredWord({ description: 'An environment.' }),
+      },
+      additionalProperties: false,
+    },
+    { pattern: DECLARED_WORD.source, expected: UNKNOWN_PROJECT },
+  ),
+  default: 'developer',
+  examples: [...PLANS, 'reject'],
+  description:
+    'What requests of no known project count under, by host (beyond 100 hosts together): a plan, in production; with plans or environments of your own { plan, environment }. Or reject (404).',
+})
 
 const DECISIONS = 'refused, all, or a share from 0 to 1'
 
@@ -208,8 +272,8 @@ const ProjectEntry = Strict({
     expected: 'an id of 1 to 128 letters, digits, ".", "_", "-" or ":"',
     description: 'Stable id: limits are counted by it.',
   }),
-  plan: Word(PLANS, { description: 'Subscription plan.' }),
-  environment: Word(ENVIRONMENTS, { description: 'Environment of the project.' }),
+  plan: DeclaredWord({ description: 'Subscription plan.', examples: [...PLANS] }),
+  environment: DeclaredWord({ description: 'Environment of the project.', examples: [...ENVIRONMENTS] }),
   hosts: Type.Array(HostName, { default: [], description: 'Host names of this project (plugin host).' }),
   paths: Type.Array(
     Type.String({ pattern: '^/[^?#*{}\\s]*$', maxLength: 1024, expected: 'a path prefix such as /acme' }),
@@ -235,8 +299,19 @@ const ProjectEntry = Strict({
   ),
 })
 
+const wordList = (words: readonly string[], description: string) =>
+  Type.Array(DeclaredWord({}), {
+    default: [...words],
+    minItems: 1,
+    maxItems: 100,
+    uniqueItems: true,
+    description,
+  })
+
 export const projectsSchema = Strict({
   version: Version(),
+  plans: wordList(PLANS, 'The plans that projects and limits may name.'),
+  environments: wordList(ENVIRONMENTS, 'The environments that projects and limits may name.'),
   projects: Type.Array(ProjectEntry, { description: 'The known projects.' }),
 })
 

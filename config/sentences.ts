@@ -1,6 +1,7 @@
 /** The validator's findings as sentences for an operator: what is wrong, what is allowed, what was probably meant. */
 import type { ErrorObject } from 'ajv'
 import { type DurationBounds, describeDuration } from './duration.js'
+import { describePercent, type PercentBounds } from './percent.js'
 import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
 
 const MAX_QUOTED = 40
@@ -14,6 +15,7 @@ interface Described {
   readonly maximum?: number
   readonly properties?: Readonly<Record<string, unknown>>
   readonly duration?: DurationBounds
+  readonly percent?: PercentBounds
   readonly expected?: string
   readonly secret?: boolean
   readonly whyRequired?: string
@@ -85,7 +87,8 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `Unknown key "${quoted(key)}". ${help}`
 }
 
-function wrongValue(data: unknown, schema: Described, secret: boolean): string {
+/** What a value is that its schema does not take; one that may be secret is not quoted. */
+export function wrongValue(data: unknown, schema: Described, secret: boolean): string {
   const meant = typeof data === 'string' ? nearest(data, schema.enum ?? []) : undefined
   const help = meant === undefined ? '' : ` Did you mean "${meant}"?`
   return `Must be ${expectedOf(schema)}, but it is ${describe(data, secret || schema.secret === true)}.${help}`
@@ -95,6 +98,7 @@ function wrongValue(data: unknown, schema: Described, secret: boolean): string {
 function expectedOf(schema: Described): string {
   if (schema.expected !== undefined) return schema.expected
   if (schema.duration !== undefined) return describeDuration(schema.duration)
+  if (schema.percent !== undefined) return describePercent(schema.percent)
   if (schema.enum !== undefined) return listed(schema.enum)
   if (schema.const !== undefined) return String(schema.const)
   if (schema.type === 'integer') return `a whole number${range(schema)}`

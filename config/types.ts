@@ -1,7 +1,9 @@
 /** What the loader hands over. */
+import type { ACCESS, AccessDocument } from './access-schema.js'
 import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './policy-schema.js'
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
+import type { PlanWords } from './words.js'
 
 /** A policy file of kind project-limits. */
 export interface ProjectLimitsPolicy {
@@ -17,14 +19,24 @@ export interface RulesPolicy {
 }
 export type PolicyFile = ProjectLimitsPolicy | RulesPolicy
 
+/** A policy file of kind access. */
+export interface AccessPolicy {
+  readonly file: string
+  readonly kind: typeof ACCESS
+  readonly document: AccessDocument
+}
+
 /** Everything the files say, valid by itself. Files are named as the path given leads to them. */
 export interface Config {
   readonly gatewayFile: string
   readonly projectsFile: string
   readonly gateway: Gateway
   readonly projects: readonly ProjectEntry[]
+  readonly planWords: PlanWords
   /** In the order of their file names. */
   readonly policies: readonly PolicyFile[]
+  /** Likewise: they count nothing, and decide before what counts. */
+  readonly access: readonly AccessPolicy[]
   /** Where the value at `path` is written, or its nearest parent that is. */
   locate(file: string, path: Path): Place
 }

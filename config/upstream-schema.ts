@@ -57,6 +57,12 @@ const external = {
     description:
       'The upstream takes capital and small letters (A to Z) of a path for the same, as Express and IIS do: its requests are then matched and counted in small letters, and forwarded as they came.',
   }),
+  methodOverride: Type.Optional(
+    Word(['x-http-method-override', 'x-http-method', 'x-method-override'], {
+      description:
+        'The field in which a POST may name the method that this upstream then serves: its requests are matched and counted by that method. Without it no such field is forwarded.',
+    }),
+  ),
 }
 const UrlUpstream = Strict(
   { url: Origin('Address of the upstream, such as http://127.0.0.1:4433.'), ...external },

@@ -3,7 +3,8 @@ import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { type DurationBounds, durationWithin } from './duration.js'
-import { isCidr, isDay, isHttpOrigin, isRedisUrl } from './formats.js'
+import { isCidr, isDay, isDayOrInstant, isHttpOrigin, isRedisUrl, isTls12Cipher } from './formats.js'
+import { type PercentBounds, shareWithin } from './percent.js'
 import type { Path, UnplacedProblem } from './problem.js'
 import { faultOf } from './sentences.js'
 
@@ -11,7 +12,7 @@ import { faultOf } from './sentences.js'
 type Shorthand = Readonly<Record<string, object>>
 
 /**
- * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, a plugin's
+ * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, shares numbers, a plugin's
  * bare name becomes the map it is short for. `isSecret` says which values a message must not quote.
  */
 export type Validator = (data: unknown, isSecret: (path: Path) => boolean) => UnplacedProblem[]
@@ -44,6 +45,8 @@ function createAjv(): Ajv {
   ajv.addFormat('redis-url', isRedisUrl)
   ajv.addFormat('cidr', isCidr)
   ajv.addFormat('day', isDay)
+  ajv.addFormat('tls12-cipher', isTls12Cipher)
+  ajv.addFormat('day-or-instant', isDayOrInstant)
   ajv.addKeyword({
     keyword: 'duration',
     type: 'string',
@@ -52,6 +55,16 @@ function createAjv(): Ajv {
       const ms = durationWithin(text, bounds)
       if (ms !== undefined) replaceValue(context, ms)
       return ms !== undefined
+    },
+  })
+  ajv.addKeyword({
+    keyword: 'percent',
+    type: 'string',
+    modifying: true,
+    validate: (bounds: PercentBounds, text: string, _schema?: object, context?: DataValidationCxt) => {
+      const share = shareWithin(text, bounds)
+      if (share !== undefined) replaceValue(context, share)
+      return share !== undefined
     },
   })
   ajv.addKeyword({

@@ -1,25 +1,45 @@
-/** The closed lists of words that configuration, policies and answers are written in. Imports nothing: every room may know it. */
+/** The words that configuration, policies and answers are written in. Imports nothing: every room may know it. */
 
+/** The plans and environments of the spec ('Project rate limits'), which count where projects.yaml declares none. */
 export const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise'] as const
-export type Plan = (typeof PLANS)[number]
-
 export const ENVIRONMENTS = ['development', 'staging', 'production'] as const
-export type Environment = (typeof ENVIRONMENTS)[number]
 
-/** `growth/production`: the name of one column of the spec's tables. */
+/** Words that projects.yaml declares. */
+export type Plan = string
+export type Environment = string
+
+/** The plans and environments that projects.yaml declares, in its order. */
+export interface PlanWords {
+  readonly plans: readonly Plan[]
+  readonly environments: readonly Environment[]
+}
+
+/** What a row or rule is for; what is left out stands for all. */
+export type Selector = Partial<PlanWords>
+
+/** `growth/production`: the name of one column of the spec's tables. Neither word holds a "/". */
 export function columnName(plan: Plan, environment: Environment): string {
   return `${plan}/${environment}`
 }
 
-/** The columns that a row's `for` list covers; what a selector leaves out stands for all. */
-export function columnsOf(
-  selectors: readonly { readonly plans?: readonly Plan[]; readonly environments?: readonly Environment[] }[],
-): Set<string> {
-  return new Set(
-    selectors.flatMap(({ plans = PLANS, environments = ENVIRONMENTS }) =>
-      plans.flatMap(plan => environments.map(environment => columnName(plan, environment))),
-    ),
-  )
+/** The columns that a row's `for` list covers. */
+export function columnsOf(selectors: readonly Selector[], words: PlanWords): Set<string> {
+  const columns = new Set<string>()
+  for (const { plans = words.plans, environments = words.environments } of selectors) {
+    for (const plan of plans) {
+      for (const environment of environments) columns.add(columnName(plan, environment))
+    }
+  }
+  return columns
+}
+
+/** `unknownProject` of gateway.yaml: a plan of the spec, in its production environment; a column of one's own; or `reject`. */
+export type UnknownProject = string | { readonly plan: Plan; readonly environment: Environment }
+
+/** Where requests of unknown projects are counted; undefined where they are rejected. */
+export function columnOfUnknown(setting: UnknownProject) {
+  if (setting === 'reject') return undefined
+  return typeof setting === 'string' ? { plan: setting, environment: 'production' } : setting
 }
 
 /** `enforce` refuses requests over the limit, `report-only` lets them pass and logs them. */
@@ -40,6 +60,10 @@ export type Missing = (typeof MISSING)[number]
  */
 export const ALGORITHMS = ['sliding-window', 'fixed-window', 'token-bucket'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
+
+/** What an access entry does: `exempt` lifts every limit, `deny` refuses. */
+export const ACCESS_ACTIONS = ['exempt', 'deny'] as const
+export type AccessAction = (typeof ACCESS_ACTIONS)[number]
 
 /** The parts a counter's key is made of, but for the headers it may name. */
 export const KEY_PARTS = [

@@ -1,8 +1,9 @@
 /** One YAML 1.2 document as plain data, with the place of every value. The home of package `yaml`. */
 
 import type { Document, ParsedNode } from 'yaml'
-import { CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseAllDocuments } from 'yaml'
+import { Composer, CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, Parser } from 'yaml'
 import type { Expanded } from './environment.js'
+import { Mark } from './marks.js'
 import type { Path, UnplacedProblem } from './problem.js'
 
 const MAX_DEPTH = 64
@@ -30,11 +31,6 @@ export interface YamlFile {
   isExpanded(path: Path): boolean
 }
 
-interface Mark {
-  readonly key: number
-  readonly value: number
-}
-
 /** Parses strictly: one document, no duplicate keys, no unknown tags, bounded depth and aliases; warnings are errors. */
 export function parseYaml(text: string, expand: (scalar: string) => Expanded): YamlFile {
   const lines = new LineCounter()
@@ -47,22 +43,22 @@ export function parseYaml(text: string, expand: (scalar: string) => Expanded): Y
     data: reader.data,
     faults: faults.map(({ offset, ...fault }) => ({ ...fault, ...position(offset) })),
     locate: (path, atKey = false) => {
-      const mark = reader.markOf(path)
+      const mark = reader.marks.nearest(path)
       return position(atKey ? mark.key : mark.value)
     },
-    isExpanded: path => reader.expanded.has(markName(path)),
+    isExpanded: path => {
+      const mark = reader.marks.nearest(path)
+      return mark.isExpanded && mark.depth === path.length
+    },
   }
 }
 
 type OffsetFault = UnplacedProblem & { readonly offset: number }
 
-const markName = (path: Path): string => JSON.stringify(path.map(String))
-
 class Reader {
   data: unknown
-  readonly expanded = new Set<string>()
+  marks = new Mark(0, 0)
   readonly #expand: (scalar: string) => Expanded
-  readonly #marks = new Map<string, Mark>()
   readonly #faults: OffsetFault[] = []
   #document: Document.Parsed | undefined
   #aliases = 0
@@ -76,18 +72,15 @@ class Reader {
   }
 
   read(text: string): readonly OffsetFault[] {
-    const deep = offsetOfDeepNesting(text)
-    if (deep !== undefined) {
-      return [{ path: [], offset: deep, message: `Nested deeper than ${MAX_DEPTH} levels.` }]
+    let documents: Document.Parsed[]
+    try {
+      documents = compose(text)
+    } catch (error) {
+      if (!(error instanceof TooDeep)) throw error
+      const message = `Nested deeper than ${MAX_DEPTH} levels.`
+      return [{ path: [], offset: error.offset, message }]
     }
-    // The package's own check of unique keys takes time with the square of their number; ours is in #map.
-    const documents = parseAllDocuments(text, {
-      version: '1.2',
-      strict: true,
-      uniqueKeys: false,
-      prettyErrors: false,
-    })
-    const [document, second] = 'empty' in documents ? [] : documents
+    const [document, second] = documents
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
       // What follows at the same place, or after many others, only repeats the first.
@@ -102,111 +95,125 @@ class Reader {
     }
     if (this.#faults.length > 0) return this.#faults
     this.#document = document
-    this.data = this.#value(document.contents, [], 0)
+    this.marks = this.#markOf(document.contents, 0)
+    this.data = this.#value(document.contents, this.marks)
+    // What is read is plain data: the tree it was read from need not live as long.
+    this.#document = undefined
     return this.#faults
-  }
-
-  markOf(path: Path): Mark {
-    for (let length = path.length; length >= 0; length--) {
-      const mark = this.#marks.get(markName(path.slice(0, length)))
-      if (mark !== undefined) return mark
-    }
-    return { key: 0, value: 0 }
   }
 
   #fault(offset: number, path: Path, message: string): void {
     this.#faults.push({ offset, path, message })
   }
 
-  #value(node: ParsedNode | null, path: Path, keyOffset: number): unknown {
-    const offset = node?.range[0] ?? keyOffset
+  #markOf(node: ParsedNode | null, keyOffset: number, parent?: Mark, name?: string | number): Mark {
     // Inside an alias the marks point at the anchored text: that is where a person must look.
-    this.#marks.set(markName(path), { key: keyOffset, value: offset })
-    if (path.length > MAX_DEPTH) return this.#fault(offset, path, `Nested deeper than ${MAX_DEPTH} levels.`)
+    return new Mark(keyOffset, node?.range[0] ?? keyOffset, parent, name)
+  }
+
+  #value(node: ParsedNode | null, mark: Mark): unknown {
+    if (mark.depth > MAX_DEPTH) {
+      return this.#fault(mark.value, mark.path, `Nested deeper than ${MAX_DEPTH} levels.`)
+    }
     if (this.#insideAlias && ++this.#aliasedNodes > MAX_ALIASED_NODES) {
       if (this.#aliasedNodes === MAX_ALIASED_NODES + 1) {
-        this.#fault(offset, path, `Aliases stand for more than ${MAX_ALIASED_NODES} values. Write them out.`)
+        const message = `Aliases stand for more than ${MAX_ALIASED_NODES} values. Write them out.`
+        this.#fault(mark.value, mark.path, message)
       }
       return undefined
     }
-    if (isAlias(node)) return this.#alias(node, path, keyOffset, offset)
+    if (isAlias(node)) return this.#alias(node, mark)
     if (isMap<ParsedNode, ParsedNode | null>(node) || isSeq<ParsedNode>(node)) {
       this.#around.add(node)
       const data = isMap<ParsedNode, ParsedNode | null>(node)
-        ? this.#map(node.items, path)
-        : node.items.map((item, i) => this.#value(item, [...path, i], offset))
+        ? this.#map(node.items, mark)
+        : node.items.map((item, i) => this.#value(item, this.#markOf(item, mark.value, mark, i)))
       this.#around.delete(node)
       return data
     }
     const scalar = isScalar(node) ? node.value : null
-    return typeof scalar === 'string' && scalar.includes('${')
-      ? this.#reference(scalar, path, offset)
-      : scalar
+    return typeof scalar === 'string' && scalar.includes('${') ? this.#reference(scalar, mark) : scalar
   }
 
-  #map(pairs: readonly { key: ParsedNode; value: ParsedNode | null }[], path: Path): Record<string, unknown> {
+  #map(pairs: readonly { key: ParsedNode; value: ParsedNode | null }[], mark: Mark): Record<string, unknown> {
     const data: Record<string, unknown> = {}
-    const seen = new Set<string>()
     for (const { key, value } of pairs) {
       const offset = key.range[0]
       const name = isScalar(key) ? key.value : undefined
-      if (typeof name !== 'string') this.#fault(offset, path, 'A key must be text. Put it in quotes.')
-      else if (UNSAFE_KEYS.has(name)) this.#fault(offset, path, `The key "${name}" is not allowed.`)
-      else if (seen.has(name)) this.#fault(offset, [...path, name], `The key "${name}" is written twice.`)
-      else {
-        seen.add(name)
-        data[name] = this.#value(value, [...path, name], offset)
-      }
+      if (typeof name !== 'string') this.#fault(offset, mark.path, 'A key must be text. Put it in quotes.')
+      else if (UNSAFE_KEYS.has(name)) this.#fault(offset, mark.path, `The key "${name}" is not allowed.`)
+      else if (Object.hasOwn(data, name)) {
+        this.#fault(offset, [...mark.path, name], `The key "${name}" is written twice.`)
+      } else data[name] = this.#value(value, this.#markOf(value, offset, mark, name))
     }
     return data
   }
 
   /** Each alias gets its own copy: validation changes values in place, and must not change one twice. */
-  #alias(
-    node: Extract<ParsedNode, { source: string; resolve: unknown }>,
-    path: Path,
-    keyOffset: number,
-    offset: number,
-  ): unknown {
+  #alias(node: Extract<ParsedNode, { source: string; resolve: unknown }>, mark: Mark): unknown {
     this.#aliases += 1
     if (this.#aliases > MAX_ALIASES) {
       const message = `More than ${MAX_ALIASES} aliases, counting those inside aliased values. Write them out.`
-      if (this.#aliases === MAX_ALIASES + 1) this.#fault(offset, path, message)
+      if (this.#aliases === MAX_ALIASES + 1) this.#fault(mark.value, mark.path, message)
       return undefined
     }
     const target = this.#document && node.resolve(this.#document)
     if (target === undefined) {
-      return this.#fault(offset, path, `No anchor &${node.source} stands before this alias.`)
+      return this.#fault(mark.value, mark.path, `No anchor &${node.source} stands before this alias.`)
     }
     if (this.#around.has(target)) {
-      return this.#fault(offset, path, `The alias *${node.source} stands inside its own anchor.`)
+      return this.#fault(mark.value, mark.path, `The alias *${node.source} stands inside its own anchor.`)
     }
     const outer = this.#insideAlias
     this.#insideAlias = true
-    const value = this.#value(target as ParsedNode, path, keyOffset)
+    mark.value = (target as ParsedNode).range[0]
+    const value = this.#value(target as ParsedNode, mark)
     this.#insideAlias = outer
     return value
   }
 
-  #reference(scalar: string, path: Path, offset: number): unknown {
+  #reference(scalar: string, mark: Mark): unknown {
     const expanded = this.#expand(scalar)
-    if ('fault' in expanded) return this.#fault(offset, path, expanded.fault)
-    this.expanded.add(markName(path))
+    if ('fault' in expanded) return this.#fault(mark.value, mark.path, expanded.fault)
+    mark.isExpanded = true
     return expanded.value
   }
 }
 
-/** The package's parser recurses: text nested a hundred thousand deep would take the process down with it. */
-function offsetOfDeepNesting(text: string): number | undefined {
+/** The text of more levels than one may nest. */
+class TooDeep extends Error {
+  readonly offset: number
+
+  constructor(offset: number) {
+    super()
+    this.offset = offset
+  }
+}
+
+/** As the package's `parseAllDocuments`, but the text is lexed only once for it and for the bound. @throws {TooDeep} */
+function compose(text: string): Document.Parsed[] {
+  // The package's own check of unique keys takes time with the square of their number; ours is in #map.
+  const composer = new Composer({ version: '1.2', strict: true, uniqueKeys: false, prettyErrors: false })
+  return [...composer.compose(tokensOf(text))]
+}
+
+function* tokensOf(text: string): Generator<CST.Token> {
+  const parser = new Parser()
+  for (const lexeme of boundedLexemes(text)) yield* parser.next(lexeme)
+  yield* parser.end()
+}
+
+/** The package's composer recurses: text nested a hundred thousand deep would take the process down with it. */
+function* boundedLexemes(text: string): Generator<string> {
   let offset = 0
   let flow = 0
   let indicators = 0
   let lineStart = true
   const indents: number[] = []
-  for (const token of new Lexer().lex(text)) {
-    const type = CST.tokenType(token)
+  for (const lexeme of new Lexer().lex(text)) {
+    const type = CST.tokenType(lexeme)
     if (lineStart) {
-      const indent = type === 'space' ? token.length : 0
+      const indent = type === 'space' ? lexeme.length : 0
       while ((indents.at(-1) ?? -1) >= indent) indents.pop()
       indents.push(indent)
     }
@@ -232,10 +239,10 @@ function offsetOfDeepNesting(text: string): number | undefined {
       default:
         indicators = 0
     }
-    if (Math.max(flow, indicators, indents.length) > MAX_DEPTH) return offset
-    if (!ZERO_WIDTH.has(token)) offset += token.length
+    if (Math.max(flow, indicators, indents.length) > MAX_DEPTH) throw new TooDeep(offset)
+    if (!ZERO_WIDTH.has(lexeme)) offset += lexeme.length
+    yield lexeme
   }
-  return undefined
 }
 
 /** Marks the lexer puts between tokens; they are not in the text. */

@@ -79,6 +79,11 @@ export const CATALOGUE = {
     title: 'Request header too large',
     detail: 'Send fewer or shorter header fields.',
   },
+  'access-denied': {
+    status: 403,
+    title: 'Access denied',
+    detail: 'The operator has closed this service to this client.',
+  },
   'unknown-project': {
     status: 404,
     title: 'Unknown project',

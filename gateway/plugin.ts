@@ -15,6 +15,7 @@ export type {
   Project,
   Reading,
   Rule,
+  UpstreamAnswer,
   Verdict,
   Window,
 } from './types.js'
@@ -24,6 +25,9 @@ export interface Tools {
   readonly log: Log
   /** The configured projects, for identifiers. */
   readonly projects: readonly KnownProject[]
+  /** The plans and environments that projects.yaml declares: a project may be given no others. */
+  readonly plans: readonly string[]
+  readonly environments: readonly string[]
 }
 
 /** A project as `projects.yaml` lists it, with what identifies it. */
@@ -65,6 +69,8 @@ interface Base<Schema extends TSchema> {
 }
 export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'identify'
+  /** True when it finds projects by credentials that it checks: `authenticated: verified` counts on it. */
+  readonly verifies?: boolean
   create(config: Static<S>, tools: Tools): Identifier
 }
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */

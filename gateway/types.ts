@@ -1,8 +1,17 @@
 /** The shapes that the rooms hand each other. Types only: every room may import this file. */
 
-import type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan } from '../config/words.js'
+import type {
+  AccessAction,
+  Algorithm,
+  Environment,
+  KeyPart,
+  Missing,
+  Mode,
+  OnStoreError,
+  Plan,
+} from '../config/words.js'
 
-export type { Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
+export type { AccessAction, Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
 /** What is known of a request before its body. Plain data: no socket, no response. */
 export interface Facts {
@@ -30,7 +39,7 @@ export interface Facts {
   /** TLS fingerprints: from a trusted hop, or of the TLS that ends here. */
   readonly ja3?: string | undefined
   readonly ja4?: string | undefined
-  /** True when the request carries credentials (`Authorization` or a session cookie). */
+  /** True when the request carries a credential, good or made up: what counts as one is a setting; or one was checked. */
   readonly authenticated: boolean
   /** A header's value by lower-case name; repeated headers are joined with `, `. */
   header(name: string): string | undefined
@@ -40,12 +49,14 @@ export interface Project {
   readonly id: string
   readonly plan: Plan
   readonly environment: Environment
+  /** True when it was found by a credential that its identifier has checked. */
+  readonly verified?: boolean | undefined
 }
 
-/** Where in the policy files something was written. */
+/** Where in the policy files something was written; of what the admin port was told its path, and no line. */
 export interface Source {
   readonly file: string
-  readonly line: number
+  readonly line: number | undefined
 }
 
 /** One thing to check. `config` belongs to the limit plugin named by `kind`. */
@@ -59,6 +70,18 @@ export interface Rule<Config = unknown> {
   readonly onStoreError: OnStoreError
   readonly config: Config
   readonly source: Source
+  /** What metrics call it, where its id does not stand in the files: they bound the number of series. */
+  readonly series?: string | undefined
+  /** Of the requests that its patterns match it looks only at those for which all of these hold. */
+  readonly when?: readonly Condition[] | undefined
+  /** True when it looks at GET, HEAD and OPTIONS too. */
+  readonly reads?: boolean | undefined
+}
+
+/** One thing that a rule's `when` asks for. */
+export interface Condition {
+  readonly on: 'authenticated' | 'projects' | 'plans' | 'environments' | 'networks'
+  holds(facts: Facts, project: Project): boolean
 }
 
 /** What the matcher found for one request: the pattern's text is the bounded `route` of logs. */
@@ -116,8 +139,26 @@ export interface MeterDemand {
   readonly blockMs: number
   /** What this request spends; a whole number, 1 when left out. */
   readonly cost?: number | undefined
+  /**
+   * What this request spends is told by the upstream's answer, in units from 0 to 1,000,000,000. The request is let pass
+   * while one unit is left, and charged when the answer has begun, at most up to the quota.
+   */
+  readonly afterAnswer?: ((answer: UpstreamAnswer) => number) | undefined
   /** True when clients must not learn the numbers: a refusal then speaks of abnormal usage. */
   readonly hidden?: boolean | undefined
+}
+
+/** The fields of an upstream's answer: values by lower-case name. */
+export interface AnswerFields {
+  get(name: string): string | undefined
+}
+
+/** The head of an upstream's answer. */
+export interface UpstreamAnswer {
+  /** 0 when the client left before there was one. */
+  readonly status: number
+  /** A header's value by lower-case name; repeated headers are joined with `, `. */
+  header(name: string): string | undefined
 }
 
 /** Who answered: Redis, this process from tokens Redis lent it, by choice or in Redis's stead, or nobody. */
@@ -166,6 +207,8 @@ export interface Verdict extends Judgement {
   readonly settled: Promise<void> | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
+  /** The upstream has answered, or never will: charges what only its answer tells. Nobody waits for that. */
+  answered(status: number, fields: AnswerFields): void
   /** The upgrade was accepted: gives back the slots that count only its handshake. */
   upgraded(): void
   /** Gives back every slot; safe to call more than once. */

@@ -1,6 +1,6 @@
 /**
  * `npm test [-- test/some/file.test.ts ...]`: lint, then the compiled tests under tap. Ends with the runner's own
- * counts of assertions, and with its exit code.
+ * counts of assertions, and with its exit code. A warning of Node's is a fault: too many listeners are a leak.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,14 +18,20 @@ const lint = spawnSync(process.execPath, bin('@biomejs/biome/bin/biome', 'check'
 
 const tap = spawn(process.execPath, bin('tap/dist/esm/run.mjs', 'run', '--reporter=tap', ...files), {
   cwd: root,
-  stdio: ['ignore', 'pipe', 'inherit'],
+  stdio: ['ignore', 'pipe', 'pipe'],
+})
+let warnings = 0
+createInterface({ input: tap.stderr }).on('line', line => {
+  if (/\(node:\d+\) .*Warning/.test(line)) warnings += 1
+  console.error(line)
 })
 const view = tapView(line => console.log(line))
 for await (const line of createInterface({ input: tap.stdout })) view.read(line)
 const code = tap.exitCode ?? (await once(tap, 'exit'))[0] ?? 1
 
 if (lint.status !== 0) console.log('biome check found faults; see above')
+if (warnings > 0) console.log(`Node warned ${warnings} times; see above`)
 if (!view.counts) console.log(`tap ended with code ${code} and gave no counts`)
 const { pass, fail, skip, todo } = view.counts ?? { pass: 0, fail: 0, skip: 0, todo: 0 }
 console.log(`\n${pass} passed, ${fail} failed${skip + todo > 0 ? `, ${skip + todo} skipped` : ''}`)
-process.exitCode = code || lint.status || 0
+process.exitCode = code || lint.status || (warnings > 0 ? 1 : 0)

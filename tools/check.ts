@@ -103,12 +103,12 @@ function painted(finding: Finding, io: Io): string {
 }
 
 function summaryOf({ config, compiled }: Loaded, findings: readonly Finding[]): string {
-  const { gateway, projects, policies } = config
+  const { gateway, projects, policies, access } = config
   const warnings = findings.filter(({ severity }) => severity === 'warning').length
   return (
     `${config.gatewayFile}: ${warnings === 0 ? 'good' : `${count(warnings, 'warning')}`}. ` +
     `${count(Object.keys(gateway.upstreams).length, 'upstream')}, ${count(projects.length, 'project')}, ` +
-    `${count(policies.length, 'policy file')}, revision ${compiled.policy.revision}.`
+    `${count(policies.length + access.length, 'policy file')}, revision ${compiled.policy.revision}.`
   )
 }
 

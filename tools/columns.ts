@@ -1,29 +1,20 @@
-/** Plans and environments, as people name them. */
+/** The columns of the tables of limits: each is a plan in an environment. */
+import { columnsOf, type PlanWords } from '../config/words.js'
 
-import { listed } from '../config/problem.js'
-import { columnName, columnsOf, ENVIRONMENTS, PLANS } from '../config/words.js'
-
-/** Every column of the tables, in the order of the plans. */
-export const COLUMNS: readonly string[] = [...columnsOf([{}])]
-
-/** `all plans in development and staging; developer in production`. */
-export function describeColumns(columns: ReadonlySet<string>): string {
-  const environments = new Map<string, string[]>()
-  for (const environment of ENVIRONMENTS) {
-    const plans = PLANS.filter(plan => columns.has(columnName(plan, environment)))
-    if (plans.length === 0) continue
-    const text = plans.length === PLANS.length ? 'all plans' : listed(plans, 'and')
-    environments.set(text, [...(environments.get(text) ?? []), environment])
-  }
-  return [...environments].map(([plans, names]) => `${plans} in ${listed(names, 'and')}`).join('; ')
-}
-
-/** Those columns that look the same, together. */
-export function groupColumns(textOf: (column: string) => string): Map<string, Set<string>> {
+/** Those columns that look the same, together, in the order of the plans. */
+export function groupColumns(words: PlanWords, textOf: (column: string) => string): Map<string, Set<string>> {
   const groups = new Map<string, Set<string>>()
-  for (const column of COLUMNS) {
+  for (const column of columnsOf([{}], words)) {
     const text = textOf(column)
     groups.set(text, (groups.get(text) ?? new Set()).add(column))
   }
   return groups
+}
+
+/** The words of two configurations, those of the first before others. */
+export function bothWords(one: PlanWords, other: PlanWords): PlanWords {
+  return {
+    plans: [...new Set([...one.plans, ...other.plans])],
+    environments: [...new Set([...one.environments, ...other.environments])],
+  }
 }

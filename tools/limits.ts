@@ -1,5 +1,6 @@
 /** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
 
+import { describeColumns } from '../config/column-text.js'
 import { isProjectLimits } from '../config/load.js'
 import type { RuleEntry } from '../config/policy-schema.js'
 import { pluginConfig } from '../config/policy-schema.js'
@@ -10,9 +11,9 @@ import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
-import { describeColumns, groupColumns } from './columns.js'
+import { groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
-import { type Flood, quotaText, secondsText, whoseText } from './settings.js'
+import { costText, type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
 /** A bucket where it is in force, or has no quota. */
 type Bucket = ReturnType<typeof bucketsIn>[number]
@@ -24,9 +25,16 @@ export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 /** Plans and environments with equal limits stand together. */
 export function limitsByColumn(loaded: Loaded) {
   const { columns } = loaded.compiled.policy
-  const groups = groupColumns(column => JSON.stringify(bucketsIn(loaded, columns.get(column))))
+  const { planWords } = loaded.config
+  const texts = new Map<Table | undefined, string>()
+  const groups = groupColumns(planWords, column => {
+    const table = columns.get(column)
+    const text = texts.get(table) ?? JSON.stringify(bucketsIn(loaded, table))
+    texts.set(table, text)
+    return text
+  })
   return [...groups].map(([text, names]) => ({
-    for: describeColumns(names),
+    for: describeColumns(names, planWords),
     columns: [...names],
     buckets: JSON.parse(text) as Bucket[],
   }))
@@ -89,10 +97,17 @@ export function endpointLimits({ config }: Loaded) {
 
 /** `1 at a time`, `100 per 10 s, then 60 s blocked`; of other plugins the settings as they are. */
 export function limitText(kind: string, rule: RuleEntry): string {
+  const { when, reads } = rule
+  const whose = when === undefined ? '' : `, ${whoseText(when)}`
+  return `${spendText(kind, rule)}${whose}${reads ? ', reads too' : ''}`
+}
+
+function spendText(kind: string, rule: RuleEntry): string {
   const own = pluginConfig(rule)
   if (kind === 'in-flight') return `${own.max} at a time`
   if (kind !== 'volumetric') return JSON.stringify(own)
-  const { quota, blockFor, when } = own as unknown as Flood
+  const flood = own as unknown as Flood
+  const { quota, blockFor } = flood
   const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
-  return `${quotaText(quota)}${block}${when === undefined ? '' : `, ${whoseText(when)}`}`
+  return `${quotaText(quota)}${costText(flood)}${block}`
 }

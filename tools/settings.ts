@@ -1,6 +1,8 @@
 /** Settings of the built-in kinds of rules, as people say them. */
+import { listed } from '../config/problem.js'
 import type { volumetric } from '../gateway/decide/volumetric.js'
 import type { Static } from '../gateway/plugin.js'
+import type { WrittenWhen } from '../gateway/policy/when.js'
 import { grouped } from './text.js'
 
 /** The config of a volumetric rule; times in ms. */
@@ -16,19 +18,34 @@ export function secondsText(ms: number): string {
   return `${(ms / 1000).toLocaleString('en-US')} s`
 }
 
-/** Whose requests a volumetric rule looks at. */
-export function whoseText({ authenticated }: { readonly authenticated: boolean }): string {
-  return authenticated ? 'with credentials' : 'without credentials'
+/** Whose requests a rule looks at: `with credentials, of plans free and team`. */
+export function whoseText({ authenticated, ...lists }: WrittenWhen): string {
+  const credentials = authenticated === undefined ? [] : [CREDENTIALS[`${authenticated}`]]
+  const others = Object.entries(lists).map(([what, words]) => `of ${what} ${listed(words ?? [], 'and')}`)
+  return [...credentials, ...others].join(', ')
+}
+
+const CREDENTIALS = {
+  true: 'with credentials',
+  false: 'without credentials',
+  verified: 'with verified credentials',
+} as const
+
+/** What of a volumetric rule's requests counts how much: ``, or `, 5 each`. */
+export function costText({ cost = 1, countWhen }: Flood): string {
+  const each = typeof cost === 'number' ? `${cost} each` : `each as ${cost.answerHeader} of its answer says`
+  const answered = countWhen ? [`only those answered ${countWhen.status.join(', ')}`] : []
+  return [...answered, ...(cost === 1 ? [] : [each])].map(text => `, ${text}`).join('')
 }
 
 const TEXTS: Readonly<Record<string, Readonly<Record<string, (value: never) => string>>>> = {
   'in-flight': { slotTtl: secondsText, maxHold: secondsText },
-  volumetric: { quota: quotaText, blockFor: secondsText, when: whoseText },
+  volumetric: { quota: quotaText, blockFor: secondsText },
 }
 
 /** The value of a rule's setting; what nobody here knows better, such as a plugin's own, as JSON would write it. */
 export function settingText(kind: string, setting: string, value: unknown): string {
-  const text = TEXTS[kind]?.[setting]
+  const text = setting === 'when' ? whoseText : TEXTS[kind]?.[setting]
   if (text !== undefined) return text(value as never)
   if (Array.isArray(value)) return value.map(one => settingText(kind, setting, one)).join(' + ')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

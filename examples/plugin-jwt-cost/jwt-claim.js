@@ -8,6 +8,8 @@ const MOST_REMEMBERED = 1000
 export const jwtClaim = definePlugin({
   name: 'jwt-claim',
   kind: 'identify',
+  // A token's signature is checked here, so `authenticated: verified` in a rule may count on it.
+  verifies: true,
   schema: Type.Object({
     algorithm: Type.Enum(['HS256', 'RS256'], {
       type: 'string',

@@ -1,7 +1,7 @@
 /** What is in force and what is counted, for operators: effective policy, counters of a project, slots, reset of a counter. */
 import type { FastifyPluginAsync } from 'fastify'
-import { ENVIRONMENTS, PLANS } from '../../config/words.js'
 import { sendProblem } from './problem.js'
+import { answerRefusals } from './refusals.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }
@@ -31,13 +31,6 @@ export interface Inspected {
   /** Forgets what was counted, at the wish of the address `by`. */
   reset(counter: CounterName, by: string): Promise<object>
 }
-
-/** What was asked for is not there: the sentence says what is. */
-export class NotFound extends Error {}
-/** A counter that the question does not name. */
-export class Unnamed extends Error {}
-/** What counts cannot be reached. */
-export class Unreachable extends Error {}
 
 const text = (description: string, maxLength = 256) =>
   ({ type: 'string', minLength: 1, maxLength, description }) as const
@@ -75,8 +68,8 @@ const policySchema = {
     type: 'object',
     additionalProperties: false,
     properties: {
-      plan: { type: 'string', enum: PLANS },
-      environment: { type: 'string', enum: ENVIRONMENTS },
+      plan: text('A plan that projects.yaml declares.', 64),
+      environment: text('An environment that projects.yaml declares.', 64),
       project: PROJECT,
     },
   },
@@ -109,12 +102,7 @@ const resetSchema = {
 /** 200; 404 for what is not there, 422 for a counter that the question does not name, 503 while Redis is away. */
 export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
   return async app => {
-    app.setErrorHandler((error, _request, reply) => {
-      if (error instanceof NotFound) return sendProblem(reply, 404, error.message)
-      if (error instanceof Unnamed) return sendProblem(reply, 422, error.message)
-      if (error instanceof Unreachable) return sendProblem(reply, 503, error.message)
-      throw error
-    })
+    answerRefusals(app)
     app.get<{ Querystring: PolicyQuery }>('/policy', { schema: policySchema }, async ({ query }, reply) => {
       const of = policyAsked(query)
       if (of === undefined) return sendProblem(reply, 400, 'Name a project, or a plan and an environment.')

@@ -1,6 +1,7 @@
 /** The admin port: health, metrics and state; loopback unless told otherwise. The home of fastify. */
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
+import { type AccessDesk, accessRoutes } from './access.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
@@ -30,6 +31,7 @@ export interface AdminOptions {
   /** What would become of a request; counters stay as they are. */
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
+  readonly access: AccessDesk
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -52,8 +54,7 @@ const MAX_BODY_BYTES = 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { host, port, key, health, metrics, state, reload, explain, inspected, documents, wrongKeys, log } =
-    options
+  const { host, port, key, health, metrics, state, reload, explain, documents, wrongKeys, log } = options
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: PATIENCE_MS,
@@ -112,7 +113,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
-  await app.register(inspectRoutes(inspected))
+  await app.register(inspectRoutes(options.inspected))
+  await app.register(accessRoutes(options.access))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

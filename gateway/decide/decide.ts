@@ -4,12 +4,13 @@
  * beside it: they never make anybody wait.
  */
 import type { Outcome, Reading, Verdict } from '../types.js'
+import { MOST_UNITS } from './after-answer.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { outcomeOf } from './outcome.js'
 import { Overflow } from './overflow.js'
 import type { DecideRequest, Question, Questions } from './question.js'
-import type { Answer, CounterStore } from './store/store.js'
+import { type Answer, type CounterStore, tellsLater } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
 export interface DeciderParts {
@@ -18,7 +19,7 @@ export interface DeciderParts {
   /** Milliseconds, from any origin. */
   now(): number
   readonly onSlots: OnSlots
-  /** Hears of a report-only rule that could not be counted. */
+  /** Hears of what could not be counted for a rule, and changes no answer. */
   onLost(error: unknown): void
   /** Refusals that are known already; its own where none are given. */
   readonly denials?: Pick<Denials, 'empty' | 'recall' | 'remember' | 'forget'> | undefined
@@ -113,8 +114,23 @@ export class Decider {
         verdict.add(this.#overflowing(outcome, verdict))
       } else verdict.add(outcome)
       const { release, onLost } = answer
+      if (answer.granted && tellsLater(demand)) this.#chargeLater(question, verdict)
       if (release !== undefined) verdict.hold(rule, release, { key, route, demand, onLost })
     }
+  }
+
+  /** What the request costs is charged when its answer tells it. */
+  #chargeLater(question: Question, verdict: GatheredVerdict): void {
+    verdict.onAnswer(answer => {
+      const { demand } = question
+      if (demand.kind !== 'meter' || demand.afterAnswer === undefined) return
+      try {
+        const units = Math.min(MOST_UNITS, Math.ceil(demand.afterAnswer(answer)))
+        if (units >= 1) this.#parts.store.charge([{ ask: question, units }])
+      } catch (error) {
+        this.#parts.onLost(error)
+      }
+    })
   }
 
   /** A report-only rule lets its refused requests pass: they are in flight beside those that hold its slots. */

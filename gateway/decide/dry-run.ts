@@ -15,6 +15,7 @@ export function lookingDecider({ questions, store, now, denials }: Counters): De
       rides: () => true,
       peek: asks => store.peek(asks),
       giveBack() {},
+      charge() {},
       async close() {},
     },
     now,

@@ -1,5 +1,5 @@
 /** The request's answer as it comes together from its rules' outcomes, and the slots it holds. */
-import type { Outcome, Rule, Verdict } from '../types.js'
+import type { AnswerFields, Outcome, Rule, UpstreamAnswer, Verdict } from '../types.js'
 import { Hold, type OnSlots, type SlotTerms } from './hold.js'
 
 /** Most requests hold nothing: one list for all of them. */
@@ -13,6 +13,9 @@ export class GatheredVerdict implements Verdict {
   readonly #onSlots: OnSlots
   #held: readonly Hold[] = NONE
   #leaving: readonly (() => void)[] = NONE
+  #charges: readonly ((answer: UpstreamAnswer) => void)[] = NONE
+  #status: number | undefined
+  #fields: AnswerFields | undefined
   #upgraded = false
   #released = false
 
@@ -53,6 +56,26 @@ export class GatheredVerdict implements Verdict {
   onRelease(leave: () => void): void {
     if (this.#released) leave()
     else this.#leaving = [...this.#leaving, leave]
+  }
+
+  /** Calls `charge` once with the upstream's answer, which a report-only rule may come after. */
+  onAnswer(charge: (answer: UpstreamAnswer) => void): void {
+    this.#charges = [...this.#charges, charge]
+    this.#chargeAnswered()
+  }
+
+  answered(status: number, fields: AnswerFields): void {
+    if (this.#status !== undefined) return
+    this.#status = status
+    this.#fields = fields
+    this.#chargeAnswered()
+  }
+
+  #chargeAnswered(): void {
+    const status = this.#status
+    if (status === undefined || this.#charges.length === 0) return
+    for (const charge of this.#charges) charge({ status, header: name => this.#fields?.get(name) })
+    this.#charges = NONE
   }
 
   upgraded(): void {

@@ -1,7 +1,26 @@
 /** Plugin: how often one source may ask, by address, fingerprint, credentials, method or header (spec, 'Volumetric limits'). */
 import { type Static, Type } from 'typebox'
 import { Duration, definePlugin } from '../plugin.js'
+import { costAfterAnswer, type WrittenCost } from './after-answer.js'
 import { ruleDemand } from './rule-demand.js'
+
+const COST = 'a whole number from 1 to 1000, or a map with answerHeader'
+const STATUS = 'a status from 100 to 599, or a class of them such as 4xx'
+
+const HeaderName = Type.String({
+  pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+  maxLength: 128,
+  expected: 'a header name in small letters, such as x-tokens-used',
+  description: 'The field of the answer; where it is missing or no number, the request costs 1.',
+})
+const Status = Type.Unsafe<number | string>({
+  type: ['integer', 'string'],
+  expected: STATUS,
+  if: { type: 'integer' },
+  // biome-ignore lint/suspicious/noThenProperty: the JSON Schema keyword.
+  then: { minimum: 100, maximum: 599, expected: STATUS },
+  else: { pattern: '^[1-5]xx$', expected: STATUS },
+})
 
 const schema = Type.Object({
   quota: Type.Object(
@@ -9,7 +28,8 @@ const schema = Type.Object({
       requests: Type.Integer({
         minimum: 1,
         maximum: 1_000_000_000,
-        description: 'Requests that one key may make in the window.',
+        description:
+          'Requests that one key may make in the window, or units where requests cost more than one.',
       }),
       per: Duration({
         unit: '1s',
@@ -25,10 +45,32 @@ const schema = Type.Object({
         'A key that passes its quota is refused for at least this long. Without it: until its window ends.',
     }),
   ),
-  when: Type.Optional(
+  cost: Type.Optional(
+    Type.Unsafe<WrittenCost['cost']>({
+      type: ['integer', 'object'],
+      expected: COST,
+      if: { type: 'object' },
+      // biome-ignore lint/suspicious/noThenProperty: the JSON Schema keyword.
+      then: Type.Object({ answerHeader: HeaderName }, { additionalProperties: false }),
+      else: { minimum: 1, maximum: 1000, expected: COST },
+      description:
+        'What a request spends of the quota; with answerHeader what that field of the upstream’s answer says, charged after it.',
+    }),
+  ),
+  countWhen: Type.Optional(
     Type.Object(
-      { authenticated: Type.Boolean({ description: 'Whether the request carries credentials.' }) },
-      { additionalProperties: false, description: 'Requests the rule looks at, of those it matches.' },
+      {
+        status: Type.Array(Status, {
+          minItems: 1,
+          maxItems: 100,
+          uniqueItems: true,
+          description: 'Statuses, or classes of them such as 4xx.',
+        }),
+      },
+      {
+        additionalProperties: false,
+        description: 'Only requests that the upstream answers so are counted, after their answer.',
+      },
     ),
   ),
 })
@@ -38,10 +80,11 @@ export const volumetric = definePlugin({
   kind: 'limit',
   schema,
   create: () => ({
-    applies: ({ config: { when } }, facts) =>
-      when === undefined || when.authenticated === facts.authenticated,
-    demand: ruleDemand(({ quota, blockFor: blockMs = 0 }: Static<typeof schema>) => {
-      return { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true }
+    demand: ruleDemand(({ quota, blockFor: blockMs = 0, cost, countWhen }: Static<typeof schema>) => {
+      const meter = { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true } as const
+      const afterAnswer = costAfterAnswer({ cost, countWhen })
+      if (afterAnswer !== undefined) return { ...meter, afterAnswer }
+      return typeof cost === 'number' ? { ...meter, cost } : meter
     }),
   }),
 })

@@ -2,6 +2,7 @@
 import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf } from '../decide/outcome.js'
 import type { Question } from '../decide/question.js'
+import { chargeOf } from '../decide/store/meters.js'
 import type { Answer } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
@@ -73,7 +74,7 @@ async function lookAt(
     const used =
       open === undefined
         ? usedWithout(1, answer, reading)
-        : usedWithout(costOf(question), open, open.counts[0])
+        : usedWithout(spentBy(question), open, open.counts[0])
     return { ...reading, used, left: used === undefined ? undefined : Math.max(0, reading.quota - used) }
   })
   return { store: answer.store, readings }
@@ -82,8 +83,8 @@ async function lookAt(
 /** A meter that refuses counts its first refusal, so a look at it is made with room for all. */
 const ENOUGH = 2_000_000_000
 
-function costOf({ demand }: Question): number {
-  return demand.kind === 'meter' ? (demand.cost ?? 1) : 1
+function spentBy({ demand }: Question): number {
+  return demand.kind === 'meter' ? chargeOf(demand) : 1
 }
 
 function usedWithout(

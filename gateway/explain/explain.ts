@@ -7,14 +7,19 @@ import type { DecideRequest } from '../decide/question.js'
 import { GatewayError } from '../errors.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
+import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
+import { isExempt } from '../pipeline/access.js'
 import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
+import { Access, type Ruling } from '../policy/access.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
+import type { RuntimeAccess } from '../run/access/runtime-access.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts, Matched, Mode, Project, Verdict } from '../types.js'
+import { explainedAccess, withAccess } from './access.js'
 import {
   type ExplainedAnswer,
   type ExplainedRule,
@@ -40,6 +45,8 @@ export interface ExplainOptions {
   readonly loaded: Loaded
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
+  /** Entries that the admin port of a running gateway was told. */
+  readonly runtimeAccess?: RuntimeAccess
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
@@ -64,6 +71,7 @@ class Explainer {
   #project: ExplainedProject | undefined
   #upstream: string | undefined
   #matched: readonly Matched[] = []
+  #ruling: Ruling | undefined
 
   constructor(asked: Asked, options: ExplainOptions) {
     const { projects, gateway } = options.loaded.config
@@ -90,24 +98,29 @@ class Explainer {
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       const rejection = { code: error.code, detail: error.message, requestId: this.#facts?.id ?? '' }
-      return this.#told([], explainedRefusal(refusal(rejection, this.#facts, this.#settings)))
+      const answer = explainedRefusal(refusal(rejection, this.#facts, this.#settings))
+      return this.#told([], answer)
     }
   }
 
   /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
   #enter(): DecideRequest | undefined {
-    const { loaded } = this.#options
-    const { trustedProxies, fingerprintHeaders } = this.#settings
+    const { loaded, runtimeAccess } = this.#options
+    const { trustedProxies, fingerprintHeaders, credentials } = this.#settings
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
-    const facts = readFacts(req, { trusted: new TrustedProxies(trustedProxies), fingerprintHeaders })
+    const trusted = new TrustedProxies(trustedProxies)
+    const hasCredential = createCredentials(credentials)
+    const facts = readFacts(req, { trusted, fingerprintHeaders, hasCredential })
     this.#facts = facts
     const { policy } = loaded.compiled
-    const entered = enter(facts, { policy, identify: () => this.#identify(facts) })
-    const { facts: read, project, upstream, matched, refused, asksGateway } = entered
+    const access = new Access(loaded.compiled.access, runtimeAccess)
+    const entered = enter(facts, { policy, access, identify: () => this.#identify(facts) })
+    const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
     this.#facts = read
     this.#upstream = upstream
     this.#matched = matched
+    this.#ruling = ruling
     if (refused !== undefined) throw refused
     if (project === undefined || asksGateway) return undefined
     const looks = body !== undefined && this.#matched.some(one => needsBody(one, read))
@@ -138,8 +151,9 @@ class Explainer {
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
     const { id, plan, environment } = project
-    this.#project = { id, plan, environment, by, asked }
-    return { id, plan, environment }
+    const verified = isFound && found?.verified === true
+    this.#project = { id, plan, environment, verified, by, asked }
+    return { id, plan, environment, verified }
   }
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
@@ -180,6 +194,8 @@ class Explainer {
       },
       project: this.#project ?? null,
       upstream: this.#upstream ?? null,
+      /** Entries that deny or exempt it, the enforced one first. */
+      access: explainedAccess(this.#ruling, this.#options.runtimeAccess?.kept.entries),
       bucket: this.#bucket('enforce'),
       /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),
@@ -187,22 +203,24 @@ class Explainer {
       rules,
       /** Rules that look at this path, but not at this request. */
       passed: this.#passed(),
-      answer,
+      answer: withAccess(answer, this.#ruling),
     }
   }
 
   #passed(): PassedRule[] {
-    if (this.#facts === undefined || this.#upstream === undefined) return []
-    const others = this.#options.loaded.compiled.policy.rules
-      .filter(({ rule }) => !this.#matched.some(one => one.rule === rule))
-      .map(({ rule: { id }, match }) => ({ id, match }))
-    return passedRules(others, this.#facts)
+    if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return []
+    if (isExempt(this.#ruling)) return []
+    const others = this.#options.loaded.compiled.policy.rules.filter(
+      ({ rule }) => !this.#matched.some(one => one.rule === rule),
+    )
+    return passedRules(others, this.#facts, this.#project)
   }
 
   /** Name and pattern are null when no bucket takes the request: then no project limit counts it. */
   #bucket(mode: Mode) {
     const { policy } = this.#options.loaded.compiled
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
+    if (isExempt(this.#ruling)) return null
     const table = policy.tableOf(this.#project)
     const buckets = policy.buckets.filter(
       ({ name, mode: written }) => (table?.rules.get(name)?.mode ?? written) === mode,

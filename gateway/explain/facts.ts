@@ -1,9 +1,11 @@
 /** The facts of a request that nobody makes: counters are named by them. */
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
-import { type CounterName, Unnamed } from '../admin/inspect.js'
+import type { CounterName } from '../admin/inspect.js'
+import { Unnamed } from '../admin/refusals.js'
 import { GatewayError } from '../errors.js'
 import { TrustedProxies } from '../listen/client.js'
+import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
 import type { Loaded } from '../run/load.js'
@@ -23,8 +25,9 @@ export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   if (email !== undefined) fields.push('Content-Type', 'application/x-www-form-urlencoded')
   try {
     const req = requestOf({ method, target: path + query, fields: [...fields, ...headers.flat()], peer: ip })
-    const { fingerprintHeaders } = config.gateway
-    const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders })
+    const { fingerprintHeaders, credentials } = config.gateway
+    const hasCredential = createCredentials(credentials)
+    const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders, hasCredential })
     const authenticated = auth === undefined ? facts.authenticated : auth === 'authenticated'
     const asked = changed(facts, { ja3: ja3 || undefined, ja4: ja4 || undefined, authenticated })
     const upstream = compiled.policy.routes.find(facts.method, facts.path)?.value

@@ -1,10 +1,11 @@
 /** The counter that a request would meet which nobody makes: what its key is made of is given by name. */
-import { type CounterName, Unnamed } from '../admin/inspect.js'
+import type { CounterName } from '../admin/inspect.js'
+import { Unnamed } from '../admin/refusals.js'
 import { PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { Question, Questions } from '../decide/question.js'
 import type { Loaded } from '../run/load.js'
-import type { Facts, Outcome, Project, Rule } from '../types.js'
-import { changed, factsOf, headersOf, type Parts } from './facts.js'
+import type { Outcome, Project, Rule } from '../types.js'
+import { factsOf, headersOf, type Parts } from './facts.js'
 
 /** What names each part of a key; a header goes by its own name. */
 const NAMES: Readonly<Record<string, readonly (keyof CounterName)[]>> = {
@@ -46,24 +47,18 @@ export function questionOf(
 ): Question | Outcome | undefined {
   const facts = factsOf(loaded, given)
   const { policy } = loaded.compiled
-  const found = policy.match(facts, project).find(one => one.rule === rule)
+  // Its counter is there whoever asks, also when the question leaves open what its `when` asks for.
+  const found = policy.looking(facts).find(one => one.rule === rule)
   if (found === undefined && rule.key.includes('path')) {
     throw new Unnamed(`"${rule.id}" does not look at ${given.method} ${given.path}.`)
   }
   const bodyPrefix =
     given.email === undefined ? undefined : Buffer.from(String(new URLSearchParams({ email: given.email })))
   const matched = { rule, route: found?.route ?? '/' }
-  const ask = (facts: Facts) => {
-    const question = questions.of(
-      matched,
-      { facts, project, matched: [matched], bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES) },
-      0,
-    )
-    return question === 'skip' ? undefined : question
-  }
-  // A rule may look only at those with credentials, or without.
-  return (
-    ask(facts) ??
-    (given.auth === undefined ? ask(changed(facts, { authenticated: !facts.authenticated })) : undefined)
+  const question = questions.of(
+    matched,
+    { facts, project, matched: [matched], bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES) },
+    0,
   )
+  return question === 'skip' ? undefined : question
 }

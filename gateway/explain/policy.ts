@@ -1,15 +1,18 @@
 /** The policy that counts in the end, as the tables hold it that requests are matched by. */
 import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
-import { NotFound, type PolicyOf } from '../admin/inspect.js'
+import { unknownName } from '../../config/readable.js'
+import { columnOfUnknown } from '../../config/words.js'
+import type { PolicyOf } from '../admin/inspect.js'
+import { NotFound } from '../admin/refusals.js'
 import { BY_HOST, unknownHostProject } from '../identify/identify.js'
 import type { Loaded } from '../run/load.js'
-import type { Environment, Plan, Project } from '../types.js'
+import type { Project } from '../types.js'
 
 /** What `GET /policy` says. @throws {NotFound} */
 export function policyOf(loaded: Loaded, of: PolicyOf): object {
   const { policy } = loaded.compiled
   const project = 'project' in of ? projectOf(loaded, of.project) : undefined
-  const { plan, environment } = project ?? (of as { plan: Plan; environment: Environment })
+  const { plan, environment } = project ?? columnAsked(loaded, of as Omit<Project, 'id'>)
   const patterns = new Map(policy.buckets.map(bucket => [bucket.name, bucket.patterns]))
   const table = policy.tableOf({ id: project?.id ?? '', plan, environment })
   const buckets = [...(table?.rules.values() ?? [])].map(
@@ -30,19 +33,32 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
     key: rule.key,
     missing: rule.missing,
     onStoreError: rule.onStoreError,
+    when: (rule.config as RuleEntry).when ?? null,
+    reads: rule.reads ?? false,
     settings: pluginConfig(rule.config as RuleEntry),
     src: `${rule.source.file}:${rule.source.line}`,
   }))
   return { revision: policy.revision, project: project?.id ?? null, plan, environment, buckets, rules }
 }
 
+/** @throws {NotFound} for words that projects.yaml does not declare */
+function columnAsked({ config }: Loaded, asked: Omit<Project, 'id'>): Omit<Project, 'id'> {
+  const { plans, environments } = config.planWords
+  const told = (what: string, word: string, words: readonly string[]) => {
+    if (!words.includes(word)) throw new NotFound(unknownName(what, word, new Set(words)))
+  }
+  told('plan', asked.plan, plans)
+  told('environment', asked.environment, environments)
+  return asked
+}
+
 /** The project of an id: a configured one, or `host:NAME` as requests of unknown hosts are counted. @throws {NotFound} */
 export function projectOf({ config }: Loaded, id: string): Project {
   const project = config.projects.find(one => one.id === id)
   if (project !== undefined) return { id, plan: project.plan, environment: project.environment }
-  const { unknownProject } = config.gateway
-  if (id.startsWith(BY_HOST) && unknownProject !== 'reject') {
-    return unknownHostProject(id.slice(BY_HOST.length), unknownProject)
+  const column = columnOfUnknown(config.gateway.unknownProject)
+  if (id.startsWith(BY_HOST) && column !== undefined) {
+    return unknownHostProject(id.slice(BY_HOST.length), column)
   }
   throw new NotFound(`There is no project "${id}" in this configuration.`)
 }

@@ -1,6 +1,7 @@
 /** Forgets what one counter has counted, and says so in the log. */
 import { listed } from '../../config/problem.js'
-import { type CounterName, NotFound, Unnamed, Unreachable } from '../admin/inspect.js'
+import type { CounterName } from '../admin/inspect.js'
+import { NotFound, Unnamed, Unreachable } from '../admin/refusals.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
 import type { Loaded } from '../run/load.js'

@@ -12,6 +12,9 @@ export const RATE_LIMIT_FIELDS: readonly string[] = [
   'x-ratelimit-reset',
 ]
 
+/** The fields of an answer that no limit holds for: none of ours, and, unlike with another empty list, none of the upstream's. */
+export const UNLIMITED: readonly string[] = []
+
 const EXPOSED = [...RATE_LIMIT_FIELDS, 'Retry-After'].join(', ')
 
 /** Whole seconds a client should wait: rounded up, at least 1, so that a client that waits is admitted. */

@@ -2,6 +2,8 @@
 import { lowerName } from '../http1/names.js'
 import type { Fields, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'
+import { RATE_LIMIT_FIELDS, UNLIMITED } from './fields.js'
+import type { UpstreamSettings } from './transport.js'
 
 /** Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1). */
 const HOP_BY_HOP = [
@@ -18,48 +20,50 @@ const HOP_BY_HOP = [
 /** Request fields that never pass: the gateway sets them anew, or has already acted on them. */
 const REPLACED = ['content-length', 'expect', 'forwarded', 'host', 'x-real-ip']
 
-const NOT_OF_REQUESTS = new Set([...HOP_BY_HOP, ...REPLACED])
+/** In which a POST may name another method. Rules would count one request, and the upstream serve another. */
+const METHOD_OVERRIDES = ['x-http-method', 'x-http-method-override', 'x-method-override']
+
+const NOT_OF_REQUESTS = new Set([...HOP_BY_HOP, ...REPLACED, ...METHOD_OVERRIDES])
 const NOT_OF_ANSWERS = new Set(HOP_BY_HOP)
 
 /** Names a client may write with `_`, which servers of the CGI family read as `-`. */
-const MEANINGFUL_AS_DASHED = new Set([...HOP_BY_HOP, ...REPLACED, 'via'])
+const MEANINGFUL_AS_DASHED = new Set([...NOT_OF_REQUESTS, 'via'])
 
 /** Of ours, the one list that continues the upstream's own instead of replacing it. */
 const CONTINUED = 'access-control-expose-headers'
 
+const LIMIT_NAMES: readonly string[] = RATE_LIMIT_FIELDS.map(name => name.toLowerCase())
+
 const INTERNAL = 'x-sluice-'
 const FORWARDED = 'x-forwarded-'
 
-/** Lower-case names of the fields that only a trusted hop may send on. */
-export interface FingerprintNames {
-  readonly ja3: string
-  readonly ja4: string
-}
+type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'urls' | 'methodOverride'>
 
 /**
  * The fields of the request as the upstream gets it, as text without those that frame it: connection fields and those a
  * client may not set removed, order and repeats of the rest kept, then Via, X-Forwarded-*, Forwarded (RFC 7239) and the
  * internal fields.
- *
- * @param upstream its address, for a request that names no host
  */
 export function upstreamRequestFields(
   req: RequestHead,
   facts: Facts,
   project: Project | undefined,
-  fingerprints: FingerprintNames,
-  upstream: string,
+  settings: FieldSettings,
 ): string {
   const { raw, names } = req.fields
   const authority = authorityOf(req)
   const named = namedByConnection(req.fields)
-  const counted = facts.method === 'OPTIONS'
+  const counted = req.method === 'OPTIONS'
+  const { fingerprintHeaders, methodOverride } = settings
   // A client of HTTP/1.0 may name no host, but we must (RFC 9112 section 3.2).
-  let text = `Host: ${authority ?? new URL(upstream).host}\r\n`
+  let text = `Host: ${authority ?? new URL(settings.urls[0] as string).host}\r\n`
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
-    if (NOT_OF_REQUESTS.has(name) || isOfHop(name, facts.trusted, fingerprints)) continue
-    if (named?.has(name) && name !== 'via') continue
+    // Connection must not take away what the rules have already believed.
+    const overrides = name === methodOverride && req.method === 'POST'
+    if (NOT_OF_REQUESTS.has(name) && !overrides) continue
+    if (isOfHop(name, facts.trusted, fingerprintHeaders)) continue
+    if (named?.has(name) && name !== 'via' && !overrides) continue
     const value = raw[2 * i + 1] as string
     text += `${raw[2 * i]}: ${counted && name === 'max-forwards' ? oneLess(value) : value}\r\n`
   }
@@ -69,7 +73,7 @@ export function upstreamRequestFields(
 }
 
 /** True for what is ours to say, or a trusted hop's. */
-function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FingerprintNames): boolean {
+function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fingerprintHeaders']): boolean {
   let known = name
   let vouched = trusted
   if (name.includes('_')) {
@@ -89,7 +93,7 @@ function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FingerprintNames)
 export function answerFields(status: number, upstream: Fields, own: readonly string[]): string[] {
   const { raw, names } = upstream
   const named = namedByConnection(upstream)
-  const replaced: string[] = []
+  const replaced: string[] = own === UNLIMITED ? [...LIMIT_NAMES] : []
   for (let i = 0; i < own.length; i += 2) {
     const name = lowerName(own[i] as string)
     if (name !== CONTINUED) replaced.push(name)

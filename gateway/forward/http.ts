@@ -55,8 +55,8 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     this.#attempts = new Attempts(backends, settings.timeouts.headMs, this)
     this.#framing = framingOf(body)
     this.#head =
-      `${facts.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
-      upstreamRequestFields(req, facts, project, settings.fingerprintHeaders, settings.urls[0] as string) +
+      `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
+      upstreamRequestFields(req, facts, project, settings) +
       (settings.embedded ? `x-sluice-network: ${facts.network}\r\n` : '') +
       framingFields(this.#framing, req.fields)
     if (body === undefined) return
@@ -110,7 +110,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     }
     this.#connection = connection
     this.#reused = connection.requests > 0
-    connection.ask(this, this.#exchange.facts.method, this.#head, this.#framing)
+    connection.ask(this, this.#exchange.req.method, this.#head, this.#framing)
     this.#upload?.start(connection)
   }
 
@@ -125,6 +125,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
 
   onHead({ status, reason, fields }: ParsedResponse): void {
     this.#attempts.backend.answered()
+    this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
     const { req, res, answerFields: own } = this.#exchange
     // Of an upload cut short the rest may still come; it must not be read as the next request.
@@ -173,7 +174,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   #triesAgain(fault: ConnectionFault, heard: boolean): boolean {
     if (heard || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
-    if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.facts.method)) return false
+    if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.req.method)) return false
     if (fault !== 'gone') return false
     this.#resent = true
     if (!this.#reused) return this.#movesOn()

@@ -4,6 +4,7 @@ import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { seconds } from './fields.js'
+import { spreadWait } from './spread-wait.js'
 
 export interface Rejection {
   readonly code: ErrorCode
@@ -16,13 +17,19 @@ export interface Rejection {
   readonly retryAfter?: number | undefined
 }
 
-/** What a refused verdict tells the client: which policies, and when to come back. */
-export function rejectionOf(verdict: Verdict, requestId: string): Rejection {
+/**
+ * What a refused verdict tells the client: which policies, and when to come back.
+ *
+ * @param jitter share of the wait by which it may be longer: see spreadWait
+ */
+export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Rejection {
   const refused = verdict.outcomes.filter(({ result }) => result !== 'allowed')
   const unavailable = refused.find(({ result }) => result === 'unavailable')
   if (unavailable !== undefined) return { code: 'limiter-unavailable', requestId }
   const violated = refused.flatMap(({ readings }) => readings.filter(reading => reading.violated))
-  const waits = violated.map(({ resetMs }) => resetMs)
+  const waits = refused.flatMap(({ key, readings }) =>
+    readings.flatMap(({ violated, resetMs }) => (violated ? spreadWait(resetMs, key, jitter) : [])),
+  )
   // A request that lacks something will lack it later too.
   const retryAfter = waits.length === 0 ? undefined : seconds(Math.max(...waits))
   const tryAgain = retryAfter === undefined ? [] : [`Try again in ${retryAfter} s.`]

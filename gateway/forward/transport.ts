@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { ErrorCode } from '../errors.js'
 import type { Address } from '../http1/connector.js'
-import type { IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
+import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { Facts, Project } from '../types.js'
 
 /** One admitted request on its way to an upstream and back. */
@@ -19,6 +19,8 @@ export interface Exchange {
    * upstream's answer is read and discarded to its end or the idle limit, or until this becomes false.
    */
   readonly keepUpstream: boolean
+  /** Called at most once, with the head of the upstream's answer, also when the client has left meanwhile. */
+  onAnswer(status: number, fields: Fields): void
   /** Called exactly once, when upstream work has ended, however it ended. */
   onUpstreamEnd(): void
   /** Called at most once, and only while no byte of an answer was sent: the caller answers. */
@@ -37,7 +39,7 @@ export interface UpgradeExchange {
   /** Flat fields of ours for the answer to the handshake. */
   readonly answerFields: readonly string[]
   /** Called once when the upstream answered: 101, or the status of its refusal. */
-  onAnswer(status: number): void
+  onAnswer(status: number, fields: Fields): void
   /** Called exactly once, when both sides are closed. */
   onUpstreamEnd(): void
   /** As in Exchange. */
@@ -80,6 +82,8 @@ export interface UpstreamSettings {
   readonly timeouts: Timeouts
   /** One of the embedded services: it is told whom a request is counted by, for its throttle of wrong keys. */
   readonly embedded?: boolean
+  /** Lower-case name of the field in which a POST may name the method that is meant; absent: none passes. */
+  readonly methodOverride?: string | undefined
   /** Lower-case names of the fields that only a trusted hop may send on. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }

@@ -86,11 +86,10 @@ class Upgrading implements Asker, ResponseWatcher {
     }
     this.#connection = connection
     const { req, facts, project } = this.#exchange
-    const { fingerprintHeaders, urls } = this.#settings
-    const fields = upstreamRequestFields(req, facts, project, fingerprintHeaders, urls[0] as string)
-    const line = `${facts.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
+    const fields = upstreamRequestFields(req, facts, project, this.#settings)
+    const line = `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
     const opening = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-    connection.ask(this, facts.method, line + fields + opening, { kind: 'none', bytes: 0 })
+    connection.ask(this, req.method, line + fields + opening, { kind: 'none', bytes: 0 })
   }
 
   onSwitch({ fields }: ParsedResponse, upstream: Takeover): void {
@@ -105,7 +104,7 @@ class Upgrading implements Asker, ResponseWatcher {
       ...OPENING,
     ])
     this.#backend?.answered()
-    this.#exchange.onAnswer(101)
+    this.#exchange.onAnswer(101, fields)
     const { upgradeIdleMs } = this.#settings.timeouts
     const client = this.#exchange.takeOver()
     this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish())
@@ -115,7 +114,7 @@ class Upgrading implements Asker, ResponseWatcher {
   onHead({ status, reason, fields }: ParsedResponse): void {
     const { res, answerFields: own } = this.#exchange
     this.#backend?.answered()
-    this.#exchange.onAnswer(status)
+    this.#exchange.onAnswer(status, fields)
     res.closeAfter()
     res.writeHead(status, reason, answerFields(status, fields, own))
     this.#relay = new Relay(res, this.#settings.timeouts.idleMs)

@@ -6,6 +6,7 @@ import { definePlugin } from '../plugin.js'
 export const apiKey = definePlugin({
   name: 'api-key',
   kind: 'identify',
+  verifies: true,
   schema: Type.Object({
     header: Type.String({
       default: 'x-api-key',

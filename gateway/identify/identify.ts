@@ -1,7 +1,9 @@
 /** Asks the identifiers in their written order, and says what becomes of a project nobody knows. */
+
+import { columnOfUnknown, type UnknownProject } from '../../config/words.js'
 import { GatewayError } from '../errors.js'
 import type { Identifier } from '../plugin.js'
-import type { Facts, Log, Plan, Project } from '../types.js'
+import type { Facts, Log, Project } from '../types.js'
 
 /** Unknown hosts that are counted apart; the rest share one counter, or every made-up Host would bring fresh quota. */
 const MOST_UNKNOWN_HOSTS = 100
@@ -23,12 +25,22 @@ export class UnknownHosts {
   }
 }
 
-/** The same identifier, but one that throws has not identified anybody: the next one is asked. */
-export function contained(plugin: string, identifier: Identifier, log: Log): Identifier {
+/**
+ * The same identifier, but one that throws has not identified anybody: the next one is asked.
+ *
+ * @param verifies whether whom it finds has shown a credential that it checked
+ */
+export function contained(
+  plugin: string,
+  identifier: Identifier,
+  log: Log,
+  verifies: boolean | undefined,
+): Identifier {
   return {
     identify(facts) {
       try {
-        return identifier.identify(facts)
+        const project = identifier.identify(facts)
+        return project !== undefined && verifies ? verified(project) : project
       } catch (error) {
         log.warn({ err: error, plugin, id: facts.id }, 'an identifier failed; the next one was asked')
         return undefined
@@ -38,22 +50,27 @@ export function contained(plugin: string, identifier: Identifier, log: Log): Ide
   }
 }
 
+function verified({ id, plan, environment }: Project): Project {
+  return { id, plan, environment, verified: true }
+}
+
 /**
- * @param unknownProject the plan of a request that nobody identified, counted by its host; or `reject`
+ * @param unknownProject what a request that nobody identified counts under, by its host; or `reject`
  * @returns a function that throws GatewayError('unknown-project') where unknown projects are rejected
  */
 export function identifyBy(
   identifiers: readonly Identifier[],
-  unknownProject: Plan | 'reject',
+  unknownProject: UnknownProject,
   unknownHosts: Pick<UnknownHosts, 'nameOf'> = new UnknownHosts(),
 ): (facts: Facts) => Project {
+  const column = columnOfUnknown(unknownProject)
   return facts => {
     for (const identifier of identifiers) {
       const project = identifier.identify(facts)
       if (project !== undefined) return project
     }
-    if (unknownProject === 'reject') throw new GatewayError('unknown-project')
-    return unknownHostProject(unknownHosts.nameOf(facts.host), unknownProject)
+    if (column === undefined) throw new GatewayError('unknown-project')
+    return unknownHostProject(unknownHosts.nameOf(facts.host), column)
   }
 }
 
@@ -61,6 +78,6 @@ export function identifyBy(
 export const BY_HOST = 'host:'
 
 /** Whom requests of an unknown host are counted for. */
-export function unknownHostProject(name: string, plan: Plan): Project {
-  return { id: BY_HOST + name, plan, environment: 'production' }
+export function unknownHostProject(name: string, { plan, environment }: Omit<Project, 'id'>): Project {
+  return { id: BY_HOST + name, plan, environment }
 }

@@ -11,6 +11,8 @@ export interface FactsSettings {
   readonly trusted: TrustedProxies
   /** Lower-case names of the fields in which a trusted hop puts TLS fingerprints. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
+  /** Says whether the fields of a request hold a credential. */
+  readonly hasCredential: (fields: Fields) => boolean
 }
 
 const PORT = /:\d*$/
@@ -84,7 +86,7 @@ class RequestFacts implements Facts {
   }
 
   get authenticated(): boolean {
-    return this.#fields.has('authorization') || holdsSessionCookie(this.#fields.get('cookie'))
+    return this.#settings.hasCredential(this.#fields)
   }
 
   header(name: string): string | undefined {
@@ -102,13 +104,4 @@ class RequestFacts implements Facts {
 export function hostOf(authority: string): string {
   const host = authority.replace(PORT, '').toLowerCase()
   return host.endsWith('.') ? host.slice(0, -1) : host
-}
-
-function holdsSessionCookie(cookies: string | undefined): boolean {
-  if (cookies === undefined) return false
-  for (const pair of cookies.split(';')) {
-    const name = pair.slice(0, pair.indexOf('=') + 1)
-    if (name.toLowerCase().includes('session')) return true
-  }
-  return false
 }

@@ -7,7 +7,7 @@ import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
 import type { Fingerprints } from '../message.js'
 import type { Log } from '../types.js'
-import { Certificate, type CertificateFiles, type CertificatePair } from './certificate.js'
+import { Certificate, type CertificateFiles } from './certificate.js'
 import { fingerprintsOf, peekHello } from './fingerprint.js'
 
 /** For the first message, and again for the handshake it begins. */
@@ -16,8 +16,13 @@ const HTTP2 = 'h2'
 const HTTP1 = 'http/1.1'
 
 export interface TlsSettings extends CertificateFiles {
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  /** Of TLS 1.2, by OpenSSL's names. */
+  readonly ciphers: readonly string[]
   readonly log: Log
 }
+
+const TLS13_CIPHERS = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256']
 
 /** Who takes a connection once its handshake is over. */
 export interface Protocols {
@@ -41,13 +46,22 @@ interface Connection {
   fingerprints: Fingerprints | undefined
 }
 
-/** Terminates TLS 1.2 and 1.3 with one certificate. Throws when the certificate's files cannot be used. */
-export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protocols): TlsFront {
+/** Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws when the certificate's files cannot be used. */
+export function createTlsFront(
+  { log, minVersion, ciphers, ...files }: TlsSettings,
+  protocols: Protocols,
+): TlsFront {
   /** By its endpoints: Node does not say which connection a finished handshake belongs to. */
   const open = new Map<string, Connection>()
 
   const secure = createServer({ ALPNProtocols: [HTTP2, HTTP1], handshakeTimeout: HANDSHAKE_MS })
-  const certificate = new Certificate(files, log, pair => secure.setSecureContext(secureContext(pair)))
+  const terms: SecureContextOptions = {
+    minVersion,
+    ciphers: [...TLS13_CIPHERS, ...ciphers].join(':'),
+    // A renegotiation costs us far more than the client.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  }
+  const certificate = new Certificate(files, log, pair => secure.setSecureContext({ ...pair, ...terms }))
   secure.on('secureConnection', socket => {
     const connection = open.get(endpointsOf(socket))
     // TLS itself cannot reset, and some clients take every other end for the end of an answer.
@@ -96,15 +110,6 @@ export function createTlsFront({ log, ...files }: TlsSettings, protocols: Protoc
     closeAllConnections() {
       for (const { socket } of open.values()) socket.destroy()
     },
-  }
-}
-
-function secureContext(pair: CertificatePair): SecureContextOptions {
-  return {
-    ...pair,
-    minVersion: 'TLSv1.2',
-    // A renegotiation costs us far more than the client.
-    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   }
 }
 

@@ -152,6 +152,15 @@ export class Metrics {
     })
   }
 
+  /** Adds the health of each worker, which the supervisor knows. */
+  watchWorkers(workers: () => Iterable<{ readonly pid: number; answers(): boolean }>): void {
+    const help = '1 while the worker answers its supervisor; without a series for a process that has ended.'
+    this.#gauge('sluice_worker_up', help, ['pid'], 'max', function () {
+      this.reset()
+      for (const { pid, answers } of workers()) this.set({ pid }, answers() ? 1 : 0)
+    })
+  }
+
   /** Adds the series of what is looked at only when somebody scrapes. */
   watch({ connections, loopDelay, backends }: Vitals): void {
     this.#looked('sluice_workers', 'Processes that take requests.', 'sum', () => 1)
@@ -247,7 +256,7 @@ export class Metrics {
   }
 
   #decided(outcome: Outcome, project: Project | undefined): void {
-    const { id, mode } = outcome.rule
-    this.#decisions.inc(id, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
+    const { id, series = id, mode } = outcome.rule
+    this.#decisions.inc(series, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
   }
 }

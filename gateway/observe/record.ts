@@ -1,5 +1,5 @@
 /** The decision record: the one log line of a verdict. Pure. */
-import type { Facts, Finished, Outcome } from '../types.js'
+import type { Facts, Finished, Outcome, Source } from '../types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
@@ -26,6 +26,8 @@ const WOULD_STATUS: Readonly<Record<Decision, number | null>> = {
   error_open: null,
   error_closed: 503,
 }
+
+const FORBIDDEN = 403
 
 /**
  * At most one record for what was enforced, named after the rule that decided the answer: one that refuses because it
@@ -101,12 +103,12 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     rule: rule?.id ?? null,
     kind: rule?.kind ?? null,
     rev: event.revision,
-    src: rule ? `${rule.source.file}:${rule.source.line}` : null,
+    src: rule ? placeOf(rule.source) : null,
     project: project?.id ?? null,
     plan: project?.plan ?? null,
     environment: project?.environment ?? null,
     method: facts.method,
-    route: decisive?.route ?? null,
+    route: decisive?.route || null,
     /** With hashes for what may be personal: see Redactor. */
     path: redactor.path(facts.foldedPath ?? facts.path, decisive?.route ?? ''),
     /** Keyed hash of the counter's key. */
@@ -117,6 +119,8 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     ja3: facts.ja3 ?? null,
     ja4: facts.ja4 ?? null,
     auth: facts.authenticated ? ('authenticated' as const) : ('anonymous' as const),
+    /** True when an identifier has checked the credential. */
+    verified: project?.verified ?? false,
     upgrade: facts.upgrade ?? false,
     preflight: facts.preflight ?? false,
     /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */
@@ -125,7 +129,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     /** The report-only rules that were asked as well; empty in their own records. */
     beside: beside.map(outcome => besideOf(outcome, redactor)),
     /** Status the rule asks for; null when it lets the request pass. */
-    would_status: WOULD_STATUS[decision],
+    would_status: rule?.kind === 'access' && decision !== 'allow' ? FORBIDDEN : WOULD_STATUS[decision],
     /** Status the client saw; 0 when it left before one was sent. */
     sent_status: event.status,
     store: decisive?.store ?? ('none' as const),
@@ -135,6 +139,11 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     /** Share of such decisions that are logged: 1 for all but sampled ones. */
     sample: told.sample,
   }
+}
+
+/** What the admin port was told stands in no line. */
+function placeOf({ file, line }: Source): string {
+  return line === undefined ? file : `${file}:${line}`
 }
 
 /** What a report-only rule said of a request. */

@@ -6,6 +6,8 @@ import type { Facts, Verdict } from '../types.js'
 export interface AnswerSettings {
   readonly rateLimitFields: Families
   readonly cors: 'echo' | 'none'
+  /** Share of a wait by which Retry-After may be longer. */
+  readonly retryJitter: number
 }
 
 export interface GivenAnswer {
@@ -20,7 +22,7 @@ export function answer(verdict: Verdict, facts: Facts, settings: AnswerSettings)
   const fields = rateLimitFields(verdict, settings.rateLimitFields)
   if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
   if (verdict.allowed) return { fields }
-  return { fields, rejection: rejectionOf(verdict, facts.id) }
+  return { fields, rejection: rejectionOf(verdict, facts.id, settings.retryJitter) }
 }
 
 /**

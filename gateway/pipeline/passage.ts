@@ -1,19 +1,25 @@
 /** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
 import { randomUUID } from 'node:crypto'
 import { type ErrorCode, GatewayError } from '../errors.js'
+import { UNLIMITED } from '../forward/fields.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
 import type {
+  Fields,
   IncomingBody,
   IncomingRequest,
   OutgoingResponse,
   ResponseWatcher,
   Takeover,
 } from '../message.js'
-import type { AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
+import type { Ruling } from '../policy/access.js'
+import type { AnswerFields, AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
+import { isExempt, judgementWith } from './access.js'
 import { answer, refusal } from './answer.js'
 import type { Entered } from './enter.js'
 import type { Rooms, Upstream } from './pipeline.js'
+
+const NO_FIELDS: AnswerFields = { get: () => undefined }
 
 export class Passage implements Exchange, ResponseWatcher {
   readonly req: IncomingRequest
@@ -32,6 +38,7 @@ export class Passage implements Exchange, ResponseWatcher {
   #facts: Facts | undefined
   #project: Project | undefined
   #upstream: Upstream | undefined
+  #ruling: Ruling | undefined
   #verdict: Verdict | undefined
   #beside: Promise<Verdict> | undefined
   #ended = false
@@ -54,11 +61,12 @@ export class Passage implements Exchange, ResponseWatcher {
   }
 
   /** How far it came; it may be refused there. */
-  entered({ facts, project, upstream, matched }: Entered): void {
+  entered({ facts, project, upstream, matched, ruling }: Entered): void {
     this.#facts = facts
     this.#project = project
     this.#upstream = upstream === undefined ? undefined : this.#rooms.upstreams.get(upstream)
     this.matched = matched
+    this.#ruling = ruling
   }
 
   get facts(): Facts {
@@ -93,7 +101,7 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#verdict = verdict
     this.judged = undefined
     const { fields, rejection } = answer(verdict, this.facts, this.#rooms.answers)
-    this.answerFields = fields
+    this.answerFields = isExempt(this.#ruling) ? UNLIMITED : fields
     return rejection
   }
 
@@ -125,6 +133,8 @@ export class Passage implements Exchange, ResponseWatcher {
   /** Upstream work has ended, or will not begin: every slot goes back. */
   onUpstreamEnd(): void {
     this.#ended = true
+    // Whoever leaves before the answer has nothing to show for it, and yet used the upstream.
+    if (this.#working && this.res.closed) this.#answered(0, NO_FIELDS)
     this.#verdict?.release()
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
     if (!this.#working) return
@@ -133,10 +143,16 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#end()
   }
 
-  /** The upstream has answered a handshake. */
-  onAnswer(status: number): void {
+  /** The head of the upstream's answer is there. */
+  onAnswer(status: number, fields: Fields): void {
     if (status === 101) this.#verdict?.upgraded()
     this.#source = 'upstream'
+    this.#answered(status, fields)
+  }
+
+  #answered(status: number, fields: AnswerFields): void {
+    this.#verdict?.answered(status, fields)
+    this.#beside?.then(verdict => verdict.answered(status, fields)).catch(() => {})
   }
 
   fail(code: ErrorCode): void {
@@ -200,7 +216,7 @@ export class Passage implements Exchange, ResponseWatcher {
       facts: this.#facts,
       project: this.#project,
       upstream: this.#upstream?.name ?? '',
-      verdict,
+      verdict: judgementWith(this.#ruling, verdict, { facts: this.#facts, project: this.#project }),
       revision: this.revision,
       status: this.#tunnels ? 101 : this.res.status,
       source: this.#source,

@@ -1,10 +1,12 @@
 /** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
-import { columnName, columnsOf } from '../../config/words.js'
+import { columnName, columnsOf, type PlanWords, type Selector } from '../../config/words.js'
 import type { Algorithm, Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
-import { foldPattern, type Pattern, PatternError, parsePattern } from './pattern.js'
+import { Overlay } from './overlay.js'
+import { type Pattern, PatternError, parsePattern } from './pattern.js'
 import { type BucketTries, createPolicy, type EndpointRule, type Policy, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
-import type { PathReading } from './upstream-paths.js'
+import type { UpstreamReading } from './upstream-reading.js'
+import { compileWhen, type WrittenWhen } from './when.js'
 
 export interface Quota {
   readonly burst: number
@@ -19,7 +21,7 @@ export interface ProjectLimits {
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, readonly string[]>>
   readonly limits: readonly {
-    readonly for: Parameters<typeof columnsOf>[0]
+    readonly for: readonly Selector[]
     readonly quotas: Readonly<Record<string, Quota>>
   }[]
 }
@@ -29,8 +31,9 @@ export interface EndpointRules {
   readonly kind: string
   /** Whether its rules look at GET, HEAD and OPTIONS too. */
   readonly limitsReads?: boolean
-  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config'> & {
+  readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'when'> & {
     readonly match: readonly string[]
+    readonly when?: WrittenWhen | undefined
   })[]
 }
 export interface PolicyInput {
@@ -43,11 +46,12 @@ export interface PolicyInput {
     readonly overrides: Readonly<Record<string, Partial<Quota>>>
   }[]
   readonly projectsFile: string
+  readonly planWords: PlanWords
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
   readonly routesFile: string
   readonly revision: string
-  /** How upstreams read paths, by name, where that is not as they are matched. */
-  readonly readings: ReadonlyMap<string, PathReading>
+  /** How upstreams read requests, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
   sourceOf(file: string, path: readonly (string | number)[]): Source
 }
 
@@ -68,8 +72,9 @@ type Buckets = ReadonlyMap<string, readonly Pattern[]>
 export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
   const faults: Fault[] = []
   const buckets = readBuckets(input.projectLimits, faults)
-  const columns = compileColumns(input, buckets)
-  const projects = compileOverrides(input, buckets, columns, faults)
+  const tries = new Tries(buckets)
+  const columns = compileColumns(input, tries)
+  const projects = compileOverrides(input, tries, columns, faults)
   const { rules, endpoint } = compileEndpointRules(input, faults)
   const policy = createPolicy({
     revision: input.revision,
@@ -81,8 +86,7 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
     rules,
     endpoint,
     routes: compileRoutes(input, faults),
-    kindsOfReads: new Set(input.endpointRules.filter(one => one.limitsReads).map(({ kind }) => kind)),
-    words: wordsOf(input),
+    words: wordsOf(buckets, input),
     readings: input.readings,
   })
   return { policy, faults }
@@ -139,8 +143,10 @@ function readPattern(
   }
 }
 
-function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table> {
-  const columns = new Map<string, Table>()
+/** The rules of each column first, then tries: columns with the same rules share both. */
+function compileColumns(input: PolicyInput, tries: Tries): Map<string, Table> {
+  const columns = new Map<string, Rules>()
+  const merged = new Map<Rules, Map<Rules, Rules>>()
   for (const limits of input.projectLimits) {
     for (const [i, row] of limits.limits.entries()) {
       const rules = new Map<string, Rule>()
@@ -148,26 +154,66 @@ function compileColumns(input: PolicyInput, buckets: Buckets): Map<string, Table
         const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
         rules.set(name, bucketRule(name, quota, limits, source))
       }
-      const table = { rules, buckets: triesOf(rules, buckets) }
-      for (const name of columnsOf(row.for)) columns.set(name, mergeTables(columns.get(name), table, buckets))
+      for (const name of columnsOf(row.for, input.planWords)) {
+        columns.set(name, mergeRules(columns.get(name), rules, merged))
+      }
     }
   }
-  return columns
-}
-
-/** Two project-limits files may each add buckets to one column. */
-function mergeTables(present: Table | undefined, added: Table, buckets: Buckets): Table {
-  if (present === undefined) return added
-  const rules = new Map([...present.rules, ...added.rules])
-  return { rules, buckets: triesOf(rules, buckets) }
-}
-
-function triesOf(rules: ReadonlyMap<string, Rule>, buckets: Buckets): BucketTries {
-  const tries = emptyTries()
-  for (const [name, { mode }] of rules) {
-    for (const pattern of buckets.get(name) ?? []) tries[mode].add(pattern, name)
+  const tables = new Map<Rules, Table>()
+  for (const rules of columns.values()) {
+    if (!tables.has(rules)) tables.set(rules, { rules, buckets: tries.of(rules) })
   }
-  return tries
+  return new Map([...columns].map(([name, rules]) => [name, tables.get(rules) as Table]))
+}
+
+type Rules = Table['rules']
+
+/** Two project-limits files may each add buckets to one column; columns that merge the same two share the result. */
+function mergeRules(present: Rules | undefined, added: Rules, merged: Map<Rules, Map<Rules, Rules>>): Rules {
+  if (present === undefined) return added
+  const known = merged.get(present) ?? new Map<Rules, Rules>()
+  merged.set(present, known)
+  const rules = known.get(added) ?? new Map([...present, ...added])
+  known.set(added, rules)
+  return rules
+}
+
+/** Builds tries of buckets, those of the same buckets once: most rows and projects differ in their numbers alone. */
+class Tries {
+  readonly #buckets: Buckets
+  readonly #built = new Map<string, BucketTries>()
+  readonly #widened = new Map<Table, Map<string, BucketTries>>()
+
+  constructor(buckets: Buckets) {
+    this.#buckets = buckets
+  }
+
+  of(rules: Rules): BucketTries {
+    const names = [...rules]
+      .map(([name, { mode }]) => `${name} ${mode}`)
+      .sort()
+      .join('/')
+    const present = this.#built.get(names)
+    if (present !== undefined) return present
+    const tries = emptyTries()
+    for (const [name, { mode }] of rules) {
+      for (const pattern of this.#buckets.get(name) ?? []) tries[mode].add(pattern, name)
+    }
+    this.#built.set(names, tries)
+    return tries
+  }
+
+  /** Of a project's rules, which may have buckets that its row has not. */
+  over(row: Table, rules: Overlay<Rule>): BucketTries {
+    const { added } = rules
+    if (added.length === 0) return row.buckets
+    const known = this.#widened.get(row) ?? new Map<string, BucketTries>()
+    this.#widened.set(row, known)
+    const names = added.sort().join('/')
+    const tries = known.get(names) ?? this.of(rules)
+    known.set(names, tries)
+    return tries
+  }
 }
 
 function emptyTries(): BucketTries {
@@ -197,7 +243,7 @@ const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
 
 function compileOverrides(
   input: PolicyInput,
-  buckets: Buckets,
+  tries: Tries,
   columns: ReadonlyMap<string, Table>,
   faults: Fault[],
 ): Map<string, Table> {
@@ -206,7 +252,7 @@ function compileOverrides(
     const names = Object.keys(project.overrides)
     if (names.length === 0) continue
     const row = columns.get(columnName(project.plan, project.environment)) ?? NO_LIMITS
-    const rules = new Map(row.rules)
+    const rules = new Overlay(row.rules)
     for (const name of names) {
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
@@ -225,8 +271,7 @@ function compileOverrides(
       const source = input.sourceOf(input.projectsFile, path)
       rules.set(name, bucketRule(name, quota as Quota, limits, source))
     }
-    const sameBuckets = rules.size === row.rules.size
-    tables.set(project.id, { rules, buckets: sameBuckets ? row.buckets : triesOf(rules, buckets) })
+    tables.set(project.id, { rules, buckets: tries.over(row, rules) })
   }
   return tables
 }
@@ -241,15 +286,13 @@ function compileEndpointRules(
     for (const [i, { match, ...config }] of rules.entries()) {
       const { id, mode, key, missing, onStoreError } = config
       const source = input.sourceOf(file, ['rules', i])
-      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source }
+      const reads = limitsReads || config.reads
+      const when = config.when && compileWhen(config.when)
+      const rule: Rule = { id, kind, mode, key, missing, onStoreError, config, source, when, reads }
       all.push({ rule, match })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)
-        if (!limitsReads && (pattern?.method === 'HEAD' || pattern?.method === 'OPTIONS')) {
-          const message = `The pattern "${text}" can never match: ${pattern.method} is exempt from endpoint-based limits.`
-          faults.push({ file, path, message })
-        }
         // Unlike buckets, several rules may watch one pattern: they share its place in the tree.
         const present = pattern && trie.add(pattern, [rule])
         if (present === undefined) continue
@@ -278,16 +321,19 @@ function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[
   return trie
 }
 
-function wordsOf({ projectLimits, endpointRules, routes }: PolicyInput): Set<string> {
+function wordsOf(buckets: Buckets, { endpointRules, routes }: PolicyInput): Set<string> {
   const paths = [
-    ...projectLimits.flatMap(({ buckets }) => Object.values(buckets).flat()),
     ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
     ...routes.map(({ path }) => path),
   ]
-  const segments = paths.flatMap(path => {
-    // What is wrong with a pattern is told where it is compiled.
-    const pattern = readPattern(path, '', [], [])
-    return pattern === undefined ? [] : [...pattern.segments, ...foldPattern(pattern).segments]
-  })
-  return new Set(segments.flatMap(segment => (segment.kind === 'literal' ? segment.text : [])))
+  // What is wrong with a pattern is told where it is compiled.
+  const others = paths.flatMap(path => readPattern(path, '', [], []) ?? [])
+  const words = new Set<string>()
+  for (const { segments } of [...[...buckets.values()].flat(), ...others]) {
+    for (const segment of segments) {
+      // In small letters too: some upstreams take either.
+      if (segment.kind === 'literal') words.add(segment.text).add(segment.text.toLowerCase())
+    }
+  }
+  return words
 }

@@ -19,6 +19,7 @@ export interface Pattern {
 /** A pattern that cannot be compiled; the message is a sentence for the operator. */
 export class PatternError extends Error {}
 
+const PLAIN = /^[A-Za-z0-9_-]+$/
 const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
 const ESCAPES = /(?:%[0-9A-F]{2})+/gi
 /** Escapes of the sub-delimiters that request paths hold as they are. */
@@ -35,6 +36,11 @@ const NEVER: readonly [RegExp, string][] = [
 /** Methods that are always answered 405. */
 const UNSERVED = ['TRACE', 'CONNECT']
 
+/** A method that requests may have here. */
+export function isServedMethod(method: string): boolean {
+  return METHODS.includes(method) && !UNSERVED.includes(method)
+}
+
 /**
  * Reads `GET /admin/{id}`, `/scim/**` or the catch-all `*`.
  * @throws {PatternError} with a sentence that says what is wrong
@@ -47,7 +53,7 @@ export function parsePattern(text: string): Pattern {
   if (method !== undefined && !/^[A-Z]+$/.test(method)) {
     throw new PatternError(`"${method}" is not a method; write it in capitals, such as "GET /path".`)
   }
-  if (method !== undefined && (!METHODS.includes(method) || UNSERVED.includes(method))) {
+  if (method !== undefined && !isServedMethod(method)) {
     throw new PatternError(`The pattern "${text}" can never match: no request is served with ${method}.`)
   }
   if (!path.startsWith('/')) {
@@ -66,6 +72,7 @@ export function foldPattern(pattern: Pattern): Pattern {
 }
 
 function parseSegment(part: string, last: boolean): Segment {
+  if (PLAIN.test(part)) return { kind: 'literal', text: part }
   if (part === '**') {
     if (!last) throw new PatternError('"**" may only stand at the end of a path.')
     return { kind: 'rest' }

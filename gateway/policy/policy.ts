@@ -1,8 +1,9 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
+import { factsWith } from './facts-with.js'
 import type { PathTrie } from './trie.js'
-import { type PathReading, readForUpstream } from './upstream-paths.js'
+import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
 /**
  * Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one.
@@ -44,27 +45,25 @@ export interface PolicyParts {
   readonly endpoint: PathTrie<readonly Rule[]>
   /** Pattern → name of the upstream. */
   readonly routes: PathTrie<string>
-  /** The kinds of rules that look at GET, HEAD and OPTIONS too. */
-  readonly kindsOfReads: ReadonlySet<string>
   /** Path segments that patterns and routes spell out: what a log may show of a path. */
   readonly words: ReadonlySet<string>
-  /** How upstreams read paths, by name, where that is not as they are matched. */
-  readonly readings: ReadonlyMap<string, PathReading>
+  /** How upstreams read requests, by name, where that is not as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
 }
 
 export type Policy = ReturnType<typeof createPolicy>
 
-export function createPolicy({ readings, endpoint, kindsOfReads, ...told }: PolicyParts) {
+export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
+  const anyReads = told.rules.some(({ rule }) => rule.reads)
+
   /** The buckets that count for a project. */
   function tableOf({ id, plan, environment }: Project): Table | undefined {
     return told.projects.get(id) ?? told.columns.get(columnName(plan, environment))
   }
 
   /**
-   * The rules that apply: at most one enforced bucket and one that only reports, then every endpoint rule.
-   * CORS preflights are not charged; GET, HEAD and OPTIONS are exempt from endpoint-based limits
-   * (spec, Limits), but for rules of kinds that limit reads. The GET that opens a WebSocket is no read: it holds the
-   * upstream like a write.
+   * The rules that apply: at most one enforced bucket and one that only reports, then every endpoint rule whose `when`
+   * holds. CORS preflights are not charged.
    */
   function match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
@@ -74,23 +73,46 @@ export function createPolicy({ readings, endpoint, kindsOfReads, ...told }: Poli
       addBucket(matched, table, 'enforce', facts)
       addBucket(matched, table, 'report-only', facts)
     }
-    const reads = !facts.upgrade && isRead(facts.method)
-    if (reads && kindsOfReads.size === 0) return matched
-    for (const { value, route } of endpoint.findAllFor(facts)) {
-      for (const rule of value) {
-        if (reads && !kindsOfReads.has(rule.kind)) continue
-        if (!matched.some(one => one.rule === rule)) matched.push({ rule, route })
-      }
-    }
+    addRules(matched, facts, project)
     return matched
   }
 
-  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
-  function readFor(facts: Facts, upstream: string): Facts {
-    return readForUpstream(facts, readings.get(upstream))
+  /** The endpoint rules whose patterns match, whatever their `when`. */
+  function looking(facts: Facts): Matched[] {
+    const found: Matched[] = []
+    addRules(found, facts)
+    return found
   }
 
-  return { ...told, match, readFor, tableOf }
+  /** Without a project no `when` is asked. */
+  function addRules(matched: Matched[], facts: Facts, project?: Project): void {
+    const reads = isRead(facts)
+    if (reads && !anyReads) return
+    for (const { value, route } of endpoint.findAllFor(facts)) {
+      for (const rule of value) {
+        if ((reads && !rule.reads) || matched.some(one => one.rule === rule)) continue
+        if (project === undefined || holds(rule.when, facts, project)) matched.push({ rule, route })
+      }
+    }
+  }
+
+  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
+  function readFor(facts: Facts, upstream: string, project?: Project): Facts {
+    return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
+  }
+
+  return { ...told, match, looking, readFor, tableOf }
+}
+
+/** True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits). */
+export function isExempt(rule: Rule, facts: Facts): boolean {
+  return !rule.reads && isRead(facts)
+}
+
+function holds(when: Rule['when'], facts: Facts, project: Project): boolean {
+  if (when === undefined) return true
+  for (const condition of when) if (!condition.holds(facts, project)) return false
+  return true
 }
 
 function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, facts: Facts): void {
@@ -100,6 +122,7 @@ function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, fa
   if (rule !== undefined) matched.push({ rule, route: found.route })
 }
 
-function isRead(method: string): boolean {
-  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+/** The GET that opens a WebSocket is no read: it holds the upstream like a write. */
+function isRead({ method, upgrade }: Facts): boolean {
+  return !upgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
 }

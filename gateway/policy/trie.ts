@@ -16,12 +16,12 @@ export interface Found<T> {
 
 /** What stands at one path: an answer per method, and one for any method. */
 class Leaf<T> {
-  readonly methods = new Map<string, Found<T>>()
+  methods: Map<string, Found<T>> | undefined
   anyMethod: Found<T> | undefined
 
   /** Method beats no method; HEAD counts as GET unless it is listed. */
   find(method: string): Found<T> | undefined {
-    if (this.methods.size > 0) {
+    if (this.methods !== undefined) {
       const exact = this.methods.get(method)
       if (exact !== undefined) return exact
       if (method === 'HEAD') {
@@ -33,8 +33,9 @@ class Leaf<T> {
   }
 }
 
+/** Maps are made when something stands in them: most nodes have one way on. */
 class Node<T> {
-  readonly literals = new Map<string, Node<T>>()
+  literals: Map<string, Node<T>> | undefined
   parameter: Node<T> | undefined
   any: Node<T> | undefined
   /** Patterns that end here. */
@@ -53,11 +54,14 @@ export class PathTrie<T> {
   add(pattern: Pattern, value: T): Found<T> | undefined {
     const { method, text: route } = pattern
     const leaf = this.#leafOf(pattern)
-    const present = method === undefined ? leaf.anyMethod : leaf.methods.get(method)
+    const present = method === undefined ? leaf.anyMethod : leaf.methods?.get(method)
     if (present !== undefined) return present
     const found = { value, route }
     if (method === undefined) leaf.anyMethod = found
-    else leaf.methods.set(method, found)
+    else {
+      leaf.methods ??= new Map()
+      leaf.methods.set(method, found)
+    }
     this.#added.push({ pattern, value })
     this.#folded = undefined
     return undefined
@@ -81,7 +85,7 @@ export class PathTrie<T> {
     return search(this.#root, segmentsOf(path), 0, method)
   }
 
-  /** Every pattern that matches, with and without a method, most specific first. */
+  /** Every pattern that matches, with and without a method, most specific first; of HEAD those of GET, too. */
   findAll(method: string, path: string): Found<T>[] {
     const found: Found<T>[] = []
     search(this.#root, segmentsOf(path), 0, method, found)
@@ -129,6 +133,7 @@ function childFor<T>(node: Node<T>, segment: Exclude<Segment, { kind: 'rest' }>)
     node.any ??= new Node<T>()
     return node.any
   }
+  node.literals ??= new Map()
   let child = node.literals.get(segment.text)
   if (child === undefined) {
     child = new Node<T>()
@@ -148,7 +153,7 @@ function search<T>(
   if (at === segments.length) {
     return settle(node.end, method, all) ?? settle(node.rest, method, all)
   }
-  const literal = node.literals.get(segments[at] as string)
+  const literal = node.literals?.get(segments[at] as string)
   return (
     (literal && search(literal, segments, at + 1, method, all)) ??
     (node.parameter && search(node.parameter, segments, at + 1, method, all)) ??
@@ -160,7 +165,8 @@ function search<T>(
 function settle<T>(leaf: Leaf<T> | undefined, method: string, all?: Found<T>[]): Found<T> | undefined {
   if (leaf === undefined) return undefined
   if (all === undefined) return leaf.find(method)
-  pushAll(all, leaf.methods.get(method))
+  pushAll(all, leaf.methods?.get(method))
+  if (method === 'HEAD') pushAll(all, leaf.methods?.get('GET'))
   pushAll(all, leaf.anyMethod)
   return undefined
 }

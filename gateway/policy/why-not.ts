@@ -1,7 +1,7 @@
 /** Why a request falls into one bucket, and not into the others that look at its path. Pure. */
-import type { Facts } from '../types.js'
+import type { Condition, Facts, Project } from '../types.js'
 import { type Pattern, parsePattern } from './pattern.js'
-import type { Table } from './policy.js'
+import { type EndpointRule, isExempt, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
 /**
@@ -33,22 +33,25 @@ export function passedBuckets(
 export interface PassedRule {
   readonly rule: string
   readonly pattern: string
-  /** `read`: GET, HEAD and OPTIONS are exempt. */
-  readonly why: 'method' | 'read'
+  /** `read`: GET, HEAD and OPTIONS are exempt, and so are CORS preflights. `when`: it looks at others than this one. */
+  readonly why: 'method' | 'read' | 'preflight' | 'when'
+  /** What of its `when` does not hold; null where that is not the reason. */
+  readonly unmet: Condition['on'] | null
 }
 
 /** Endpoint rules that look at the request's path although they did not match, each with its reason. */
-export function passedRules(
-  rules: Iterable<{ readonly id: string; readonly match: readonly string[] }>,
-  facts: Facts,
-): PassedRule[] {
+export function passedRules(rules: Iterable<EndpointRule>, facts: Facts, project: Project): PassedRule[] {
   const passed: PassedRule[] = []
-  for (const { id, match } of rules) {
+  for (const { rule, match } of rules) {
     const patterns = match.map(parsePattern)
     const exempt = patterns.find(pattern => matches(pattern, facts))
     const other = patterns.find(pattern => matches({ ...pattern, method: undefined }, facts))
-    if (exempt !== undefined) passed.push({ rule: id, pattern: exempt.text, why: 'read' })
-    else if (other !== undefined) passed.push({ rule: id, pattern: other.text, why: 'method' })
+    const { text: pattern } = exempt ?? other ?? {}
+    if (pattern === undefined) continue
+    const unmet = rule.when?.find(condition => !condition.holds(facts, project))?.on ?? null
+    const exemption = facts.preflight ? 'preflight' : isExempt(rule, facts) ? 'read' : 'when'
+    const why = exempt === undefined ? 'method' : exemption
+    passed.push({ rule: rule.id, pattern, why, unmet: why === 'when' ? unmet : null })
   }
   return passed
 }

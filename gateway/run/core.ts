@@ -15,9 +15,10 @@ import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { Metrics } from '../observe/metrics.js'
 import type { Log } from '../types.js'
+import { openRuntimeAccess } from './access/runtime-access.js'
 import { Generation, type Lasting } from './generation.js'
 import type { Loaded } from './load.js'
-import { createLimiters } from './make-plugins.js'
+import { createLimiters, toolsOf } from './make-plugins.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
 
@@ -49,13 +50,16 @@ export async function openCore(options: CoreOptions) {
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
   const instances = storeSettings.instances * workers
-  const { store, forget } = await openStore({ redis, ...storeSettings, instances }, log, {
-    failed: op => metrics.storeError(op),
-    late: () => metrics.storeLate(),
-    awayChanged: away => metrics.fallbackActive(away),
-  })
+  const [{ store, forget }, runtimeAccess] = await Promise.all([
+    openStore({ redis, ...storeSettings, instances }, log, {
+      failed: op => metrics.storeError(op),
+      late: () => metrics.storeLate(),
+      awayChanged: away => metrics.fallbackActive(away),
+    }),
+    openRuntimeAccess(redis, log),
+  ])
   // They outlive reloads, like what is counted for them.
-  const limiters = createLimiters(first, { log, projects: first.config.projects })
+  const limiters = createLimiters(first, toolsOf(first.config, log))
   const faultLog = boundedLog(log)
   const upstreams = new Upstreams(log)
   const loopDelay = new LoopDelay({
@@ -74,10 +78,11 @@ export async function openCore(options: CoreOptions) {
     decider: new Decider({
       ...counters,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
-      onLost: error => log.error({ err: error }, 'a report-only rule was not counted'),
+      onLost: error => log.error({ err: error }, 'a rule was not counted'),
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),
+    runtimeAccess,
     observer: metrics.observer(),
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
@@ -119,11 +124,12 @@ export async function openCore(options: CoreOptions) {
     /** Answers of `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
-      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, live: true })
+      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, runtimeAccess, live: true })
     },
     inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
     /** Forgets what was counted by a key; rejects when Redis cannot be told. */
     forget: forgetCounter,
+    runtimeAccess,
     /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
@@ -148,6 +154,7 @@ export async function openCore(options: CoreOptions) {
       await inForce.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
+      runtimeAccess.kept.close()
       loopDelay.stop()
     },
   }

@@ -5,12 +5,15 @@ import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/identify.js'
 import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
+import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
+import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
+import type { RuntimeAccess } from './access/runtime-access.js'
 import type { Loaded } from './load.js'
 import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
@@ -19,6 +22,8 @@ export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
+  /** Entries that the admin port was told. */
+  readonly runtimeAccess: Pick<RuntimeAccess, 'table'>
   /** Hears of every request, whatever its configuration. */
   readonly observer: Observer
   /** True while this process can take nothing more on. */
@@ -86,16 +91,17 @@ export class Generation {
   }
 
   #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, unknownHosts, observer, log } = this.#lasting
+    const { decider, unknownHosts, runtimeAccess, observer, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
       trusted: this.trustedProxies,
       fingerprintHeaders: settings.fingerprintHeaders,
+      hasCredential: createCredentials(settings.credentials),
     }
     return {
       log,
-      walk: compiled.walk(unknownHosts),
+      walk: compiled.walk(unknownHosts, new Access(compiled.access, runtimeAccess)),
       upstreams,
       answers: settings,
       overloaded: this.#lasting.overloaded,

@@ -1,5 +1,6 @@
 /** From files to a configuration that can be put in force, or to everything that is wrong with it. */
 import { isDeepStrictEqual } from 'node:util'
+import { ConfigFiles, type FileContents } from '../../config/files.js'
 import { type Config, loadConfig } from '../../config/load.js'
 import { readPluginList } from '../../config/plugin-list.js'
 import { formatProblem, type Problem } from '../../config/problem.js'
@@ -15,6 +16,8 @@ export interface Loaded {
   readonly plugins: LoadedPlugins
   /** What was read, and what it was like then. */
   readonly sources: Sources
+  /** For a process that is to load the same. */
+  readonly contents: FileContents
 }
 
 export interface Unloadable {
@@ -30,30 +33,32 @@ export interface LoadOptions {
   readonly running?: LoadedPlugins
   /** A folder of policies to read instead of the one that gateway.yaml names. */
   readonly policies?: string
+  /** What another load has read: the files are not looked at. */
+  readonly contents?: FileContents | undefined
 }
 
 /**
  * Loads the plugins that the configuration at `path` (gateway.yaml or its folder) names, then loads, validates and compiles
  * it. Changes nothing, but for what the plugins' modules do while they are loaded.
- *
  */
 export async function load(
   path: string,
   env: NodeJS.ProcessEnv,
   log: Log,
-  { running, policies }: LoadOptions = {},
+  { running, policies, contents }: LoadOptions = {},
 ): Promise<Loaded | Unloadable> {
-  const plugins = running ?? (await loadPlugins(path, env))
+  const disk = new ConfigFiles(contents)
+  const plugins = running ?? (await loadPlugins(path, env, disk))
   if ('problems' in plugins) return { problems: plugins.problems, sources: new Map() }
   // Watched like what is read, though a process that runs can only tell that they have changed.
   const files = [...plugins.files.keys()].map(file => [file, markOf(file)] as const)
-  const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies })
+  const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies, files: disk })
   const sources = new Map([...loaded.sources, ...files])
   if ('problems' in loaded) {
     return { problems: [...loaded.problems, ...hint(path, env, running)], sources }
   }
   const compiled = compile(loaded.config, plugins, log)
-  return { ...loaded, ...compiled, plugins, sources }
+  return { ...loaded, ...compiled, plugins, sources, contents: disk.contents }
 }
 
 /** A list that changed may be why: what the process runs with does not know its plugins. */
@@ -64,8 +69,13 @@ function hint(path: string, env: NodeJS.ProcessEnv, running: LoadedPlugins | und
 }
 
 /** As `load`, for a command that cannot go on without: throws a Failure that lists the problems. */
-export async function loadOrFail(path: string, env: NodeJS.ProcessEnv, log: Log): Promise<Loaded> {
-  const loaded = await load(path, env, log)
+export async function loadOrFail(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+  options?: LoadOptions,
+): Promise<Loaded> {
+  const loaded = await load(path, env, log, options)
   if ('problems' in loaded) throw new Failure(listProblems(loaded.problems))
   return loaded
 }

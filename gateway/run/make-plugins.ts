@@ -8,9 +8,9 @@ import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded } from './load.js'
-import { normalPrefix } from './path-readings.js'
 import { messageOf } from './third-party/text.js'
 import { tryDemands } from './try-demands.js'
+import { normalPrefix } from './upstream-readings.js'
 
 /** An identifier under its plugin's name. */
 export interface NamedIdentifier {
@@ -29,6 +29,11 @@ export interface Made {
   close(): Promise<void>
 }
 
+/** What plugins of a configuration are handed. */
+export function toolsOf({ projects, planWords }: Config, log: Log): Tools {
+  return { log, projects, ...planWords }
+}
+
 /** Makes what `identify` and `observe` of gateway.yaml ask for. */
 export function makePlugins(
   config: Config,
@@ -36,7 +41,8 @@ export function makePlugins(
   log: Log,
 ): Made | { readonly problems: Problem[] } {
   const { gateway, projects } = config
-  const tools = { log, projects: projects.map(one => ({ ...one, paths: one.paths.map(normalPrefix) })) }
+  const known = projects.map(one => ({ ...one, paths: one.paths.map(normalPrefix) }))
+  const tools: Tools = { ...toolsOf(config, log), projects: known }
   const faultLog = boundedLog(log)
   const problems: Problem[] = []
   const attempt = <T>(name: string, path: Path, create: () => T): T[] => {
@@ -49,8 +55,8 @@ export function makePlugins(
   }
   const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
     attempt(name, ['identify', i], () => {
-      const identifier = named(plugins.identify, name).create(settings, tools)
-      return { name, identifier: contained(name, identifier, faultLog) }
+      const { create, verifies } = named(plugins.identify, name)
+      return { name, identifier: contained(name, create(settings, tools), faultLog, verifies) }
     }),
   )
   const observers = gateway.observe.flatMap(({ plugin: name, ...settings }, i) =>
@@ -80,7 +86,7 @@ export function createLimiters(loaded: Loaded, tools: Tools): Map<string, Limite
 
 /** The problems that `createLimiters`, and then the first request under each rule, would meet; nothing is left behind. */
 export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
-  const { limiters, problems } = makeLimiters(loaded, { log, projects: loaded.config.projects })
+  const { limiters, problems } = makeLimiters(loaded, toolsOf(loaded.config, log))
   if (problems.length > 0) return problems
   const faults = tryDemands(loaded.config, limiters)
   closeAll(limiters.values())

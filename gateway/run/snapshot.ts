@@ -1,22 +1,34 @@
 /** One configuration, compiled: what the pipeline asks of it per request. Pure; serves `serve` and `check` alike. */
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
-import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../../config/load.js'
+import { endOf } from '../../config/formats.js'
+import {
+  type AccessPolicy,
+  type Config,
+  isProjectLimits,
+  problemAt,
+  type RulesPolicy,
+} from '../../config/load.js'
+import { hasOwnWords } from '../../config/plan-checks.js'
 import type { Problem } from '../../config/problem.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
 import type { Walk } from '../pipeline/enter.js'
 import type { PluginSet } from '../plugins.js'
+import { Access, type AccessTable } from '../policy/access.js'
+import { type AccessFile, compileAccess } from '../policy/access-entries.js'
 import { compilePolicy, type Fault } from '../policy/compile.js'
 import type { Policy } from '../policy/policy.js'
 import type { Log } from '../types.js'
 import { type Made, makePlugins } from './make-plugins.js'
-import { caseTies, pathReadings } from './path-readings.js'
+import { caseTies, upstreamReadings } from './upstream-readings.js'
 
 export interface Compiled extends Made {
   readonly policy: Policy
+  /** Entries of kind access. */
+  readonly access: AccessTable
   /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
-  walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>): Walk
+  walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>, access?: Access): Walk
 }
 
 /** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
@@ -26,12 +38,14 @@ export function compile(
   log: Log,
 ): { compiled: Compiled } | { problems: Problem[] } {
   const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
+  const sourceOf = (file: string, path: Fault['path']) => ({ file, line: config.locate(file, path).line })
   const { policy, faults } = compilePolicy({
     revision: revisionOf(config),
     routes: config.gateway.routes,
     routesFile: config.gatewayFile,
     projectsFile: config.projectsFile,
     projects: config.projects,
+    planWords: config.planWords,
     projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
       ...document,
       file,
@@ -48,32 +62,45 @@ export function compile(
           onStoreError: rule.onStoreError ?? config.gateway.store.onError,
         })),
       })),
-    readings: pathReadings(config.gateway),
-    sourceOf: (file, path) => ({ file, line: config.locate(file, path).line }),
+    readings: upstreamReadings(config.gateway),
+    sourceOf,
   })
+  const access = compileAccess(config.access.map(accessFile), sourceOf)
   // Only where the patterns are sound: what ties as it stands is said already.
   const ties = faults.length === 0 ? caseTies(config) : []
-  const problems = [...faults, ...ties, ...proxyFaults(config)].map(({ file, path, message }) =>
-    problemAt(config, file, path, message),
+  const problems = [...faults, ...access.faults, ...ties, ...proxyFaults(config)].map(
+    ({ file, path, message }) => problemAt(config, file, path, message),
   )
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
   const identifiers = made.identifiers.map(({ identifier }) => identifier)
   const { unknownProject } = config.gateway
-  const walk: Compiled['walk'] = unknownHosts => ({
+  const walk: Compiled['walk'] = (unknownHosts, asked = new Access(access.table)) => ({
     policy,
+    access: asked,
     identify: identifyBy(identifiers, unknownProject, unknownHosts),
   })
-  return { compiled: { ...made, policy, walk } }
+  return { compiled: { ...made, policy, access: access.table, walk } }
+}
+
+function accessFile({ file, document }: AccessPolicy): AccessFile {
+  const rules = document.rules.map(({ until, ...rule }) => ({
+    ...rule,
+    until: until === undefined ? undefined : endOf(until),
+  }))
+  return { file, rules }
 }
 
 /** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
-function revisionOf({ gateway, projects, policies }: Config): string {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, store, routes, upstreams } = gateway
-  const rules = policies.map(({ file, document }) => [basename(file), document])
-  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders]
-  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams])
+function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { store, routes, upstreams } = gateway
+  const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
+  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
+  // Left out, selectors stand for all declared words.
+  const declared = hasOwnWords(planWords) ? [planWords] : []
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...declared])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 

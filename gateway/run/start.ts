@@ -3,6 +3,7 @@ import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
+import { accessDesk } from './access/desk.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
@@ -59,6 +60,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     reload: () => reloader.reload('admin'),
     explain: core.explain,
     inspected: core.inspected,
+    access: accessDesk(core.runtimeAccess.kept, () => core.inForce.loaded, log),
     documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
   })
   url = await core.listen()

@@ -11,7 +11,7 @@ export function describeState(
   return {
     revision: compiled.policy.revision,
     loadedAt,
-    policies: config.policies.map(({ file, kind }) => ({ file, kind })),
+    policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
     backends,
     /** Settings that were changed in the files, but not in this process. */
     needsRestart,

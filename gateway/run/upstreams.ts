@@ -161,6 +161,7 @@ export function upstreamSettings(
     urls: 'embedded' in written ? [addressOf(written.embedded)] : urlsOf(written),
     ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
     maxBody: 'embedded' in written ? undefined : written.maxBody,
+    methodOverride: 'embedded' in written ? undefined : written.methodOverride,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
     embedded: 'embedded' in written,
     fingerprintHeaders,

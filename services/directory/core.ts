@@ -1,6 +1,7 @@
 import { encryptionKey, openDataFolder } from './data-folder.js'
 import { withFiles } from './environment.js'
-import { type Courier, startCourier } from './events/courier.js'
+import { type CallWebhook, createCall } from './events/call.js'
+import { type Courier, notifyAll, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
 import { bounds } from './external/bounds.js'
@@ -11,15 +12,18 @@ import { createSecretBox, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { openStore } from './store/open.js'
+import { createDirectoryChanger, type DirectoryChanger } from './sync/directories.js'
 import { purgeRemoved } from './sync/removal.js'
-import { createWriters, type WriterFactory } from './sync/writers.js'
+import { type Committed, createWriters, type WriterFactory } from './sync/writers.js'
 
 /** The service without its HTTP side. */
 export interface Core {
   readonly settings: Settings
   readonly store: Store
   readonly box: SecretBox
+  readonly call: CallWebhook
   readonly writers: WriterFactory
+  readonly directories: DirectoryChanger
   readonly courier: Courier
   readonly external: ExternalService
   readonly metrics: Metrics
@@ -45,21 +49,35 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     await purgeRemoved(store)
     const retention = startRetention(store, settings.webhookLogTtlMs, log)
     closers.push(() => retention.close())
-    const poster = createPoster(settings.allowPrivateWebhooks)
+    const poster = createPoster(settings.webhookTargets)
     if (withFiles(env).DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
       log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
     }
     const metrics = createMetrics(store)
     const { called } = metrics
-    const courier = startCourier({ store, box, poster, log, called, batch: settings.webhookBatch })
+    const call = createCall(poster, box)
+    const courier = startCourier({ store, call, poster, log, called, batch: settings.webhookBatch })
     closers.push(() => courier.close())
-    const writers = createWriters(store, log, directory => {
-      if (directory.webhook) courier.notify(directory.id)
-    })
+    const committed: Committed = (directory, events) => notifyAll(courier, directory.id, events)
+    const writers = createWriters(store, log, committed)
+    const directories = createDirectoryChanger(store, committed)
     const own = { store, box, encryptionKey: keys[0], writers, log }
     const external = startExternal({ ...own, settings: settings.external, bounds })
     closers.push(() => external.puller.close())
-    return { settings, store, box, writers, courier, external, metrics, log, closers, close }
+    return {
+      settings,
+      store,
+      box,
+      call,
+      writers,
+      directories,
+      courier,
+      external,
+      metrics,
+      log,
+      closers,
+      close,
+    }
   } catch (error) {
     await close()
     throw error

@@ -1,5 +1,6 @@
 import { viewWebhook } from './events/webhook.js'
 import { openTokens } from './external/connection.js'
+import { firstWebhook } from './lane.js'
 import type { Directory } from './model.js'
 import { overlapOf } from './old-secrets.js'
 import type { DirectoryView, PullView } from './schemas/directory.js'
@@ -74,6 +75,6 @@ function viewPlain(directory: Directory, box: SecretBox, baseUrl: string): Direc
       endpoint: `${baseUrl}${path}`,
       ...overlapOf(oldScimSecrets),
     },
-    webhook: webhook ? viewWebhook(box, id, webhook) : { endpoint: '', secret: '' },
+    webhook: webhook ? viewWebhook(box, id, firstWebhook, webhook) : { endpoint: '', secret: '' },
   }
 }

@@ -10,6 +10,8 @@ import { addConsent } from './routes/consent.js'
 import { createServer, type Server } from './routes/http.js'
 import { addManagement, answerErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
+import { setupPath } from './routes/setup-links.js'
+import { addSetupPage } from './routes/setup-page.js'
 import { countWrongKeys, type WrongKey } from './routes/wrong-keys.js'
 import { hashKey } from './secrets.js'
 import type { Settings } from './settings.js'
@@ -42,6 +44,8 @@ export type {
 } from './schemas/events.js'
 export type { FullGroupView, GroupView, MemberView, UserView } from './schemas/people.js'
 export type { Refusal } from './schemas/refusals.js'
+export type { NewSetupLinkView, SetupLinkView } from './schemas/setup-links.js'
+export type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from './schemas/webhooks.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
 export interface DirectoryService extends EmbeddedDirectory {
@@ -96,8 +100,8 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
 
 function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wrongKey: WrongKey): void {
   const { store, settings, writers } = core
-  const { baseUrl, allowPrivateWebhooks } = settings
-  const parts = { ...core, baseUrl, allowPrivateWebhooks, keyHashes, wrongKey }
+  const { baseUrl, webhookTargets } = settings
+  const parts = { ...core, baseUrl, webhookTargets, keyHashes, wrongKey }
   answerErrors(server, core.log)
   addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {
@@ -107,6 +111,7 @@ function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wro
   const intake = createIntake(store, users, groups)
   server.register(async scope => addScim(scope, { ...parts, intake }), { prefix: scimPath })
   server.register(async scope => addConsent(scope, parts), { prefix: oauthPath })
+  server.register(async scope => addSetupPage(scope, parts), { prefix: setupPath })
 }
 
 function managementKeys({ apiKeys, dataDir }: Settings): { hashes: Buffer[]; notes: string[] } {

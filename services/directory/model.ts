@@ -29,7 +29,10 @@ export interface Directory {
   readonly scimSecret: string
   /** SCIM secrets from before rotations, the newest first. */
   readonly oldScimSecrets?: readonly OldSecret[]
+  /** The one that `webhook_url` and `webhook_secret` name. */
   readonly webhook: Webhook | undefined
+  /** Further ones. */
+  readonly webhooks?: readonly NamedWebhook[]
   /** Of the types that are pulled. */
   readonly external?: External
   /** ISO 8601, UTC. */
@@ -55,7 +58,33 @@ export interface Webhook {
   readonly secret: string
   /** Secrets from before changes, which sign calls too; the newest first. */
   readonly oldSecrets?: readonly OldSecret[]
+  /** The events that go there; absent: all. */
+  readonly events?: readonly EventName[]
+  /** Sent with each call; values are sealed. */
+  readonly headers?: readonly SealedHeader[]
+  /** Absent: false. What happens meanwhile does not go there. */
+  readonly disabled?: boolean
 }
+
+/** A webhook with the id that it has within its directory. */
+export interface NamedWebhook extends Webhook {
+  readonly id: string
+}
+
+/** A header of webhook calls. */
+export interface SealedHeader {
+  readonly name: string
+  readonly value: string
+}
+
+/** All that a directory tells. */
+export const eventNames = [
+  ...(['user.created', 'user.updated', 'user.deleted'] as const),
+  ...(['group.created', 'group.updated', 'group.deleted'] as const),
+  ...(['group.user_added', 'group.user_removed'] as const),
+  ...(['dsync.activated', 'dsync.deactivated', 'dsync.deleted'] as const),
+] as const
+export type EventName = (typeof eventNames)[number]
 
 /** A secret that was replaced and is good until then (ISO 8601, UTC). Sealed. */
 export interface OldSecret {

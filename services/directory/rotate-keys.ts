@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { encryptionKey } from './data-folder.js'
-import { resealWebhook } from './events/webhook.js'
+import { resealWebhooks } from './events/webhook.js'
 import { resealTokens } from './external/connection.js'
 import type { Directory } from './model.js'
 import { createSecretBox, type SecretBox } from './secrets.js'
@@ -50,9 +50,9 @@ export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation>
     const unreadable: string[] = []
     let directories = 0
     let left = 0
-    for await (const directory of everyDirectory(store)) {
+    for await (const { directory, place } of everyDirectory(store)) {
       directories += 1
-      const outcome = await rotate(store, box, directory)
+      const outcome = await rotate(box, directory, place)
       if (outcome === 'unreadable') unreadable.push(directory.id)
       if (outcome === 'changed') changed.add(directory.id)
       if (outcome !== 'kept' && outcome !== 'unreadable') left += 1
@@ -63,18 +63,36 @@ export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation>
   }
 }
 
-async function* everyDirectory(store: Store): AsyncGenerator<Directory> {
+/** Where a directory is read and written. */
+interface DirectoryPlace {
+  read(id: string): Promise<Directory | undefined>
+  replace(before: Directory, after: Directory): Promise<boolean>
+}
+
+/** Also those that are removed, while their removal is still to be told. */
+async function* everyDirectory(
+  store: Store,
+): AsyncGenerator<{ directory: Directory; place: DirectoryPlace }> {
+  const present: DirectoryPlace = {
+    read: id => store.directory(id),
+    replace: (before, next) => store.replaceDirectory(before, next),
+  }
   let after: Directory | undefined
   do {
     const page = await store.everyDirectory({ after, limit: batch })
-    yield* page
+    for (const directory of page) yield { directory, place: present }
     after = page.length < batch ? undefined : page.at(-1)
   } while (after)
+  const departed: DirectoryPlace = {
+    read: id => store.departed(id),
+    replace: (before, next) => store.replaceDeparted(before, next),
+  }
+  for (const directory of await store.everyDeparted()) yield { directory, place: departed }
 }
 
 type Outcome = 'kept' | 'changed' | 'unreadable' | 'contested'
 
-async function rotate(store: Store, box: SecretBox, read: Directory): Promise<Outcome> {
+async function rotate(box: SecretBox, read: Directory, place: DirectoryPlace): Promise<Outcome> {
   let before: Directory | undefined = read
   for (let attempt = 0; before && attempt < mostAttempts; attempt++) {
     let after: Directory
@@ -84,15 +102,15 @@ async function rotate(store: Store, box: SecretBox, read: Directory): Promise<Ou
       return 'unreadable'
     }
     if (JSON.stringify(after) === JSON.stringify(before)) return 'kept'
-    if (await store.replaceDirectory(before, after)) return 'changed'
-    before = await store.directory(read.id)
+    if (await place.replace(before, after)) return 'changed'
+    before = await place.read(read.id)
   }
   return before ? 'contested' : 'kept'
 }
 
 /** All that is sealed in a directory. */
 function reseal(box: SecretBox, directory: Directory): Directory {
-  const { id, scimSecret, oldScimSecrets, webhook, external } = directory
+  const { id, scimSecret, oldScimSecrets, external } = directory
   const scim = (sealed: string): string => box.reseal(sealed, id, 'scim')
   return {
     ...directory,
@@ -100,7 +118,7 @@ function reseal(box: SecretBox, directory: Directory): Directory {
     ...(oldScimSecrets && {
       oldScimSecrets: oldScimSecrets.map(old => ({ ...old, secret: scim(old.secret) })),
     }),
-    ...(webhook && { webhook: resealWebhook(box, id, webhook) }),
+    ...resealWebhooks(box, directory),
     ...(external && { external: resealTokens(box, id, external) }),
   }
 }

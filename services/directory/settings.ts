@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { isKey } from './data-folder.js'
 import { withFiles } from './environment.js'
+import type { TargetRules } from './events/target.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
 /** What the operator set, checked. */
@@ -12,7 +13,7 @@ export interface Settings {
   readonly apiKeys: readonly string[] | undefined
   /** Of 32 bytes, the one that encrypts first; undefined: made at first start. */
   readonly encryptionKeys: readonly [Buffer, ...Buffer[]] | undefined
-  readonly allowPrivateWebhooks: boolean
+  readonly webhookTargets: TargetRules
   /** Undefined: events are delivered in real time. */
   readonly webhookBatch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
   /** How long the webhook-event log is kept. */
@@ -30,7 +31,10 @@ export function readSettings(given: NodeJS.ProcessEnv): Settings {
     dataDir: resolve(env.DATA_DIR || './data'),
     apiKeys: apiKeys(env.API_KEYS),
     encryptionKeys: encryptionKeys(env.ENCRYPTION_KEY),
-    allowPrivateWebhooks: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
+    webhookTargets: {
+      allowPrivate: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
+      allowHttp: flag('WEBHOOK_ALLOW_HTTP', env.WEBHOOK_ALLOW_HTTP),
+    },
     webhookBatch: webhookBatch(env),
     webhookLogTtlMs: logTtl(env.DSYNC_WEBHOOK_LOGS_TTL || '7d'),
     baseUrl: baseUrl(env.BASE_URL),

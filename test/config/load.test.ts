@@ -141,13 +141,21 @@ t.test('the configuration that ships holds every row of the tables of limits', a
 
 t.test('the policy files that the documentation shows load as they stand', async t => {
   const page = readFileSync('docs/policies.md', 'utf8')
-  const shown = [...page.matchAll(/```yaml\n# (policies\/\S+)\n([^`]*)```/g)]
-  t.equal(shown.length, 3, 'one of each kind')
-  const dir = folderWith(t.testdir(), {
-    ...SOUND,
-    ...Object.fromEntries(shown.map(([, name = '', text = '']) => [name, text])),
-  })
-  t.same(problemsOf(dir), [])
+  // What stands in a folder of its own is a whole configuration.
+  const shown = [...page.matchAll(/```yaml\n# (?:([\w-]+)\/)??((?:policies\/)?[\w-]+\.yaml)\n([^`]*)```/g)]
+  const folders = new Map<string, Record<string, string>>()
+  for (const [, folder = '', name = '', text = ''] of shown) {
+    folders.set(folder, { ...folders.get(folder), [name]: text })
+  }
+  t.ok(Object.keys(folders.get('') ?? {}).length >= 4, 'one of each kind')
+  const dir = t.testdir()
+  const ACME = {
+    'projects.yaml': 'version: 1\nprojects: [{ id: acme, plan: growth, environment: production }]\n',
+  }
+  for (const [folder, files] of folders) {
+    t.same(problemsOf(folderWith(join(dir, folder || 'kinds'), { ...SOUND, ...ACME, ...files })), [], folder)
+  }
+  t.ok(folders.get('own-plans')?.['projects.yaml'], "plans of one's own")
 })
 
 t.test('what is left out takes its default', async t => {
@@ -158,6 +166,7 @@ t.test('what is left out takes its default', async t => {
     unknownProject: 'developer',
     rateLimitFields: 'both',
     cors: 'echo',
+    retryJitter: 0.1,
     drain: 10_000,
     log: { decisions: 'refused' },
     plugins: [],

@@ -8,6 +8,7 @@ import { rateLimitFields } from '../../gateway/forward/fields.js'
 import { rejectionOf } from '../../gateway/forward/reject.js'
 import { builtIn } from '../../gateway/plugins.js'
 import { listProblems, load } from '../../gateway/run/load.js'
+import type { Verdict } from '../../gateway/types.js'
 import { quiet } from '../../tools/config.js'
 import { Simulation } from '../../tools/replay/simulation.js'
 import { factsOf } from '../../tools/replay/traffic.js'
@@ -90,7 +91,27 @@ const rulesOf = <T>(kind: string, own: fc.Arbitrary<T>) =>
       kind,
       rules: rules.map(({ own, ...rule }, i) => ({ id: `${kind}-${i}`, ...rule, ...own })),
     }))
+const access = fc
+  .uniqueArray(
+    fc.record({
+      mode,
+      action: fc.constantFrom('exempt', 'deny'),
+      place: fc.constantFrom(
+        { networks: ['192.0.2.0/24'] },
+        { networks: ['192.0.2.1'] },
+        { projects: ['acme'] },
+        { projects: ['host:else.where'] },
+      ),
+    }),
+    { maxLength: 3, selector: rule => JSON.stringify(rule) },
+  )
+  .map(rules => ({
+    version: 1,
+    kind: 'access',
+    rules: rules.map(({ place, ...rule }, i) => ({ id: `access-${i}`, ...rule, ...place })),
+  }))
 const policy = fc.record({
+  access,
   enforced: limitsOf('enforce'),
   watched: limitsOf('report-only'),
   slots: rulesOf('in-flight', fc.record({ max: fc.integer({ min: 1, max: 2 }) })),
@@ -115,12 +136,12 @@ const traffic = fc.array(
 
 const PLUGINS = { ...builtIn, names: [], files: new Map<string, string>() }
 
-function withoutReports({ enforced, slots, floods }: Policy): Partial<Policy> {
+function withoutReports({ enforced, slots, floods, access }: Policy): Partial<Policy> {
   const strip = <R extends { mode: string }>(file: { version: number; kind: string; rules: R[] }) => ({
     ...file,
     rules: file.rules.filter(rule => rule.mode === 'enforce'),
   })
-  return { enforced, slots: strip(slots), floods: strip(floods) }
+  return { enforced, slots: strip(slots), floods: strip(floods), access: strip(access) }
 }
 
 /** Everything the clients of these requests are told. */
@@ -144,11 +165,11 @@ async function answersOf(
   for (const [i, { pauseMs, durationMs, ...known }] of requests.entries()) {
     at += pauseMs
     const facts = factsOf({ id: String(i), network: known.client, ...known })
-    const rest = { project: undefined, wasRefused: undefined, wasAway: false }
+    const rest = { project: undefined, status: undefined, wasRefused: undefined, wasAway: false }
     const judged = await simulation.judge({ at, facts, durationMs, ...rest })
     if (judged.result === 'unserved') answers.push(judged.code)
     else {
-      const { verdict } = judged
+      const verdict = judged.verdict as Verdict
       const refusal = verdict.allowed ? undefined : rejectionOf(verdict, '')
       answers.push({ fields: rateLimitFields(verdict, 'both'), refusal, holdsSlot: verdict.holdsSlot })
     }

@@ -55,6 +55,7 @@ t.test('Development, Staging, and every environment of the Developer plan', asyn
     ['PATCH /api/scim/v2.0/d1/Users/u1', '1 / 10'],
     ['GET /api/scim/oauth/authorize', '5 / 150'],
     ['GET /api/scim/oauth/callback', '5 / 150'],
+    ['GET /api/scim/setup/page', '5 / 150'],
     ['GET /', '5 / 150'],
     ['GET /self-service/registration', '5 / 150'],
     ['GET /admin/identities/7', '5 / 150'],

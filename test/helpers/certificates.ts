@@ -31,19 +31,11 @@ export function makeCertificate(
   folder: string,
   name: string,
   hosts = 'DNS:localhost,IP:127.0.0.1',
+  algorithm: readonly string[] = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'],
 ): TestCertificate {
   const certFile = join(folder, `${name}.crt`)
   const keyFile = join(folder, `${name}.key`)
-  const options = [
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-days',
-    '2',
-  ]
+  const options = ['-x509', '-newkey', ...algorithm, '-nodes', '-days', '2']
   const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${hosts}`]
   execFileSync('openssl', ['req', ...options, ...subject, '-keyout', keyFile, '-out', certFile], {
     stdio: 'pipe',

@@ -56,6 +56,7 @@ export function decisionRecord(changes: Partial<DecisionRecord> = {}): DecisionR
     ja3: null,
     ja4: null,
     auth: 'anonymous',
+    verified: false,
     upgrade: false,
     preflight: false,
     parts: {},

@@ -29,6 +29,7 @@ listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0 }
 redis: ${redis}
 store: { deadline: 5s, onError: closed }
+retryJitter: 0%
 upstreams: { app: { url: "${upstream}" } }
 routes: [{ path: /**, upstream: app }]
 `
@@ -62,6 +63,10 @@ export async function gatewayProcess(
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''
+  t.teardown(() => {
+    const warning = /\(node:\d+\) .*Warning.*/.exec(out)
+    if (warning !== null) throw new Error(`The gateway warned: ${warning[0]}`)
+  })
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', text => {
       out += text

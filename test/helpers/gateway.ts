@@ -16,7 +16,12 @@ export interface TestGatewayOptions {
   /** PEM file of the authority that an https upstream is verified by. */
   readonly ca?: string
   /** Terminates TLS with these files. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  readonly tls?: {
+    readonly certFile: string
+    readonly keyFile: string
+    /** Further keys of `listen.tls`, as they are written. */
+    readonly settings?: Readonly<Record<string, string>>
+  }
   /** Keys of `listen` beside the address. */
   readonly limits?: string
   /** How late the process may run before requests are shed: tests share it, so it is never too late unless one says so. */
@@ -86,19 +91,24 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
+/** What a test of limits wants to see: a Retry-After that is the wait itself. */
+const EXACT = 'retryJitter: 0%'
+
 /** The gateway.yaml of `testGateway`, for a test that edits it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
   const { maxEventLoopDelay = '1h', route = '/**', upstreamSettings } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
-  const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile} }` : ''
+  const terms = Object.entries(tls?.settings ?? {}).map(([key, value]) => `, ${key}: ${value}`)
+  const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile}${terms.join('')} }` : ''
   return `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
 routes: [{ path: ${route}, upstream: app }]
 drain: 100ms
+${settings.includes('retryJitter:') ? '' : EXACT}
 ${settings}
 `
 }

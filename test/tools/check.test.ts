@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sluice } from '../helpers/command.js'
@@ -199,6 +199,7 @@ t.test('every schema can be printed, by its name or all in one', async t => {
     'gateway',
     'projects',
     'project-limits',
+    'access',
     'in-flight',
     'volumetric',
   ])
@@ -208,4 +209,34 @@ t.test('every schema can be printed, by its name or all in one', async t => {
     err: 'no/where: The file cannot be read: it does not exist.\n',
   })
   t.match(await sluice(['schema', 'volumetrik']), { code: 2, err: /Did you mean volumetric\?/ })
+})
+
+t.test('patterns that can never count, and credentials that nobody checks, are mentioned', async t => {
+  const rule = (id: string, rest: string) =>
+    `  - { id: ${id}, key: [client-ip], quota: { requests: 9, per: 1m }, ${rest} }`
+  const policy = [
+    'version: 1',
+    'kind: volumetric',
+    'rules:',
+    rule('inert', 'match: [GET /a, HEAD /a, OPTIONS /a, POST /a]'),
+    rule('reading', 'match: [GET /b, HEAD /b, OPTIONS /b], reads: true, countWhen: { status: [401, 4xx] }'),
+    rule('checked', 'match: [POST /c], when: { authenticated: verified, plans: [growth, scale] }, cost: 2'),
+  ].join('\n')
+  const dir = folderWith(t.testdir(), policy)
+  const { code, out } = await sluice(['check', '--config', dir, '--table'])
+  t.equal(code, 0)
+  for (const method of ['GET', 'HEAD', 'OPTIONS']) {
+    t.match(out, new RegExp(`match\\[\\d\\]: warning: Rule "inert" counts nothing of "${method} /a"`))
+  }
+  t.notMatch(out, /"reading" counts nothing/)
+  t.match(
+    out,
+    /a\.yaml:6:\d+ rules\[2\]\.when\.authenticated: warning: Rule "checked" looks at no request: none .* checks a credential\. Those that do: api-key\./,
+  )
+  const table = out.replace(/\s+/g, ' ')
+  t.match(table, /9 per 60 s, only those answered 401, 4xx, reads too/)
+  t.match(table, /9 per 60 s, 2 each, with verified credentials, of plans growth and scale/)
+  const gateway = join(dir, 'gateway.yaml')
+  writeFileSync(gateway, `${readFileSync(gateway, 'utf8')}\nidentify: [api-key, host]\n`)
+  t.notMatch((await sluice(['check', '--config', dir])).out, 'checks a credential')
 })

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { sluice } from '../helpers/command.js'
 import { matchesGolden } from '../helpers/golden.js'
 import { inProject, root } from '../helpers/root.js'
@@ -22,12 +22,95 @@ t.test('annotated documents become buckets that the loader takes as they are', a
     .map(name => `      ${name}: { burst: 1, sustained: 10 }\n`)
   writeFileSync(
     join(folder, 'policies', 'limits.yaml'),
-    `version: 1\nkind: project-limits\n${out}limits:\n  - for: [{}]\n    quotas:\n${limits.join('')}`,
+    `${out}limits:\n  - for: [{}]\n    quotas:\n${limits.join('')}`,
   )
   t.match(await sluice(['check', '--config', folder]), { code: 0, out: /gateway\.yaml: / })
   const explained = await sluice(['explain', 'PATCH', '/admin/identities/7', '--config', folder])
   t.match(explained.out, 'bucket: kratos-admin-low, by PATCH /admin/identities/{id}')
   t.match(explained.out, 'not kratos-admin-high (GET /admin/identities/{id}): another method')
+})
+
+/** A folder whose one policy file is what was printed, with its suggested limits. */
+function folderOf(t: Test, printed: string): string {
+  const folder = t.testdir({
+    'gateway.yaml':
+      'version: 1\nupstreams: { app: { url: "http://127.0.0.1:9" } }\nroutes: [{ path: /**, upstream: app }]\n',
+    'projects.yaml': 'version: 1\nprojects: []\n',
+    policies: {},
+  })
+  const text = printed.replace(/^# (limits:| {2})/gm, '$1')
+  writeFileSync(join(folder, 'policies', 'api.yaml'), text)
+  return folder
+}
+
+const imported = (name: string, ...more: string[]) =>
+  sluice(['import', 'openapi', join('test', 'fixtures', 'openapi', name), ...more])
+const bucketsOf = async (name: string, ...more: string[]) =>
+  JSON.parse((await imported(name, '--json', ...more)).out).buckets
+
+t.test('tags group what names no bucket, and the suggested limits pass the check', async t => {
+  const { code, out, err } = await imported('shop.yaml', '--by', 'tag')
+  t.match({ code, err }, { code: 0, err: '4 buckets with 9 patterns; 1 operation without a bucket.' })
+  const folder = folderOf(t, out)
+  t.match(await sluice(['check', '--config', folder, '--table']), { code: 0, out: /gateway\.yaml: / })
+  const bucketOf = async (method: string, path: string) =>
+    JSON.parse((await sluice(['explain', method, path, '--config', folder, '--json'])).out).bucket.name
+  t.equal(await bucketOf('PUT', '/v1/products/7'), 'products')
+  t.equal(await bucketOf('GET', '/v1/price-lists/7/export'), 'price-lists')
+  t.equal(await bucketOf('POST', '/v1/orders/7/refunds'), 'refunds', 'what is named stays so')
+  t.equal(await bucketOf('GET', '/health'), null, 'it has no tag')
+  t.match(out, '#       price-lists: { burst: 20, sustained: 600 }', 'only reads')
+  t.match(out, '#       products: { burst: 5, sustained: 150 }')
+})
+
+t.test('by path, each path has a bucket; by operation, each operation', async t => {
+  const paths = await bucketsOf('shop.yaml', '--by', 'path')
+  t.same(paths['products-product-id'], [
+    'GET /v1/products/{productId}',
+    'PUT /v1/products/{productId}',
+    'DELETE /v1/products/{productId}',
+  ])
+  t.same(paths.health, ['GET /health'], "an operation's own servers count")
+  const operations = await bucketsOf('shop.yaml', '--by', 'operation')
+  t.same(operations['place-order'], ['POST /v1/orders'])
+  t.same(operations.refunds, ['POST /v1/orders/{orderId}/refunds'])
+  const { out } = await imported('shop.yaml', '--by', 'operation')
+  t.match(await sluice(['check', '--config', folderOf(t, out)]), { code: 0 })
+})
+
+t.test('annotations on operations and paths, references and variables of servers are followed', async t => {
+  const buckets = await bucketsOf('tickets.json')
+  t.same(buckets, {
+    tickets: ['GET /v2/api/tickets', 'GET /v2/api/tickets/{_ticket_id}'],
+    'ticket-writes': ['POST /v2/api/tickets', 'DELETE /v2/api/tickets/{_ticket_id}'],
+    search: ['GET /v2/api/search'],
+  })
+  const { out, err } = await imported('tickets.json', '--by', 'operation')
+  t.match(err, /^5 buckets with 7 patterns; 0 operations/m, 'webhooks are asked of others')
+  t.match(out, '  comments-change:\n    - "PATCH /v2/api/tickets/{_ticket_id}/comments/{comment-id}"\n')
+  t.match(await sluice(['check', '--config', folderOf(t, out)]), { code: 0 })
+})
+
+t.test('paths of every shape are said as patterns, or told of', async t => {
+  const { code, out, err } = await imported('files.yaml', '--by', 'tag')
+  t.equal(code, 1)
+  t.match(err, /files\.yaml:19:5 .*Left out: The segment "\{fileId\}\.\{format\}"/)
+  t.match(err, '3 buckets with 7 patterns; 1 operation without a bucket.')
+  t.match(out, '  meta:\n    - "GET /files-api"\n')
+  t.match(await sluice(['check', '--config', folderOf(t, out)]), { code: 0 })
+  const operations = await bucketsOf('files.yaml', '--by', 'operation')
+  t.same(
+    [operations.remove, operations['remove-2']],
+    [['DELETE /files-api/files/{fileId}'], ['GET /files-api/files/{fileId}/{versions}']],
+  )
+  t.same(operations['get-shares-share-id'], ['GET /shares/{shareId}', 'GET /public/shares/{shareId}'])
+})
+
+t.test('another grouping is refused', async t => {
+  t.match(await imported('shop.yaml', '--by', 'tags'), {
+    code: 2,
+    err: /--by must be tag, path or operation, but it is "tags"\. Did you mean "?tag"?/,
+  })
 })
 
 t.test('what contradicts itself or cannot be said is told at its place, and the rest is printed', async t => {

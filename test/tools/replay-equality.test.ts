@@ -46,6 +46,8 @@ rules:
   - { id: flood, match: [POST /**], key: [client-ip], quota: { requests: 8, per: 5s }, blockFor: 8s, missing: skip, mode: enforce }
   - { id: tenants, match: [POST /items/**], key: ["header:x-tenant", auth], quota: { requests: 5, per: 3s }, missing: shared, mode: report-only }
   - { id: methods, match: [DELETE /**], key: [method, ja4], when: { authenticated: true }, quota: { requests: 2, per: 2s }, missing: deny, mode: enforce }
+  - { id: failures, match: [/other], key: [client-ip], when: { networks: [192.0.2.0/24] }, reads: true, countWhen: { status: [4xx] }, quota: { requests: 3, per: 4s }, mode: enforce }
+  - { id: heavy, match: [/items/**], key: [project], cost: 3, quota: { requests: 8, per: 5s }, mode: report-only }
 `,
 }
 const PATHS = [
@@ -78,7 +80,7 @@ function holdClocks(t: Test) {
 async function sendTraffic(t: Test, actions: number): Promise<TestGateway> {
   const held: (() => void)[] = []
   const upstream = await startApp(t, (req, res) => {
-    const answer = () => res.end('done')
+    const answer = () => res.writeHead(req.url === '/other' ? 404 : 200).end('done')
     if (req.headers['x-slow'] === undefined) answer()
     else held.push(answer)
   })
@@ -185,11 +187,13 @@ t.test('each request of random traffic is decided as the gateway decided it', as
   t.ok(then.size > 1000, `${then.size} requests`)
   t.ok(refused.length > 200 && refused.length < then.size * 0.8, `${refused.length} of them refused`)
   const refusers = new Set(refused.map(({ rule }) => rule))
-  t.same([...refusers].sort(), ['catch-all', 'fixed', 'flood', 'methods', 'token', 'whoami', 'write'])
+  t.same([...refusers].sort(), [
+    ...['catch-all', 'failures', 'fixed', 'flood', 'methods', 'token', 'whoami', 'write'],
+  ])
   const observers = new Set([...then.values()].flatMap(({ would }) => would))
   t.same(
     [...observers].sort(),
-    ['recovery', 'tenants', 'writes'],
+    ['heavy', 'recovery', 'tenants', 'writes'],
     'report-only rules would have refused some',
   )
 

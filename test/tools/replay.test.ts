@@ -154,6 +154,54 @@ t.test('what the log cannot tell is said', async t => {
   t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not tell the host')
 })
 
+t.test(
+  'rules that count by the answer count by the statuses of the log, as far as it tells them',
+  async t => {
+    const folder = t.testdir({
+      'p.yaml': `version: 1
+kind: volumetric
+rules:
+  - { id: failures, match: [/**], key: [project], reads: true, countWhen: { status: [404] }, quota: { requests: 3, per: 60s } }
+  - { id: tokens, match: [/**], key: [project], reads: true, cost: { answerHeader: x-tokens-used }, quota: { requests: 1000, per: 60s } }
+  - { id: known, match: [/**], key: [project], when: { authenticated: verified, networks: [203.0.113.7] }, quota: { requests: 3, per: 60s } }
+`,
+    })
+    const failed = Array.from({ length: 5 }, (_, i) => ({
+      ...recordOf({ at: i * 100 }, i),
+      sent_status: 404,
+    }))
+    const told = await replay(failed.map(lineOf).join(''), '--policies', folder)
+    t.match(told.candidate, { requests: 5, refused: 2 })
+    const { accuracy } = told
+    t.match(accuracy.join('\n'), 'each request costs 1 here by these rules: tokens.')
+    t.match(accuracy.join('\n'), 'smaller networks in the "when" of known')
+    const line = '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST /items/1 HTTP/1.1" 200 12 "-" "curl/8"\n'
+    const combined = (await replay(line, '--policies', folder)).accuracy.join('\n')
+    t.match(
+      combined,
+      'does not tell whose credentials were verified, so these rules count nothing here: known.',
+    )
+    const mapped = '{"time":"2026-01-05T10:00:00Z","method":"POST","path":"/items/1"}\n'
+    const untold = await replay(
+      ...([
+        mapped,
+        '--policies',
+        folder,
+        '--map',
+        'time=time',
+        '--map',
+        'method=method',
+        '--map',
+        'path=path',
+      ] as const),
+    )
+    t.match(
+      untold.accuracy.join('\n'),
+      /no statuses, so these rules.* count nothing here: failures, tokens\./,
+    )
+  },
+)
+
 t.test('what was decided while Redis was away is told, for here it never is', async t => {
   const outage = RECORDS.map((record, i) => ({
     ...record,

@@ -1,4 +1,5 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
+import { describeColumns } from '../../config/column-text.js'
 import { isProjectLimits } from '../../config/load.js'
 import { pluginConfig } from '../../config/policy-schema.js'
 import type { ProjectEntry } from '../../config/schema.js'
@@ -6,7 +7,8 @@ import { columnName } from '../../config/words.js'
 import type { Quota } from '../../gateway/policy/compile.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import type { Loaded } from '../../gateway/run/load.js'
-import { describeColumns, groupColumns } from '../columns.js'
+import { bothWords, groupColumns } from '../columns.js'
+import { percent } from '../text.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
 
@@ -26,8 +28,10 @@ export function compare(before: Loaded, after: Loaded) {
     limits: compareLimits(before, after),
     moved: movedRequests(before, after),
     rules: compareRules(rulesOf(before), rulesOf(after)),
+    /** Who is denied or exempt. */
+    access: changesOf(accessOf(before), accessOf(after)),
     projects: compareProjects(before, after),
-    /** Settings of gateway.yaml that decide about requests. */
+    /** Settings that decide about requests, of gateway.yaml and the words that projects.yaml declares. */
     settings: changedFields(settingsOf(before), settingsOf(after)),
   }
 }
@@ -37,10 +41,11 @@ export function isSame(difference: PolicyDifference): boolean {
 }
 
 function compareLimits(before: Loaded, after: Loaded) {
-  const groups = groupColumns(column => JSON.stringify(columnChanges(before, after, column)))
+  const words = bothWords(before.config.planWords, after.config.planWords)
+  const groups = groupColumns(words, column => JSON.stringify(columnChanges(before, after, column)))
   return [...groups]
     .map(([text, columns]) => ({
-      for: describeColumns(columns),
+      for: describeColumns(columns, words),
       columns: [...columns],
       buckets: JSON.parse(text) as Change[],
     }))
@@ -76,10 +81,17 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
   )
   return new Map(
     rules.map(({ kind, rule }) => {
-      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError } = rule
-      return [id, { kind, match, key, mode, missing, onStoreError, ...pluginConfig(rule) }]
+      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError, when, reads } = rule
+      const narrowed = { ...(when && { when }), ...(reads && { reads }) }
+      return [id, { kind, match, key, mode, missing, onStoreError, ...narrowed, ...pluginConfig(rule) }]
     }),
   )
+}
+
+/** `since` changes nothing about a request. */
+function accessOf({ config }: Loaded): Map<string, FieldValues> {
+  const entries = config.access.flatMap(({ document }) => document.rules)
+  return new Map(entries.map(({ id, since: _, ...entry }) => [id, entry]))
 }
 
 function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
@@ -114,10 +126,13 @@ function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: Projec
   return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
 }
 
-function settingsOf({ config: { gateway } }: Loaded): FieldValues {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors } = gateway
+function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { rateLimitFields, cors } = gateway
+  const retryJitter = percent(gateway.retryJitter)
   const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
-  return { identify, unknownProject, trustedProxies, fingerprintHeaders, rateLimitFields, cors, ...routes }
+  const callers = { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials }
+  return { ...callers, rateLimitFields, cors, retryJitter, ...routes, ...planWords }
 }
 
 function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {

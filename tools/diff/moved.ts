@@ -1,9 +1,10 @@
 /** Requests that fall into another bucket under one configuration than under another. */
+import { describeColumns } from '../../config/column-text.js'
+import { columnsOf, type PlanWords } from '../../config/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { Mode } from '../../gateway/types.js'
-import { COLUMNS, describeColumns } from '../columns.js'
 
 /** Asks both for every request that their patterns can tell apart; a bucket of null means that nothing limits it. */
 export function movedRequests(before: Loaded, after: Loaded) {
@@ -13,6 +14,8 @@ export function movedRequests(before: Loaded, after: Loaded) {
 function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   const patterns = [...patternsOf(before), ...patternsOf(after)]
   const extent = extentOf(patterns)
+  const words = sharedWords(before.config.planWords, after.config.planWords)
+  const shared = columnsOf([{}], words)
   const asked = new Set<string>()
   const moves = new Map<
     string,
@@ -24,7 +27,7 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
       const name = `${method} ${path}`
       if (asked.has(name)) continue
       asked.add(name)
-      for (const column of COLUMNS) {
+      for (const column of shared) {
         const from = bucketOf(before, mode, column, method, path)
         const to = bucketOf(after, mode, column, method, path)
         if (from === to) continue
@@ -39,8 +42,16 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   return withoutSpecial([...moves.values()]).map(({ columns, ...move }) => ({
     mode,
     ...move,
-    for: describeColumns(columns),
+    for: describeColumns(columns, words),
   }))
+}
+
+/** Who is in one configuration alone has moved nowhere. */
+function sharedWords(one: PlanWords, other: PlanWords): PlanWords {
+  return {
+    plans: one.plans.filter(plan => other.plans.includes(plan)),
+    environments: one.environments.filter(environment => other.environments.includes(environment)),
+  }
 }
 
 function patternsOf({ compiled }: Loaded): Pattern[] {

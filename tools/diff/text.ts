@@ -10,7 +10,7 @@ const MARKS = { added: '+', removed: '-', changed: '~' } as const
 const STYLES = { added: 'green', removed: 'red', changed: 'yellow' } as const
 
 export function writeDifference(
-  { limits, moved, rules, projects, settings }: PolicyDifference,
+  { limits, moved, rules, access, projects, settings }: PolicyDifference,
   io: Io,
 ): void {
   const heading = (text: string) => io.out(`${io.style('bold', wrap(text, io.columns))}\n`)
@@ -28,6 +28,10 @@ export function writeDifference(
   if (rules.length > 0) {
     heading('Endpoint rules')
     for (const rule of rules) line(rule.change, ruleText(rule), io)
+  }
+  if (access.length > 0) {
+    heading('Access')
+    for (const entry of access) line(entry.change, ruleText({ ...entry, kind: 'access' }), io)
   }
   if (projects.length > 0) {
     heading('Projects')
@@ -66,7 +70,7 @@ function ruleText({ name, kind, change, fields }: RuleChange): string {
   if (change === 'added') {
     return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value, field)}`).join(', ')}`
   }
-  const fresh = fields.some(({ field }) => FRESH.has(field))
+  const fresh = kind !== 'access' && fields.some(({ field }) => FRESH.has(field))
   const texts = fields.map(one => fieldText(one, shown))
   return `${name}: ${texts.join(', ')}${fresh ? '. It begins to count anew' : ''}`
 }

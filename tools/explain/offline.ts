@@ -5,7 +5,7 @@ import { Questions } from '../../gateway/decide/question.js'
 import { openStore } from '../../gateway/decide/store/open.js'
 import { type Explanation, explain } from '../../gateway/explain/explain.js'
 import { UnknownHosts } from '../../gateway/identify/identify.js'
-import { createLimiters } from '../../gateway/run/make-plugins.js'
+import { createLimiters, toolsOf } from '../../gateway/run/make-plugins.js'
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
 import { loadInput, quiet } from '../config.js'
@@ -15,7 +15,7 @@ export async function explainOffline(asked: Asked, config: string, io: Io): Prom
   const loaded = await loadInput(config, io.env)
   const { store: settings } = loaded.config.gateway
   const { store } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
-  const limiters = createLimiters(loaded, { log: quiet, projects: loaded.config.projects })
+  const limiters = createLimiters(loaded, toolsOf(loaded.config, quiet))
   const counters = {
     // Hashes with a secret of the moment stand for nothing elsewhere, and are not shown.
     questions: new Questions(limiters, randomBytes(32), quiet),

@@ -1,6 +1,7 @@
 /** An explanation as people read it, in the order in which the gateway works. */
 
 import { listed } from '../../config/problem.js'
+import type { ExplainedAccess } from '../../gateway/explain/access.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
 import type { Io } from '../io.js'
@@ -14,14 +15,14 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
   if (project !== null) lines.field('project', projectText(project, request.host))
   if (upstream !== null) lines.field('upstream', upstream)
+  for (const entry of explanation.access) lines.field('access', accessText(entry))
   writeBucket('', explanation.bucket, explanation, lines)
   writeBucket('report-only ', explanation.report_only_bucket, explanation, lines)
   for (const rule of rules) writeRule(rule, lines, live)
   if (explanation.passed.length > 0) {
     lines.heading('Rules that look at this path, but not at this request')
-    for (const { rule, pattern, why } of explanation.passed) {
-      const reason = why === 'read' ? 'GET, HEAD and OPTIONS are exempt' : 'another method'
-      lines.field(rule, `${reason} (${pattern})`)
+    for (const one of explanation.passed) {
+      lines.field(one.rule, `${whyPassed(one, explanation)} (${one.pattern})`)
     }
   }
   lines.heading('Answer')
@@ -55,6 +56,16 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
   return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
 }
 
+/** `exempt by office (network 198.51.100.0/24), written at policies/access.yaml:4`. */
+function accessText(entry: ExplainedAccess): string {
+  const { action, mode, src, why, set_by, until } = entry
+  const what = action === 'deny' ? 'denied' : 'exempt from every limit'
+  const said = mode === 'enforce' ? what : `would be ${what} (report-only)`
+  const place = 'network' in entry ? `network ${entry.network}` : `project ${entry.project}`
+  const where = why === null ? `written at ${src}` : `set by ${set_by} at the admin port (${src}): ${why}`
+  return `${said} by ${entry.entry}, for ${place}${until === null ? '' : `, until ${until}`}; ${where}`
+}
+
 function writeBucket(
   which: '' | 'report-only ',
   bucket: Explanation['bucket'],
@@ -73,6 +84,21 @@ function whyNot(why: 'method' | 'no-quota' | 'less-specific', row: string, chose
   if (why === 'method') return 'another method'
   if (why === 'no-quota') return `it has no quota for ${row}`
   return `less specific than ${chosen}`
+}
+
+function whyPassed({ why, unmet }: Explanation['passed'][number], { request, project }: Explanation): string {
+  if (why === 'method') return 'another method'
+  if (why === 'read') return 'GET, HEAD and OPTIONS are exempt without "reads: true"'
+  if (why === 'preflight') return 'CORS preflights are never counted'
+  const are = request.authenticated ? 'carries' : 'carries no'
+  const facts = {
+    authenticated: `the request ${are} credentials${project?.verified ? ', verified ones' : request.authenticated ? ', which nobody has verified' : ''}`,
+    projects: `the project is ${project?.id}`,
+    plans: `the plan is ${project?.plan}`,
+    environments: `the environment is ${project?.environment}`,
+    networks: `the client ${request.client} is in none of its networks`,
+  }
+  return `its "when" leaves this request out: ${unmet === null ? '' : facts[unmet]}`
 }
 
 function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {

@@ -1,35 +1,41 @@
-/** `sluice import openapi`: the `buckets:` of a policy file from annotated OpenAPI documents. */
+/** `sluice import openapi`: a policy file's buckets from OpenAPI documents. */
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { basename } from 'node:path'
-import { formatProblem } from '../../config/problem.js'
+import { formatProblem, listed } from '../../config/problem.js'
+import { didYouMean } from '../arguments.js'
 import { defineCommand, Unusable } from '../command.js'
 import { count, printable } from '../text.js'
 import { unreadable } from '../unreadable.js'
+import { GROUPINGS, type Grouping } from './group.js'
 import { OpenApiImport } from './openapi.js'
+import { policyText, suggestedLimits } from './policy-text.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
-/** Words that YAML does not read as text. */
-const NO_TEXT = /^(null|true|false)$/
 
 export const importCommand = defineCommand({
   name: 'import',
-  summary: 'Make buckets from annotated OpenAPI documents',
+  summary: 'Make buckets from OpenAPI documents',
   operands: { usage: 'openapi FILE...', least: 2, most: Number.POSITIVE_INFINITY },
   options: {
+    by: {
+      type: 'string',
+      value: 'GROUP',
+      help: 'tag, path or operation: the bucket of operations that name none',
+    },
     output: { type: 'string', value: 'FILE', help: 'write there, to a new file, instead of standard output' },
     json: { type: 'boolean', help: 'one JSON object instead of YAML' },
   },
-  details: `Reads OpenAPI 3 documents, JSON or YAML. Each operation, or its path, names its bucket in x-ory-ratelimit-bucket. Prints the buckets section of a policy file of kind project-limits; the limits are yours to write. An operation without a bucket falls into a less specific one, such as "*".
+  details: `Reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
 
 Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed.`,
-  example: 'sluice import openapi kratos.json hydra.yaml > buckets.yaml',
+  example: 'sluice import openapi api.yaml --by tag > policies/api.yaml',
   async run({ values, positionals: [format, ...files] }, io) {
     if (format !== 'openapi') throw new Unusable(`"import" reads openapi, not "${format}".`)
-    const reading = new OpenApiImport()
+    const reading = new OpenApiImport(groupingOf(values.by))
     for (const file of files) reading.read(file, textOf(file))
     const { buckets, unnamed, problems } = reading.result()
-    const json = { buckets: Object.fromEntries(buckets), unnamed, problems }
-    const text = values.json ? `${JSON.stringify(json, null, 2)}\n` : yamlOf(buckets, files)
+    const suggested = suggestedLimits(buckets)
+    const json = { buckets: Object.fromEntries(buckets), suggested, unnamed, problems }
+    const text = values.json ? `${JSON.stringify(json, null, 2)}\n` : policyText(buckets, files)
     if (values.output === undefined) io.out(text)
     else writeNew(values.output, text)
     for (const problem of problems) io.err(`${printable(formatProblem(problem))}\n`)
@@ -40,6 +46,12 @@ Exit code 1 when two operations that mean the same requests name different bucke
     return problems.length > 0 || buckets.size === 0 ? 1 : 0
   },
 })
+
+function groupingOf(by: string | undefined): Grouping | undefined {
+  const grouping = GROUPINGS.find(one => one === by)
+  if (by === undefined || grouping !== undefined) return grouping
+  throw new Unusable(`--by must be ${listed(GROUPINGS)}, but it is "${by}".${didYouMean(by, GROUPINGS)}`)
+}
 
 function textOf(file: string): string {
   try {
@@ -63,15 +75,4 @@ function writeNew(file: string, text: string): void {
         : `${file} cannot be written: ${code}.`,
     )
   }
-}
-
-/** Patterns stand in quotes, so that nothing in them is YAML's. */
-function yamlOf(buckets: ReadonlyMap<string, readonly string[]>, files: readonly string[]): string {
-  const head = `# From ${printable(files.map(file => basename(file)).join(', '))}, by x-ory-ratelimit-bucket.\n`
-  if (buckets.size === 0) return `${head}buckets: {}\n`
-  const sections = [...buckets].map(([name, patterns]) => {
-    const key = NO_TEXT.test(name) ? JSON.stringify(name) : name
-    return `  ${key}:\n${patterns.map(pattern => `    - ${JSON.stringify(pattern)}\n`).join('')}`
-  })
-  return `${head}buckets:\n${sections.join('')}`
 }

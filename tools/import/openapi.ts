@@ -1,19 +1,20 @@
-/** Buckets from OpenAPI 3 documents whose operations name theirs in `x-ory-ratelimit-bucket`. */
+/** Buckets from OpenAPI 3 documents: operations name theirs, or are grouped. */
 import { projectLimitsSchema } from '../../config/policy-schema.js'
 import { formatPath, type Path, type Problem } from '../../config/problem.js'
 import { createValidator } from '../../config/validate.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
 import { type Pattern, PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
+import { Grouper, type Grouping, type Node, type Operation } from './group.js'
+import { basesOf, nodeOf, type Report } from './servers.js'
 
-const ANNOTATION = 'x-ory-ratelimit-bucket'
 /** Keys of a path item that hold an operation (OpenAPI 3.1, 'Path Item Object'). */
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
 export interface Imported {
   /** Patterns by bucket, in the order of the documents. */
   readonly buckets: ReadonlyMap<string, readonly string[]>
-  /** Operations that name no bucket. */
+  /** Operations that belong to no bucket. */
   readonly unnamed: number
   readonly problems: readonly Problem[]
 }
@@ -23,13 +24,25 @@ interface Owner {
   readonly where: string
 }
 
-type Node = Readonly<Record<string, unknown>>
+/** A document that is being read. */
+interface Reading {
+  readonly file: string
+  readonly parsed: YamlFile
+  readonly document: Node
+  readonly report: Report
+}
 
 export class OpenApiImport {
   readonly #buckets = new Map<string, string[]>()
   readonly #owners = new PathTrie<Owner>()
   readonly #problems: Problem[] = []
+  readonly #grouper: Grouper
   #unnamed = 0
+
+  /** `by` says what becomes of operations that name no bucket; without it they belong to none. */
+  constructor(by?: Grouping) {
+    this.#grouper = new Grouper(by)
+  }
 
   /** Takes in one document, JSON or YAML. */
   read(file: string, text: string): void {
@@ -50,9 +63,14 @@ export class OpenApiImport {
       report([], 'This is no OpenAPI 3 document: its "openapi" does not begin with "3.".')
       return
     }
-    const bases = basesOf(document, report)
-    for (const [path, item] of Object.entries(nodeOf(document.paths))) {
-      this.#item(file, parsed, path, nodeOf(item), bases, report)
+    const reading = { file, parsed, document, report }
+    for (const [path, written] of Object.entries(nodeOf(document.paths))) {
+      const { item, at } = followed(nodeOf(written), ['paths', path], reading)
+      for (const method of METHODS) {
+        if (!(method in item)) continue
+        const operation = nodeOf(item[method])
+        this.#operation({ method, path, item, operation, itemAt: at, at: [...at, method] }, reading)
+      }
     }
   }
 
@@ -60,44 +78,41 @@ export class OpenApiImport {
     return { buckets: this.#buckets, unnamed: this.#unnamed, problems: this.#problems }
   }
 
-  #item(
-    file: string,
-    parsed: YamlFile,
-    path: string,
-    item: Node,
-    bases: readonly string[],
-    report: Report,
-  ): void {
-    if ('$ref' in item) report(['paths', path], 'A path behind $ref is not followed. Give its file, too.')
-    for (const method of METHODS) {
-      if (!(method in item)) continue
-      const at = ['paths', path, method]
-      const own = nodeOf(item[method])[ANNOTATION]
-      const bucket = own ?? item[ANNOTATION]
-      const place = own === undefined ? ['paths', path, ANNOTATION] : [...at, ANNOTATION]
-      if (bucket === undefined) {
-        this.#unnamed += 1
-        continue
-      }
-      const fault = nameFault(bucket)
-      if (fault !== undefined) {
-        report(place, fault)
-        continue
-      }
-      const where = `${file}:${parsed.locate(at, true).line}`
-      for (const base of bases) {
-        const text = `${method.toUpperCase()} ${base}${path.replace(/\/$/, '') || (base === '' ? '/' : '')}`
-        const pattern = readPattern(text, message => report(at, message, true))
-        if (pattern !== undefined)
-          this.#add(pattern, { bucket: bucket as string, where }, message => report(at, message, true))
-      }
+  #operation(one: Operation, { file, parsed, document, report }: Reading): void {
+    const named = this.#grouper.bucketOf(one)
+    if (named === undefined) {
+      this.#unnamed += 1
+      return
+    }
+    const { method, path, item, operation, itemAt, at } = one
+    const fault = nameFault(named.name)
+    if (fault !== undefined) {
+      report(named.at ?? at, fault)
+      return
+    }
+    const owner = { bucket: named.name as string, where: `${file}:${parsed.locate(at, true).line}` }
+    const tell = (message: string) => report(at, message, true)
+    const bases = basesOf(
+      [
+        [operation, at],
+        [item, itemAt],
+        [document, []],
+      ],
+      report,
+    )
+    for (const base of bases) {
+      const whole = `${base}${plainParameters(path).replace(/\/$/, '')}`
+      const pattern = readPattern(`${method.toUpperCase()} ${whole || '/'}`, tell)
+      if (pattern !== undefined) this.#add(pattern, owner, tell)
     }
   }
 
   #add(pattern: Pattern, owner: Owner, report: (message: string) => void): void {
     const present = this.#owners.add(pattern, owner)
     if (present === undefined) {
-      this.#buckets.set(owner.bucket, [...(this.#buckets.get(owner.bucket) ?? []), pattern.text])
+      const patterns = this.#buckets.get(owner.bucket) ?? []
+      patterns.push(pattern.text)
+      this.#buckets.set(owner.bucket, patterns)
       return
     }
     const { bucket, where } = present.value
@@ -108,10 +123,25 @@ export class OpenApiImport {
   }
 }
 
-type Report = (path: Path, message: string, atKey?: boolean) => void
+/** A path item, or what it refers to in its own document (OpenAPI 3.1, 'Reference Object'). */
+function followed(item: Node, at: Path, { document, report }: Reading): { item: Node; at: Path } {
+  const { $ref: reference } = item
+  if (reference === undefined) return { item, at }
+  const target = /^#\/components\/pathItems\/([^/]+)$/.exec(String(reference))?.[1]
+  const name = target?.replaceAll('~1', '/').replaceAll('~0', '~')
+  const items = nodeOf(nodeOf(document.components).pathItems)
+  if (name !== undefined && Object.hasOwn(items, name)) {
+    return { item: nodeOf(items[name]), at: ['components', 'pathItems', name] }
+  }
+  report(at, 'A path behind $ref is not followed out of its document. Give its file, too.')
+  return { item, at }
+}
 
-function nodeOf(value: unknown): Node {
-  return typeof value === 'object' && value !== null ? (value as Node) : {}
+/** Of a segment that is a parameter only the place counts; its name may hold what a pattern's may not. */
+function plainParameters(path: string): string {
+  return path.replace(/(?<=\/)\{([^{}/]+)\}(?=\/|$)/g, (whole, name: string) =>
+    /^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? whole : `{_${name.replace(/[^A-Za-z0-9_-]/g, '_')}}`,
+  )
 }
 
 function readPattern(text: string, report: (message: string) => void): Pattern | undefined {
@@ -136,20 +166,4 @@ function nameFault(name: unknown): string | undefined {
     limits: [{ for: [{}], quotas: {} }],
   }
   return validate(document, () => false)[0]?.message
-}
-
-/** The paths that `servers` put before all others; variables stand for their defaults. */
-function basesOf({ servers }: Node, report: Report): string[] {
-  if (!Array.isArray(servers) || servers.length === 0) return ['']
-  const bases = servers.map((server, i) => {
-    const { url, variables } = nodeOf(server)
-    const filled = String(url).replace(/\{([^{}]+)\}/g, (whole, name: string) => {
-      const { default: fallback } = nodeOf(nodeOf(variables)[name])
-      return fallback === undefined ? whole : String(fallback)
-    })
-    if (URL.canParse(filled, 'http://any')) return new URL(filled, 'http://any').pathname.replace(/\/$/, '')
-    report(['servers', i], 'Not an address: its path was taken to be "/".')
-    return ''
-  })
-  return [...new Set(bases)]
 }

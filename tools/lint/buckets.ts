@@ -1,10 +1,10 @@
 /** Buckets that miss a quota where that is surprising: everywhere, in one row alone, or where nothing else limits. */
+import { describeColumns } from '../../config/column-text.js'
 import type { Path } from '../../config/problem.js'
 import { columnsOf } from '../../config/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Mode } from '../../gateway/types.js'
-import { describeColumns } from '../columns.js'
 import type { Remark, Subject } from './finding.js'
 
 /** Fewer rows are too few to say what is usual. */
@@ -46,9 +46,14 @@ function bucketsOf({ limits }: Subject): Bucket[] {
   )
 }
 
-function rowsOf({ limits }: Subject): Row[] {
+function rowsOf({ limits, loaded }: Subject): Row[] {
   return limits.flatMap(({ file, document: { mode, limits } }) =>
-    limits.map((row, i) => ({ file, mode, path: ['limits', i], columns: columnsOf(row.for) })),
+    limits.map((row, i) => ({
+      file,
+      mode,
+      path: ['limits', i],
+      columns: columnsOf(row.for, loaded.config.planWords),
+    })),
   )
 }
 
@@ -83,7 +88,7 @@ function unlimitedIn(subject: Subject, bucket: Bucket, row: Row, extent: Extent)
     fallTo(subject, bucket, column, extent).has(undefined),
   )
   if (columns.length === 0) return []
-  const where = describeColumns(new Set(columns))
+  const where = describeColumns(new Set(columns), subject.loaded.config.planWords)
   const left = bucket.mode === 'enforce' ? 'limited' : 'watched'
   const message = `Requests of bucket "${bucket.name}" are not ${left} for ${where}: it has no quota there, and no other bucket takes all of them. Give it one, or give one to a bucket with "*".`
   return [{ severity: 'warning', file: row.file, path: row.path, message }]

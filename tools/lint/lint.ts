@@ -1,5 +1,6 @@
 /** All checks of a valid configuration, one line each. */
 import type { Loaded } from '../../gateway/run/load.js'
+import { checkAccess } from './access.js'
 import { checkBuckets } from './buckets.js'
 import { type Finding, findingOf, type Lint, type Subject, subjectOf } from './finding.js'
 import { checkKeys } from './keys.js'
@@ -15,6 +16,7 @@ const CHECKS: readonly Lint[] = [
   checkRules,
   checkKeys,
   checkObservation,
+  checkAccess,
 ]
 
 /** What is valid and yet probably not meant, or good to know; in the order of the places. */

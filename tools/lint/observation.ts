@@ -17,7 +17,7 @@ export function checkObservation(subject: Subject): Remark[] {
       file,
       observers: mode === 'report-only' ? [{ what: 'the buckets of this file', path: [], since }] : [],
     })),
-    ...subject.rules.map(({ file, document }) => ({
+    ...[...subject.rules, ...subject.loaded.config.access].map(({ file, document }) => ({
       file,
       observers: document.rules.flatMap(({ id, mode, since }, i): Observer[] =>
         mode === 'report-only' ? [{ what: `"${id}"`, path: ['rules', i], since }] : [],

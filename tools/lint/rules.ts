@@ -1,6 +1,7 @@
 /** In-flight and volumetric rules that say nothing new, or look at less than they seem to. */
 import { isDeepStrictEqual } from 'node:util'
 import type { RuleEntry } from '../../config/policy-schema.js'
+import { listed } from '../../config/problem.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
@@ -27,7 +28,8 @@ export function checkRules({ rules: files, loaded }: Subject): Remark[] {
   )
   return all.flatMap(one => [
     ...shadowed(one, all, extent),
-    ...(limitsReads.has(one.kind) ? [] : exemptReads(one)),
+    ...(limitsReads.has(one.kind) || one.rule.reads ? [] : exemptReads(one)),
+    ...unverified(one, loaded),
   ])
 }
 
@@ -43,6 +45,7 @@ function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark
 function refusesFirst(other: Written, one: Written, all: readonly Written[], extent: Extent): boolean {
   const [a, b] = [other.rule, one.rule]
   if (other.kind !== one.kind || a.mode !== b.mode || a.missing !== b.missing) return false
+  if ((a.when !== undefined && !isDeepStrictEqual(a.when, b.when)) || (b.reads && !a.reads)) return false
   // With the part `path` each pattern has counters of its own.
   if (b.key.includes('path') || !isDeepStrictEqual(new Set(a.key), new Set(b.key))) return false
   const strictness = STRICTER[one.kind]?.(a, b)
@@ -65,9 +68,8 @@ const STRICTER: Readonly<Record<string, Compare>> = {
   },
   volumetric: (one, other) => {
     const [a, b] = [one, other] as unknown as [Flood, Flood]
-    if (a.quota.per !== b.quota.per || (a.when !== undefined && !isDeepStrictEqual(a.when, b.when))) {
-      return undefined
-    }
+    const isAlike = isDeepStrictEqual([a.cost, a.countWhen], [b.cost, b.countWhen])
+    if (a.quota.per !== b.quota.per || !isAlike) return undefined
     const [blockA = 0, blockB = 0] = [a.blockFor, b.blockFor]
     if (a.quota.requests > b.quota.requests || blockA < blockB) return undefined
     return a.quota.requests < b.quota.requests || blockA > blockB ? 'more' : 'equal'
@@ -85,9 +87,22 @@ function covers(outer: readonly Pattern[], inner: readonly Pattern[], extent: Ex
 
 /** Whoever counts lifetimes means WebSockets. */
 function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
-  return patterns.flatMap((pattern, i): Remark[] => {
-    if (pattern.method !== 'GET' || rule.count === 'lifetime') return []
-    const message = `Rule "${rule.id}" counts nothing of "${pattern.text}" but the GET that opens a WebSocket: other reads are exempt from endpoint-based limits. To limit them, give the pattern to a bucket; to limit writes, name their method.`
+  return patterns.flatMap(({ method, text }, i): Remark[] => {
+    const isWanted = method === 'GET' && rule.count === 'lifetime'
+    if (isWanted || method === undefined || !READS.includes(method)) return []
+    const but = method === 'GET' ? ' but the GET that opens a WebSocket' : ''
+    const message = `Rule "${rule.id}" counts nothing of "${text}"${but}: GET, HEAD and OPTIONS are exempt from endpoint-based limits. To limit them, write reads: true or give the pattern to a bucket; to limit writes, name their method.`
     return [{ severity: 'warning', file, path: ['rules', index, 'match', i], message }]
   })
+}
+
+const READS = ['GET', 'HEAD', 'OPTIONS']
+
+/** Nobody would ever be verified. */
+function unverified({ file, index, rule }: Written, { config, plugins }: Subject['loaded']): Remark[] {
+  if (rule.when?.authenticated !== 'verified') return []
+  const verifying = plugins.identify.filter(({ verifies }) => verifies).map(({ name }) => name)
+  if (config.gateway.identify.some(({ plugin }) => verifying.includes(plugin))) return []
+  const message = `Rule "${rule.id}" looks at no request: none of the identifiers checks a credential. Those that do: ${listed(verifying)}.`
+  return [{ severity: 'warning', file, path: ['rules', index, 'when', 'authenticated'], message }]
 }

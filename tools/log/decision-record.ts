@@ -3,7 +3,7 @@ import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/reco
 import type { Entry, Unread } from './read.js'
 
 /** What later versions of the record added is absent in older logs. */
-type Added = 'client' | 'ja3' | 'upgrade' | 'preflight' | 'parts' | 'beside' | 'duration_ms'
+type Added = 'client' | 'ja3' | 'verified' | 'upgrade' | 'preflight' | 'parts' | 'beside' | 'duration_ms'
 
 export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> & Partial<Pick<DecisionRecord, Added>> & Entry
 
@@ -75,9 +75,11 @@ const FIELDS: Readonly<Record<string, Check>> = {
   ja4: textOrNull,
   auth: text,
   counters,
+  sent_status: optional(value => typeof value === 'number'),
   sample: value => typeof value === 'number' && value > 0 && value <= 1,
   client: optional(text),
   ja3: optional(textOrNull),
+  verified: optional(value => typeof value === 'boolean'),
   upgrade: optional(value => typeof value === 'boolean'),
   preflight: optional(value => typeof value === 'boolean'),
   parts: optional(value => typeof value === 'object' && value !== null && Object.values(value).every(text)),

@@ -1,8 +1,10 @@
 /** What a replay cannot know, because the log does not tell: said with every result. */
 import { isProjectLimits } from '../../config/load.js'
+import type { WrittenWhen } from '../../gateway/policy/when.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
+import type { Flood } from '../settings.js'
 import { count, grouped, percent } from '../text.js'
 import type { Sampling } from './records.js'
 import type { Format, LoggedFacts, Traffic } from './traffic.js'
@@ -16,6 +18,7 @@ export class Seen {
   #requests = 0
   #timed = 0
   #refusedThen = 0
+  #answered = 0
   #away = 0
   #wholeSeconds = 0
   readonly #headers = new Set<string>()
@@ -23,8 +26,9 @@ export class Seen {
   #hashedPaths = 0
   #emailOrFlow = 0
 
-  add({ at, facts, durationMs, wasRefused, wasAway }: Traffic, parts: readonly KeyPart[]): void {
+  add({ at, facts, durationMs, status, wasRefused, wasAway }: Traffic, parts: readonly KeyPart[]): void {
     this.#requests += 1
+    if (status !== undefined) this.#answered += 1
     if (durationMs !== undefined) this.#timed += 1
     if (wasRefused) this.#refusedThen += 1
     if (wasAway) this.#away += 1
@@ -52,7 +56,10 @@ export class Seen {
     return [
       ...this.#completeness(formats, sampling, intake),
       ...this.#durations(policies),
+      ...this.#answers(policies),
+      ...conditions(policies, formats),
       ...this.#keys(policies, formats),
+      ...access(policies, formats),
       ...this.#unseenWords(policies),
       ...this.#times(),
       ...leases(policies),
@@ -99,6 +106,30 @@ export class Seen {
     if (this.#refusedThen > 0) {
       sentences.push(
         `It is unknown how long a slot would have been held by requests that were refused then: ${grouped(this.#refusedThen)}.`,
+      )
+    }
+    return sentences
+  }
+
+  /** Rules that charge after the answer. */
+  #answers(policies: readonly Loaded[]): string[] {
+    const counting = rulesOf(policies).filter(({ flood }) => flood?.countWhen !== undefined)
+    const told = rulesOf(policies).filter(({ flood }) => typeof flood?.cost === 'object')
+    const late = [...new Set([...counting, ...told])]
+    const sentences: string[] = []
+    if (late.length > 0 && this.#answered === 0) {
+      return [
+        `The log tells no statuses, so these rules, which count by the answer, count nothing here: ${names(late)}.`,
+      ]
+    }
+    if (late.length > 0 && this.#refusedThen > 0) {
+      sentences.push(
+        `It is unknown how requests would have been answered that were refused then, so ${names(late)} count nothing of them: ${grouped(this.#refusedThen)}.`,
+      )
+    }
+    if (told.length > 0) {
+      sentences.push(
+        `The log does not tell the fields of answers, so each request costs 1 here by these rules: ${names(told)}.`,
       )
     }
     return sentences
@@ -163,6 +194,9 @@ interface NamedRule {
   readonly id: string
   readonly kind: string
   readonly key: readonly KeyPart[]
+  readonly when: WrittenWhen | undefined
+  /** The settings of a volumetric rule. */
+  readonly flood: Flood | undefined
 }
 
 /** Rules of the policies that count by something else than the project alone. */
@@ -171,11 +205,58 @@ export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
   for (const { config } of policies) {
     for (const policy of config.policies) {
       if (isProjectLimits(policy)) continue
-      for (const { id, key } of policy.document.rules)
-        rules.set(`${id} ${key}`, { id, kind: policy.kind, key })
+      for (const rule of policy.document.rules) {
+        const { id, key, when } = rule
+        const flood = policy.kind === 'volumetric' ? (rule as unknown as Flood) : undefined
+        rules.set(`${id} ${key}`, { id, kind: policy.kind, key, when, flood })
+      }
     }
   }
   return [...rules.values()]
+}
+
+/** What the conditions of rules ask for, and no line tells whole. */
+function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  const conditional = rulesOf(policies)
+  const isRecords = [...formats].some(({ name }) => name === 'records')
+  const byNetwork = conditional.filter(({ when }) => when?.networks !== undefined)
+  const verified = conditional.filter(({ when }) => when?.authenticated === 'verified')
+  const sentences: string[] = []
+  if (isRecords && byNetwork.length > 0) {
+    sentences.push(
+      `Of addresses the log tells the network only, IPv4 by /24 and IPv6 by /64, so smaller networks in the "when" of ${names(byNetwork)} are judged by its first address.`,
+    )
+  }
+  if (!isRecords && verified.length > 0) {
+    sentences.push(
+      `The log does not tell whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
+    )
+  }
+  return sentences
+}
+
+/** What an address in a decision record is told as. */
+const TOLD_BITS = { v4: 24, v6: 64 }
+
+/** Entries whose networks the log cannot tell. */
+function access(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  const isRecords = [...formats].some(({ name }) => name === 'records')
+  const isTold = [...formats].every(({ tells }) => tells.has('client'))
+  const untold = policies.flatMap(({ compiled }) =>
+    compiled.access.entries.filter(({ networks }) =>
+      networks.some(
+        ({ words, bits }) =>
+          !isTold || (isRecords && bits > (words.length === 1 ? TOLD_BITS.v4 : TOLD_BITS.v6)),
+      ),
+    ),
+  )
+  if (untold.length === 0) return []
+  const entries = names(untold.map(({ rule }) => rule))
+  if (!isTold)
+    return [`The log tells no addresses, so networks of these access entries are not seen: ${entries}.`]
+  return [
+    `The log tells addresses by their /24, of IPv6 by their /64, so smaller networks of these access entries are not seen: ${entries}.`,
+  ]
 }
 
 function leases(policies: readonly Loaded[]): string[] {

@@ -97,7 +97,10 @@ function jsonLog(name: string, title: string, names: FieldNames, host: string | 
         client: get('client')?.split(',').at(-1)?.trim(),
         durationMs: duration !== undefined && duration >= 0 ? duration : undefined,
         status: numberOf(get('status')),
-        project: project === undefined ? undefined : { id: project, plan: undefined, environment: undefined },
+        project:
+          project === undefined
+            ? undefined
+            : { id: project, plan: undefined, environment: undefined, verified: false },
         ja3: get('ja3'),
         ja4: get('ja4'),
         authenticated: isAuthenticated(get('auth')),

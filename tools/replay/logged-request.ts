@@ -33,12 +33,14 @@ const TOO_MANY_REQUESTS = 429
 
 export function trafficOfRequest(logged: LoggedRequest): Traffic {
   const { at, project, durationMs, status } = logged
+  const wasRefused = status === undefined ? undefined : status === TOO_MANY_REQUESTS
   return {
     at,
     facts: readFacts(logged),
     project,
     durationMs,
-    wasRefused: status === undefined ? undefined : status === TOO_MANY_REQUESTS,
+    status: wasRefused ? undefined : status,
+    wasRefused,
     wasAway: false,
   }
 }

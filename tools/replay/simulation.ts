@@ -2,23 +2,35 @@
  * A gateway without network: the compiled policy, the decider and the counters that `serve` uses, on a clock that the log
  * sets.
  */
+import { columnOfUnknown, type PlanWords } from '../../config/words.js'
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
+import { isDenied, judgementWith } from '../../gateway/pipeline/access.js'
 import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
+import { Access, type Ruling } from '../../gateway/policy/access.js'
 import type { Loaded } from '../../gateway/run/load.js'
-import { createLimiters } from '../../gateway/run/make-plugins.js'
-import type { Project, Verdict } from '../../gateway/types.js'
+import { createLimiters, toolsOf } from '../../gateway/run/make-plugins.js'
+import type { Judgement, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
 import { VirtualStore } from './virtual-store.js'
 
 /** What became of one request. */
 export type Judged =
-  | { readonly result: 'admitted' | 'refused'; readonly project: Project; readonly verdict: Verdict }
+  | {
+      readonly result: 'admitted' | 'refused'
+      readonly project: Pick<Project, 'id'>
+      readonly verdict: Judgement & Pick<Verdict, 'holdsSlot'>
+    }
   /** Answered with an error before any rule was asked. */
   | { readonly result: 'unserved'; readonly code: ErrorCode }
+
+/** Was denied before anybody knew whose request it is. */
+const NOBODY = { id: 'nobody' }
+/** No log tells the fields of answers. */
+const NO_FIELDS = { get: () => undefined }
 
 export class Simulation {
   readonly #decider: Decider
@@ -27,7 +39,9 @@ export class Simulation {
   readonly #store: VirtualStore
   readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
-  readonly #unknownProject: Loaded['config']['gateway']['unknownProject']
+  readonly #planWords: PlanWords
+  /** Of unknown projects; undefined where they are rejected. */
+  readonly #unknown: ReturnType<typeof columnOfUnknown>
   #now = 0
 
   /** @throws {Failure} when a plugin cannot be created */
@@ -36,8 +50,7 @@ export class Simulation {
     this.#loaded = loaded
     const now = () => this.#now
     this.#store = new VirtualStore(now)
-    const tools = { log: quiet, projects: config.projects }
-    this.#limiters = createLimiters(loaded, tools)
+    this.#limiters = createLimiters(loaded, toolsOf(config, quiet))
     const limiters = new Map(
       [...this.#limiters].map(([name, limiter]) => [name, this.#store.untimed(limiter)]),
     )
@@ -51,24 +64,30 @@ export class Simulation {
         throw error
       },
     })
-    this.#walk = compiled.walk()
+    this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, now))
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
-    this.#unknownProject = config.gateway.unknownProject
+    this.#planWords = config.planWords
+    this.#unknown = columnOfUnknown(config.gateway.unknownProject)
   }
 
   /** Judges requests in order of time: one that is late comes as of now. */
-  async judge({ at, facts, project: logged, durationMs = 0 }: Traffic): Promise<Judged> {
+  async judge({ at, facts, project: logged, durationMs = 0, status }: Traffic): Promise<Judged> {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
-    const { policy, identify } = this.#walk
+    const { identify } = this.#walk
     const entered = enter(facts, {
-      policy,
+      ...this.#walk,
       identify: logged === undefined ? identify : () => this.#projectOf(logged),
     })
-    const { project, matched, refused } = entered
+    const { project, matched, refused, ruling } = entered
+    if (isDenied(ruling)) {
+      const verdict = judgementWith(ruling, undefined, entered) as Judgement
+      return { result: 'refused', project: project ?? NOBODY, verdict: { ...verdict, holdsSlot: false } }
+    }
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    return this.#decide({ facts: entered.facts, project: project ?? identify(facts), matched })
+    const request = { facts: entered.facts, project: project ?? identify(facts), matched }
+    return this.#decide(request, ruling, status)
   }
 
   /** Gives back what plugins hold. */
@@ -77,27 +96,43 @@ export class Simulation {
     await this.#loaded.compiled.close()
   }
 
-  async #decide(request: DecideRequest): Promise<Judged> {
+  async #decide(
+    request: DecideRequest,
+    ruling: Ruling | undefined,
+    status: number | undefined,
+  ): Promise<Judged> {
     const deciding = this.#decider.decide(request)
     const verdict = deciding instanceof Promise ? await deciding : deciding
     if (verdict.settled !== undefined) await verdict.settled
     const { facts, project } = request
     if (facts.upgrade) verdict.upgraded()
-    if (verdict.allowed) this.#store.atEnd(() => verdict.release())
-    else verdict.release()
-    return { result: verdict.allowed ? 'admitted' : 'refused', project, verdict }
+    const end = () => {
+      if (verdict.allowed && status !== undefined) verdict.answered(status, NO_FIELDS)
+      verdict.release()
+    }
+    if (verdict.allowed) this.#store.atEnd(end)
+    else end()
+    const result = verdict.allowed ? 'admitted' : 'refused'
+    if (ruling === undefined) return { result, project, verdict }
+    const judgement = judgementWith(ruling, verdict, request) as Judgement
+    return { result, project, verdict: { ...judgement, holdsSlot: verdict.holdsSlot } }
   }
 
   /** As the policy knows the project by now; else as the log does. */
-  #projectOf({ id, plan, environment }: LoggedProject): Project {
+  #projectOf({ id, plan, environment, verified }: LoggedProject): Project {
     const known = this.#projects.get(id)
-    if (known !== undefined) return known
-    if (this.#unknownProject === 'reject') throw new GatewayError('unknown-project')
-    const isByHost = id.startsWith('host:')
+    if (known !== undefined) return { ...known, verified }
+    if (this.#unknown === undefined) throw new GatewayError('unknown-project')
+    if (id.startsWith('host:')) return { id, verified, ...this.#unknown }
+    const { plans, environments } = this.#planWords
     return {
       id,
-      plan: isByHost ? this.#unknownProject : (plan ?? this.#unknownProject),
-      environment: isByHost ? 'production' : (environment ?? 'production'),
+      verified,
+      plan: plan !== undefined && plans.includes(plan) ? plan : this.#unknown.plan,
+      environment:
+        environment !== undefined && environments.includes(environment)
+          ? environment
+          : this.#unknown.environment,
     }
   }
 }

@@ -23,6 +23,8 @@ export interface Traffic extends Entry {
   readonly project: LoggedProject | undefined
   /** Undefined when the log does not tell. */
   readonly durationMs: number | undefined
+  /** Of its answer; undefined when the log does not tell, or it was refused then. */
+  readonly status: number | undefined
   /** Whether it was refused for a limit then; undefined when the log does not tell. */
   readonly wasRefused: boolean | undefined
   /** It was decided while the counter store was away. */
@@ -33,6 +35,8 @@ export interface LoggedProject {
   readonly id: string
   readonly plan: Plan | undefined
   readonly environment: Environment | undefined
+  /** Whether the gateway had checked its credential. */
+  readonly verified: boolean
 }
 
 /** A kind of log. */
@@ -77,7 +81,9 @@ export function trafficOf(record: LoggedDecision): Traffic {
     auth,
     ip,
     client = ip,
+    sent_status,
   } = record
+  const wasRefused = record.decision === 'deny' || record.decision === 'error_closed'
   const flow = parts['email-or-flow']
   return {
     at: record.at,
@@ -87,7 +93,9 @@ export function trafficOf(record: LoggedDecision): Traffic {
         method,
         path,
         query: flow === undefined ? '' : `?flow=${flow}`,
-        client,
+        // An address stands in the log as its network alone; a hash tells apart those of one.
+        client: ip.replace(/\/\d+$/, ''),
+        network: client,
         authenticated: auth === 'authenticated',
         upgrade: upgrade ?? false,
         preflight: preflight ?? false,
@@ -101,11 +109,13 @@ export function trafficOf(record: LoggedDecision): Traffic {
         ? undefined
         : {
             id: project,
-            plan: (record.plan ?? undefined) as Plan | undefined,
-            environment: (record.environment ?? undefined) as Environment | undefined,
+            plan: record.plan ?? undefined,
+            environment: record.environment ?? undefined,
+            verified: record.verified ?? false,
           },
     durationMs: record.duration_ms,
-    wasRefused: record.decision === 'deny' || record.decision === 'error_closed',
+    status: wasRefused ? undefined : sent_status,
+    wasRefused,
     wasAway: record.store === 'local' || record.decision.startsWith('error_'),
   }
 }

@@ -28,7 +28,8 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
     percentile,
     rules: tallies.map(tally => ruleReport(tally, gathered)),
     promotions: tallies
-      .filter(tally => tally.mode === 'report-only')
+      // An entry of kind access refuses all that it names: how many those are is told above.
+      .filter(tally => tally.mode === 'report-only' && tally.kind !== 'access')
       .map(tally => promotionOf(tally, gathered, percentile, dropped.get(tally.rule) ?? 0)),
   }
 }

@@ -33,6 +33,8 @@ export class Gathered {
     if (rule !== null) {
       const tally = this.#tallyOf(rule, kind ?? '', mode)
       if (tally !== undefined) tally.src = record.src
+      // Who is denied or exempt meets no counter that would tell of the request.
+      if (kind === 'access' && mode === 'enforce') tally?.asked(at, 1 / sample)
       tally?.decided(decision, at, key, project)
     }
     this.#countPolicies(record)

@@ -2,7 +2,7 @@
 --
 -- KEYS  one meter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
---       then per ask: quota, length and block in microseconds, cost, reserves 0|1
+--       then per ask: quota, length and block in microseconds, cost, charged 1 (reserved)
 --
 -- Atomic because two confirmations must not both read the same reservation.
 

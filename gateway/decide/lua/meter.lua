@@ -13,6 +13,8 @@ local function meter_of(first)
     block = tonumber(ARGV[first + 2]),
     cost = tonumber(ARGV[first + 3]),
     reserves = ARGV[first + 4] == '1',
+    -- Charged once the request is answered: until then it only needs room.
+    later = ARGV[first + 4] == '2',
   }
 end
 
@@ -52,13 +54,16 @@ end
 
 -- How many requests there is room for.
 local function meter_room(state, meter)
-  return max(0, floor((meter.quota - state.used) / meter.cost))
+  local room = max(0, floor((meter.quota - state.used) / meter.cost))
+  return meter.later and room > 0 and math.huge or room
 end
 
 -- Charges `count` requests; where more asked than there was room for, the first of those that failed counts, too, and begins
 -- the block, unless it failed for tokens that may be given back. True when the meter refuses.
 local function charge_meter(state, meter, now, count, asked)
-  state.used = state.used + count * meter.cost
+  if not meter.later then
+    state.used = state.used + count * meter.cost
+  end
   if meter.reserves and count > 0 then
     state.reserved = state.reserved + count * meter.cost
     state.waits = now + RESERVED_US

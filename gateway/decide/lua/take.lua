@@ -7,7 +7,7 @@
 --       3: holder; with '@' and the slot's ttl it is the member that stands for the request in slot sets
 --       then per ask: group, kind, n and n values
 --         kind 'w' (windows): quota, length in microseconds, algorithm (s, f or t), …
---         kind 'm' (meter):   quota, length and block in microseconds, cost, reserves 0|1
+--         kind 'm' (meter):   quota, length and block in microseconds, cost, charged 0 at once|1 reserved|2 later
 --         kind 's' (slots):   max, ttl in microseconds
 -- Returns one flat list: now in microseconds; then per ask: how many requests were admitted, or -1 when a report-only
 --         counter could not be read; then per window, for the meter or for the slots: used, violated 0|1 (for those not admitted), reset in microseconds

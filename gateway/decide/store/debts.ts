@@ -3,7 +3,7 @@
  * quota a second time, once here and once there.
  */
 import { BoundedMap } from './bounded-map.js'
-import type { Answer, Ask } from './store.js'
+import { type Answer, type Ask, type LateCharge, tellsLater } from './store.js'
 
 /** Tokens that were spent here: when, and how many, oldest first. */
 interface Owed {
@@ -14,6 +14,11 @@ interface Owed {
 export interface Debt {
   readonly ask: Ask
   readonly spent: readonly number[]
+}
+
+/** A charge that comes after the fact, as of now. */
+export function debtOf({ ask, units }: LateCharge): Debt {
+  return { ask, spent: [0, units] }
 }
 
 /** Keys that are remembered; those that owe longest are forgotten first. */
@@ -102,6 +107,8 @@ export class Debts {
 function grantedHere(asks: readonly Ask[], answers: readonly Answer[]): Ask[] {
   return asks.filter(({ demand }, i) => {
     const answer = answers[i]
-    return demand.kind !== 'slots' && answer?.granted === true && answer.store === 'local'
+    return (
+      demand.kind !== 'slots' && !tellsLater(demand) && answer?.granted === true && answer.store === 'local'
+    )
   })
 }

@@ -3,6 +3,7 @@
  * Requests that find the lease empty wait for the call under way, or go along with the next.
  */
 
+import { LateCharges } from './late-charges.js'
 import { Lease } from './lease.js'
 import type { LeaseAnswer, Lender, Windows } from './lender.js'
 import {
@@ -10,6 +11,7 @@ import {
   type Ask,
   at,
   type CounterStore,
+  type LateCharge,
   notAsked,
   refusedGroups,
   standTogether,
@@ -44,6 +46,7 @@ export class LeasedStore implements CounterStore {
   /** In the order of their last call, so that a sweep looks only at those that are due. */
   readonly #accounts = new Map<string, Account>()
   readonly #sweeps: NodeJS.Timeout
+  readonly #late: LateCharges
 
   /**
    * @param inner counts what is not leased, and stands in while nobody lends
@@ -53,6 +56,7 @@ export class LeasedStore implements CounterStore {
     this.#inner = inner
     this.#lender = lender
     this.#now = now
+    this.#late = new LateCharges(charges => inner.charge(charges))
     this.#sweeps = setInterval(() => this.sweep(), SWEEP_MS).unref()
   }
 
@@ -90,6 +94,10 @@ export class LeasedStore implements CounterStore {
     this.#inner.giveBack(at(asks, others), at(answers, others))
   }
 
+  charge(charges: readonly LateCharge[]): void {
+    this.#late.add(charges)
+  }
+
   /** Renews the leases that are in use and ends those that are not, shortly before they would end by themselves. */
   sweep(): void {
     const now = this.#now()
@@ -112,6 +120,7 @@ export class LeasedStore implements CounterStore {
 
   async close(): Promise<void> {
     clearInterval(this.#sweeps)
+    this.#late.send()
     const now = this.#now()
     const held = [...this.#accounts.values()].filter(({ lease }) => !lease.isEmpty)
     await Promise.all(held.map(({ lease }) => this.#lender.lease(lease.settle(now))))

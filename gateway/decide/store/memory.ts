@@ -2,8 +2,17 @@
 import type { Demand, StoreName, Window } from '../../types.js'
 import { type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
-import { countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
-import { type Answer, type Ask, type Count, type CounterStore, counted, SLOT_RETRY_MS } from './store.js'
+import { chargeOf, countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
+import {
+  type Answer,
+  type Ask,
+  type Count,
+  type CounterStore,
+  counted,
+  type LateCharge,
+  SLOT_RETRY_MS,
+  tellsLater,
+} from './store.js'
 import { WindowStates } from './window-states.js'
 
 type Windows = Demand & { kind: 'windows' }
@@ -49,7 +58,7 @@ export class MemoryStore implements CounterStore {
     for (const [i, { granted, at, release }] of answers.entries()) {
       const { key, demand } = asks[i] as Ask
       release?.()
-      if (!granted || at === undefined || demand.kind === 'slots') continue
+      if (!granted || at === undefined || demand.kind === 'slots' || tellsLater(demand)) continue
       if (demand.kind === 'meter') {
         this.#meters.giveBack(key, demand, at, now)
         continue
@@ -59,6 +68,13 @@ export class MemoryStore implements CounterStore {
         algorithmOf(window).giveBack(state[j] as Spent, window, at, now)
       }
       this.#states.write(key, state)
+    }
+  }
+
+  charge(charges: readonly LateCharge[]): void {
+    const now = this.#now()
+    for (const { ask, units } of charges) {
+      if (ask.demand.kind === 'meter') this.#meters.chargeLate(ask.key, ask.demand, units, now)
     }
   }
 
@@ -165,10 +181,9 @@ export class MemoryStore implements CounterStore {
     charges: boolean,
   ): Count {
     if (granted) {
-      const { cost = 1 } = demand
       const charged = charges
         ? this.#meters.charge(key, meter, demand)
-        : { ...meter, used: meter.used + cost }
+        : { ...meter, used: meter.used + chargeOf(demand) }
       return countOf(charged, demand, false, now)
     }
     if (!isFull(meter, demand)) return countOf(meter, demand, false, now)

@@ -54,9 +54,17 @@ export class Meters {
 
   /** Charges one request; returns the window after it. */
   charge(key: string, meter: Meter, demand: MeterDemand): Meter {
+    if (demand.afterAnswer !== undefined) return meter
     const charged = { ...meter, used: meter.used + costOf(demand) }
     this.#of(key).set(key, charged, isOver(charged, demand))
     return charged
+  }
+
+  /** Charges what an answer told, at most up to the quota: the next request is refused then, and begins the block. */
+  chargeLate(key: string, demand: MeterDemand, units: number, now: number): void {
+    const meter = this.read(key, demand, now)
+    const used = Math.max(meter.used, Math.min(demand.quota, meter.used + units))
+    if (used > 0) this.#of(key).set(key, { ...meter, used }, isOver(meter, demand))
   }
 
   /** The meter refuses: the first refusal counts, and begins the block. Returns the window after it. */
@@ -94,6 +102,11 @@ export class Meters {
 /** What a request of this demand spends. */
 export function costOf({ cost = 1 }: MeterDemand): number {
   return cost
+}
+
+/** What an ask of this demand is charged where it is granted: what its answer will tell is charged then. */
+export function chargeOf(demand: MeterDemand): number {
+  return demand.afterAnswer === undefined ? costOf(demand) : 0
 }
 
 /** True when the request does not fit into what is left. */

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import type { Demand, Log } from '../../types.js'
-import type { Debt } from './debts.js'
+import { type Debt, debtOf } from './debts.js'
 import { hashTag } from './hash-slot.js'
-import { costOf } from './meters.js'
+import { chargeOf, costOf } from './meters.js'
 import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
@@ -13,9 +13,11 @@ import {
   type Ask,
   type Count,
   counted,
+  type LateCharge,
   quotasOf,
   type RemoteStore,
   SLOT_RETRY_MS,
+  tellsLater,
   uncounted,
 } from './store.js'
 
@@ -131,7 +133,7 @@ export class RedisStore implements RemoteStore {
     for (const [i, { granted, at, release }] of answers.entries()) {
       const ask = asks[i] as Ask
       release?.()
-      if (!granted || at === undefined || ask.demand.kind === 'slots') continue
+      if (!granted || at === undefined || ask.demand.kind === 'slots' || tellsLater(ask.demand)) continue
       keys.push(ask.key)
       args.push(...askArguments(ask))
     }
@@ -141,6 +143,10 @@ export class RedisStore implements RemoteStore {
     this.connection
       .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...args)
       .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
+  }
+
+  charge(charges: readonly LateCharge[]): void {
+    this.settle(charges.map(debtOf)).catch(error => this.#log.debug({ err: error }, 'a late charge was lost'))
   }
 
   async settle(debts: readonly Debt[]): Promise<void> {
@@ -157,7 +163,7 @@ export class RedisStore implements RemoteStore {
     const keys: string[] = []
     const args: (string | number)[] = []
     for (const { key, demand, reserves } of asks) {
-      if (demand.kind !== 'meter' || !reserves) continue
+      if (demand.kind !== 'meter' || !reserves || tellsLater(demand)) continue
       keys.push(key)
       args.push(...meterArguments(demand, true))
     }
@@ -212,7 +218,7 @@ export class RedisStore implements RemoteStore {
 /** What so many requests spent; of a meter also the first refused one, where `andRefused`. */
 function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
   if (demand.kind !== 'meter') return requests
-  return (andRefused ? requests + 1 : requests) * costOf(demand)
+  return requests * chargeOf(demand) + (andRefused ? costOf(demand) : 0)
 }
 
 /** What one call found of one ask, once all the requests it admits were charged. */

@@ -1,10 +1,18 @@
 /** A remote store that may be away: each rule then goes on as its `onStoreError` says (docs/policies.md, 'Redis away'). */
-import type { Debts } from './debts.js'
+import { type Debts, debtOf } from './debts.js'
 import type { Guard } from './guard.js'
 import type { LastTold } from './last-told.js'
 import { SharedTurns } from './shared-turns.js'
 import { countedHere, shareOf } from './stand-in.js'
-import { type Answer, type Ask, at, type CounterStore, type RemoteStore, uncounted } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  at,
+  type CounterStore,
+  type LateCharge,
+  type RemoteStore,
+  uncounted,
+} from './store.js'
 
 export interface ResilientOptions {
   readonly remote: RemoteStore
@@ -59,6 +67,24 @@ export class ResilientStore implements CounterStore {
   /** What asks that reserve were charged stands. */
   confirm(asks: readonly Ask[]): void {
     this.#options.remote.confirm(asks)
+  }
+
+  /** While Redis is away they count here, and Redis is told like of all that was admitted in its stead. */
+  charge(charges: readonly LateCharge[]): void {
+    const { guard, remote } = this.#options
+    const [first] = charges
+    if (first === undefined) return
+    if (guard.isAway(first.ask.key)) this.#chargeHere(charges)
+    else remote.settle(charges.map(debtOf)).catch(() => this.#chargeHere(charges))
+  }
+
+  #chargeHere(charges: readonly LateCharge[]): void {
+    const { debts, instances, lastTold, local } = this.#options
+    debts.restore(charges.map(debtOf))
+    const shares = charges.map(({ ask, units }) => {
+      return { ask: shareOf(ask, instances, lastTold.recall(ask)), units }
+    })
+    local.charge(shares)
   }
 
   async close(): Promise<void> {

@@ -5,6 +5,11 @@ import type { Ask } from './store.js'
 
 const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }
 
+/** How a meter is charged. */
+const AT_ONCE = 0
+const RESERVED = 1
+const LATER = 2
+
 /** A rule's windows are one object while its numbers stand, and are sent with every request. */
 const known = new WeakMap<readonly Window[], readonly string[]>()
 
@@ -18,10 +23,11 @@ export function windowArguments(windows: readonly Window[]): readonly string[] {
   return values
 }
 
-/** Quota, length and block in microseconds, cost, whether it only reserves: `lua/meter.lua`. */
+/** Quota, length and block in microseconds, cost, and how it is charged: `lua/meter.lua`. */
 export function meterArguments(demand: MeterDemand, reserves = false): (string | number)[] {
   const { quota, ms, blockMs } = demand
-  return [quota, ms * 1000, blockMs * 1000, costOf(demand), reserves ? 1 : 0]
+  const how = demand.afterAnswer !== undefined ? LATER : reserves ? RESERVED : AT_ONCE
+  return [quota, ms * 1000, blockMs * 1000, costOf(demand), how]
 }
 
 /** Kind, how many values follow, and these values. */

@@ -4,7 +4,15 @@
  * so a refused request charges nothing, and what was only reserved never begins a block.
  */
 import { hashTag } from './hash-slot.js'
-import { type Answer, type Ask, at, type CounterStore, notAsked, standTogether } from './store.js'
+import {
+  type Answer,
+  type Ask,
+  at,
+  type CounterStore,
+  type LateCharge,
+  notAsked,
+  standTogether,
+} from './store.js'
 
 export interface Splittable extends CounterStore {
   /** What asks that reserve were charged stands. */
@@ -49,6 +57,10 @@ export class SplitStore implements CounterStore {
     for (const part of partsOf(asks)) {
       this.#inner.giveBack(at(asks, part), at(answers, part))
     }
+  }
+
+  charge(charges: readonly LateCharge[]): void {
+    for (const part of partsOf(charges.map(({ ask }) => ask))) this.#inner.charge(at(charges, part))
   }
 
   close(): Promise<void> {

@@ -37,6 +37,14 @@ export interface Answer {
   readonly askAgainMs?: number | undefined
 }
 
+/** What an answer of the upstream has told of a request's cost. */
+export interface LateCharge {
+  /** As it was granted. */
+  readonly ask: Ask
+  /** Whole units from 1. */
+  readonly units: number
+}
+
 export interface CounterStore {
   /**
    * Reads every ask, then charges each group whole or not at all; a refused group consumes nothing.
@@ -52,6 +60,8 @@ export interface CounterStore {
    * those of `asks`. Best effort: a charge that is not given back ends with its window.
    */
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void
+  /** Charges meters after the fact, room or not, but never beyond their quota: what comes next is refused. Nobody waits. */
+  charge(charges: readonly LateCharge[]): void
   close(): Promise<void>
 }
 
@@ -91,6 +101,11 @@ export function uncounted({ demand }: Ask): Count[] {
 export function quotasOf(demand: Demand): number[] {
   if (demand.kind === 'windows') return demand.windows.map(({ quota }) => quota)
   return [demand.kind === 'slots' ? demand.max : demand.quota]
+}
+
+/** True when a grant charges nothing: what the request costs is told by its answer. */
+export function tellsLater(demand: Demand): boolean {
+  return demand.kind === 'meter' && demand.afterAnswer !== undefined
 }
 
 /** True when two demands count by the same windows or meter; a rule's demand is one object while its numbers stand. */

@@ -29,7 +29,7 @@ export function checked(plugin: Plugin): Plugin {
   if (plugin.kind === 'identify') {
     const create: IdentifyPlugin['create'] = (config, tools) =>
       checkedIdentifier(plugin.create(config, tools), name, tools)
-    return { name, kind: plugin.kind, schema, create }
+    return { name, kind: plugin.kind, schema, verifies: plugin.verifies === true, create }
   }
   const create: ObservePlugin['create'] = (config, tools) =>
     checkedObserver(plugin.create(config, tools), name, tools)
@@ -39,7 +39,7 @@ export function checked(plugin: Plugin): Plugin {
 function checkedIdentifier(made: unknown, name: string, tools: Tools): Identifier {
   const identifier: Identifier = withFunctions(made, 'create()', 'identify')
   return {
-    identify: facts => projectFrom(atOnce(identifier.identify(facts), 'identify()')),
+    identify: facts => projectFrom(atOnce(identifier.identify(facts), 'identify()'), tools),
     close: closing(identifier, name, tools),
   }
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import type { ConfigFiles } from '../../../config/files.js'
 import { type PluginList, pluginSchemaFault, readPluginList } from '../../../config/plugin-list.js'
 import type { Problem } from '../../../config/problem.js'
 import type { Plugin } from '../../plugin.js'
@@ -26,8 +27,9 @@ const PATIENCE_MS = 10_000
 export async function loadPlugins(
   path: string,
   env: NodeJS.ProcessEnv,
+  disk?: ConfigFiles,
 ): Promise<LoadedPlugins | { readonly problems: Problem[] }> {
-  const list = readPluginList(path, env)
+  const list = readPluginList(path, env, disk)
   const joined = new Joining(list)
   // One after the other: what a module does while it is loaded is then told of in the written order.
   for (const [i, name] of list.names.entries()) await joined.add(name, i)
@@ -51,7 +53,7 @@ function digestOf(file: string): string | undefined {
 const BUILT_IN: readonly Plugin[] = [...builtIn.identify, ...builtIn.limit, ...builtIn.observe]
 
 /** Names a policy kind cannot have: the editor's schema of that name is another file's. */
-const RESERVED = ['gateway', 'projects', 'identity']
+const RESERVED = ['gateway', 'projects', 'identity', 'access']
 
 class Joining {
   readonly problems: Problem[] = []

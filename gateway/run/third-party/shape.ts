@@ -1,17 +1,15 @@
 /** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
 import * as words from '../../../config/words.js'
-import type { Demand, Plugin, Project, Window } from '../../plugin.js'
-import type { Environment, Plan } from '../../types.js'
+import type { Demand, Plugin, Project, Tools, Window } from '../../plugin.js'
 
 type Members = Readonly<Record<string, unknown>>
 
 const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plugin['kind'][]
-const PLANS: readonly unknown[] = words.PLANS
-const ENVIRONMENTS: readonly unknown[] = words.ENVIRONMENTS
 const ALGORITHMS: readonly unknown[] = words.ALGORITHMS
 /** Names of plugins are kinds of policies, names of windows stand in answers. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
+const MOST_QUOTED = 129
 const MOST_ITEMS = 16
 const MOST = 1_000_000_000
 /** Node's timers overflow after 24.8 days, and would fire at once. */
@@ -52,17 +50,26 @@ export function ignore(value: PromiseLike<unknown>): void {
   Promise.resolve(value).catch(() => {})
 }
 
-/** A copy of the project, or a TypeError. */
-export function projectFrom(value: unknown): Project | undefined {
+/** A copy of the project, or a TypeError; only declared words may become labels of metrics. */
+export function projectFrom(
+  value: unknown,
+  { plans, environments }: Pick<Tools, 'plans' | 'environments'>,
+): Project | undefined {
   if (value === undefined || value === null) return undefined
   const { id, plan, environment } = isObject(value) ? value : {}
   const isProject =
     typeof id === 'string' &&
     PROJECT_ID.test(id) &&
-    PLANS.includes(plan) &&
-    ENVIRONMENTS.includes(environment)
+    typeof plan === 'string' &&
+    typeof environment === 'string'
   if (!isProject) throw new TypeError('identify() must return a project with id, plan and environment')
-  return { id, plan: plan as Plan, environment: environment as Environment }
+  if (!plans.includes(plan) || !environments.includes(environment)) {
+    const column = words.columnName(plan, environment).slice(0, MOST_QUOTED)
+    throw new TypeError(
+      `identify() returned ${column}, but projects.yaml declares no such plan or environment`,
+    )
+  }
+  return { id, plan, environment }
 }
 
 /** Demands that were looked at: most are one object for many requests. */
@@ -109,13 +116,14 @@ function isSlotsDemand({ kind, max, ttlMs, maxHoldMs, count }: Members): boolean
   )
 }
 
-function isMeterDemand({ kind, quota, ms, blockMs, cost = 1 }: Members): boolean {
+function isMeterDemand({ kind, quota, ms, blockMs, cost = 1, afterAnswer }: Members): boolean {
   return (
     kind === 'meter' &&
     isWhole(quota, MOST) &&
     isWhole(ms, LONGEST_MS) &&
     (blockMs === 0 || isWhole(blockMs, LONGEST_MS)) &&
-    isWhole(cost, quota as number)
+    isWhole(cost, quota as number) &&
+    (afterAnswer === undefined || typeof afterAnswer === 'function')
   )
 }
 

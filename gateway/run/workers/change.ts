@@ -1,4 +1,5 @@
 /** A changed configuration in every worker, or in none. */
+import type { FileContents } from '../../../config/files.js'
 import { Disconnected } from './channel.js'
 import type { Crew, Member } from './crew.js'
 
@@ -7,11 +8,19 @@ const PREPARE_MS = 30_000
 const COMMIT_MS = 5_000
 
 /**
- * First each worker opens what the files say, then all put it in force. Rejects, with nothing changed, when one cannot, or when
- * it read other files than those marked so. A worker that ends meanwhile is left out: its successor reads for itself.
+ * First each worker opens what the files say, then all put it in force. Rejects, with nothing changed, when one cannot, or
+ * does not answer. A worker that ends meanwhile is left out: its successor starts with what is in force by then.
  */
-export async function changeAll({ members }: Pick<Crew, 'members'>, marks: string): Promise<void> {
-  const prepared = await Promise.allSettled(members.map(member => prepare(member, marks)))
+export async function changeAll({ members }: Pick<Crew, 'members'>, contents: FileContents): Promise<void> {
+  const silent = members.find(({ answers }) => !answers())
+  if (silent !== undefined) {
+    throw new Error(
+      `Worker ${silent.pid} does not answer. Unless it recovers it is replaced: try again then.`,
+    )
+  }
+  const prepared = await Promise.allSettled(
+    members.map(member => within(PREPARE_MS, member.channel.ask('prepare', contents), member)),
+  )
   const failed = prepared.find(
     (one): one is PromiseRejectedResult => one.status === 'rejected' && !(one.reason instanceof Disconnected),
   )
@@ -22,11 +31,6 @@ export async function changeAll({ members }: Pick<Crew, 'members'>, marks: strin
   )
   await Promise.all(finished)
   if (failed !== undefined) throw failed.reason
-}
-
-async function prepare(member: Member, marks: string): Promise<void> {
-  const read = await within(PREPARE_MS, member.channel.ask('prepare'), member)
-  if (read !== marks) throw new Error('The files changed while they were read: they will be read again.')
 }
 
 /** Rejects when the answer of a worker takes longer. */

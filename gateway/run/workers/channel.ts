@@ -1,7 +1,7 @@
 /** Questions and answers between the supervisor and a worker, over the channel that the fork opened. */
 import type { Worker } from 'node:cluster'
 import { UnknownQuestion } from '../../admin/explain.js'
-import { NotFound, Unnamed, Unreachable } from '../../admin/inspect.js'
+import { NotFound, Unnamed, Unreachable } from '../../admin/refusals.js'
 import { Failure } from '../load.js'
 
 /** What one side answers, by name. Arguments and results are plain data. */

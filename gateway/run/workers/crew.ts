@@ -1,22 +1,23 @@
-/** The processes of the workers: started, restarted when they end, and told to drain. */
+/** The processes of the workers: started, watched, replaced when they end, and told to drain. */
 import cluster, { type Worker } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../types.js'
 import { Failure } from '../load.js'
 import { Channel, errorOf } from './channel.js'
+import { Heartbeat } from './heartbeat.js'
 import type { SupervisorCalls, WorkerCalls } from './worker.js'
 
 export interface CrewOptions {
   readonly size: number
   readonly configPath: string
+  /** How long a worker may not answer. */
+  readonly timeoutMs: number
   /** Answered to every worker. */
   readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded'>
   /** Resolves when no change of the configuration is under way. */
   settled(): Promise<void>
-  /** Whether a worker that read the files as they are marked so has read what is in force. */
-  isInForce(marks: string): boolean
-  /** A worker found other files, and is started anew: they are to come into force. */
-  outdated(): void
+  /** Whether what was in force at this change still is. */
+  isInForce(change: number): boolean
   /** A worker has ended; its id is not used again. */
   ended(id: number): void
   /** After all had started: none is left, and none can be started. */
@@ -30,8 +31,12 @@ export interface Member {
   readonly pid: number
   readonly startedAt: Date
   readonly channel: Channel<WorkerCalls>
+  /** False while it has been silent for a while. */
+  answers(): boolean
 }
 
+/** For a process to start and to load the configuration, on a machine that has much else to do. */
+const START_MS = 60_000
 /** Ends in a row, each soon after its start, after which nothing is expected of another start. */
 const MOST_FAILURES = 5
 /** A worker that lived so long was well. */
@@ -43,7 +48,7 @@ const CLOSING_MS = 10_000
 
 export class Crew {
   readonly #options: CrewOptions
-  readonly #alive = new Map<Worker, Channel<WorkerCalls>>()
+  readonly #alive = new Map<Worker, { channel: Channel<WorkerCalls>; heartbeat: Heartbeat }>()
   readonly #members = new Map<number, Member>()
   readonly #ready = new Set<number>()
   readonly #restarts = new Set<NodeJS.Timeout>()
@@ -69,6 +74,9 @@ export class Crew {
   /** Resolves to the address when all workers take requests; rejects with the error of the first that cannot start. */
   start(): Promise<string> {
     const exec = fileURLToPath(new URL('./main.js', import.meta.url))
+    // Each worker accepts from the one socket by itself. What the supervisor accepted, and a worker that dies was to get,
+    // would stay open for ever; and a worker that is busy leaves its share to the others.
+    cluster.schedulingPolicy = cluster.SCHED_NONE
     cluster.setupPrimary({ exec, args: [this.#options.configPath] })
     for (let i = 0; i < this.#options.size; i += 1) this.#fork()
     return this.#started.promise
@@ -78,7 +86,10 @@ export class Crew {
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true
     for (const restart of this.#restarts) clearTimeout(restart)
-    for (const channel of this.#alive.values()) channel.ask('drain').catch(() => undefined)
+    for (const { channel, heartbeat } of this.#alive.values()) {
+      heartbeat.stop()
+      channel.ask('drain').catch(() => undefined)
+    }
     const kill = setTimeout(() => {
       for (const worker of this.#alive.keys()) worker.process.kill('SIGKILL')
     }, deadlineMs + CLOSING_MS)
@@ -87,7 +98,7 @@ export class Crew {
   }
 
   #fork(): void {
-    const { calls, settled, isInForce, log } = this.#options
+    const { calls, settled, isInForce, timeoutMs, log } = this.#options
     const worker = cluster.fork()
     const { id } = worker
     const { pid = 0 } = worker.process
@@ -99,22 +110,35 @@ export class Crew {
         if (this.#isDraining) throw new Failure('The gateway is going to end.')
         return calls.orders()
       },
-      join: async (marks: string) => {
+      join: async (change: number) => {
         await settled()
-        const joins = isInForce(marks)
-        if (joins) this.#members.set(id, { id, pid, startedAt, channel })
-        else {
-          log.warn({ worker: pid }, 'A worker read another configuration than the one in force')
-          this.#options.outdated()
-        }
+        const joins = isInForce(change)
+        const answers = (): boolean => heartbeat.answers
+        if (joins) {
+          clearTimeout(starting)
+          heartbeat.start()
+          this.#members.set(id, { id, pid, startedAt, channel, answers })
+        } else log.info({ worker: pid }, 'A worker started while the configuration changed: it starts again')
         return joins
       },
       ready: (url: string) => this.#takesRequests(id, pid, url),
       failed: (error: Parameters<SupervisorCalls['failed']>[0]) => this.#cannotStart(pid, errorOf(error)),
     } satisfies SupervisorCalls)
-    this.#alive.set(worker, channel)
+    const kill = (why: string, ms: number) => {
+      log.error({ worker: pid, ms }, `A worker ${why}: it is killed, and another takes its place`)
+      worker.process.kill('SIGKILL')
+    }
+    const starting = setTimeout(() => kill('has not started', START_MS), START_MS)
+    const heartbeat = new Heartbeat({
+      ask: () => channel.ask('ping'),
+      timeoutMs,
+      silent: () => kill('does not answer', timeoutMs),
+    })
+    this.#alive.set(worker, { channel, heartbeat })
     const end = (code: number | null, signal: string | null) => {
       if (!this.#alive.delete(worker)) return
+      clearTimeout(starting)
+      heartbeat.stop()
       this.#members.delete(id)
       this.#ready.delete(id)
       this.#options.ended(id)

@@ -1,6 +1,7 @@
 /** What the admin port asks, put to the workers: to one where any knows, to all where each knows its part. */
 import type { Asked } from '../../admin/explain.js'
-import { type CounterName, type Inspected, type PolicyOf, Unreachable } from '../../admin/inspect.js'
+import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
+import { Unreachable } from '../../admin/refusals.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'
@@ -13,6 +14,8 @@ import type { Crew, Member } from './crew.js'
 import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
 
 const PATIENCE_MS = 5_000
+/** Where the others know their part, too. */
+const SHORT_PATIENCE_MS = 900
 
 export class WorkerQuestions implements Inspected {
   readonly #crew: Pick<Crew, 'members'>
@@ -37,11 +40,14 @@ export class WorkerQuestions implements Inspected {
   }
 
   async backends(): Promise<BackendState[]> {
-    return mergeBackends(await this.#all(({ channel }) => channel.ask('backends')))
+    return mergeBackends((await this.#all(({ channel }) => channel.ask('backends'))).answers)
   }
 
-  async slots(): Promise<Slots> {
-    return mergeSlots(await this.#all(({ channel }) => channel.ask('slots')), MOST_SLOTS)
+  /** `missing`: process ids of workers that did not tell theirs. */
+  async slots(): Promise<Slots & { readonly missing?: readonly number[] }> {
+    const { answers, missing } = await this.#all(({ channel }) => channel.ask('slots'))
+    const merged = mergeSlots(answers, MOST_SLOTS)
+    return missing.length === 0 ? merged : { ...merged, missing }
   }
 
   policy(of: PolicyOf): object {
@@ -63,15 +69,24 @@ export class WorkerQuestions implements Inspected {
     return done
   }
 
-  /** The answers of all that answer in time. */
-  async #all<T>(ask: (member: Member) => Promise<T>): Promise<T[]> {
-    const asked = this.#crew.members.map(member => within(PATIENCE_MS, ask(member), member))
-    const settled = await Promise.allSettled(asked)
-    return settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : []))
+  /** The answers of all that answer in time, and the process ids of the others. */
+  async #all<T>(ask: (member: Member) => Promise<T>): Promise<{ answers: T[]; missing: number[] }> {
+    const answers: T[] = []
+    const missing: number[] = []
+    const asked = this.#crew.members.map(async member => {
+      const answer = member.answers() ? within(SHORT_PATIENCE_MS, ask(member), member) : Promise.reject()
+      await answer.then(
+        one => answers.push(one),
+        () => missing.push(member.pid),
+      )
+    })
+    await Promise.all(asked)
+    return { answers, missing }
   }
 
   #any<T>(ask: (member: Member) => Promise<T>): Promise<T> {
-    const [member] = this.#crew.members
+    const { members } = this.#crew
+    const member = members.find(one => one.answers()) ?? members[0]
     if (member === undefined) throw new Unreachable('No worker runs just now: others are being started.')
     return within(PATIENCE_MS, ask(member), member)
   }

@@ -1,13 +1,15 @@
 /**
- * A gateway of several workers on one port. The supervisor takes no requests: it accepts connections and hands them to the
- * workers in turn, runs the embedded services, whose files belong to one process, and serves the admin port, because one
- * that is always there can ask all the others. Workers count together in Redis.
+ * A gateway of several workers on one port, of which each accepts connections. The supervisor takes none: it watches the
+ * workers, runs the embedded services, whose files belong to one process, and serves the admin port, because one that is
+ * always there can ask all the others. Workers count together in Redis.
  */
 import cluster from 'node:cluster'
 import { startAdmin } from '../../admin/server.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
+import { accessDesk } from '../access/desk.js'
+import { openRuntimeAccess } from '../access/runtime-access.js'
 import { startEmbedded, urlOf } from '../core.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
@@ -16,7 +18,6 @@ import { describeState } from '../state.js'
 import { changeAll } from './change.js'
 import { Crew } from './crew.js'
 import { WorkerQuestions } from './questions.js'
-import { marksOf } from './worker.js'
 
 export interface SuperviseOptions extends GatewayOptions {
   /** More than one. */
@@ -40,13 +41,13 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   const metrics = new Metrics()
   metrics.policyLoaded(first.compiled.policy.revision)
   metrics.watchKeys(() => wrongKeys.counts())
-  let inForce = { loaded: first, loadedAt: new Date() }
+  let inForce = { loaded: first, loadedAt: new Date(), change: 0 }
   let changing: Promise<void> = Promise.resolve()
 
   async function replace(loaded: Loaded): Promise<void> {
     await startEmbedded(loaded, embedded)
-    await changeAll(crew, marksOf(loaded))
-    inForce = { loaded, loadedAt: new Date() }
+    await changeAll(crew, loaded.contents)
+    inForce = { loaded, loadedAt: new Date(), change: inForce.change + 1 }
     await loaded.compiled.close()
   }
 
@@ -55,8 +56,16 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     configPath,
     calls: {
       embedded,
-      orders: () => ({ workers, secret: secret.toString('base64'), started: { listen, redis, store } }),
+      orders: () => ({
+        workers,
+        secret: secret.toString('base64'),
+        started: { listen, redis, store },
+        contents: inForce.loaded.contents,
+        change: inForce.change,
+        supervisor: process.pid,
+      }),
     },
+    timeoutMs: listen.workerTimeout,
     async settled() {
       let seen: Promise<void>
       do {
@@ -64,12 +73,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
         await seen.catch(() => undefined)
       } while (seen !== changing)
     },
-    isInForce: marks => marks === marksOf(inForce.loaded),
-    outdated: () => void reloader.reload('watch'),
+    isInForce: change => change === inForce.change,
     ended: id => questions.ended(id),
     hopeless,
     log,
   })
+  metrics.watchWorkers(() => crew.members)
   const questions = new WorkerQuestions(crew, () => inForce.loaded)
   const reloader = new Reloader({
     first,
@@ -84,6 +93,8 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
 
   // Plugins serve in the workers; here they were only needed to know that the configuration is right.
   await first.compiled.close()
+  // Each worker looks for itself what has changed.
+  const { kept } = await openRuntimeAccess(redis, log)
   let url = ''
   const admin = await startAdmin({
     ...adminSettings,
@@ -102,11 +113,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
     state: async () => ({
       ...describeState({ ...inForce, backends: await questions.backends() }, reloader),
-      workers: crew.members.map(({ pid, startedAt }) => ({ pid, startedAt })),
+      workers: crew.members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() })),
     }),
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
+    access: accessDesk(kept, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   })
   await startEmbedded(first, embedded)
@@ -121,6 +133,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       health.draining()
       await crew.drain(inForce.loaded.config.gateway.drain)
       await admin.close()
+      kept.close()
     },
   }
 }

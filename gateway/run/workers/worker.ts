@@ -1,10 +1,12 @@
 /** A process that takes requests: it opens the gateway's core, and does what the supervisor asks. */
 import cluster from 'node:cluster'
+import type { FileContents } from '../../../config/files.js'
 import type { Gateway } from '../../../config/schema.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
 import { Channel, type ToldError, toldError } from './channel.js'
+import { endWith } from './orphan-watch.js'
 
 /** What a worker is to be, whatever the files say by now. */
 export interface Orders {
@@ -13,6 +15,12 @@ export interface Orders {
   readonly secret: string
   /** Settings that only a start of the whole gateway changes. */
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store'>
+  /** What is in force: the files may hold something else by now, or something broken. */
+  readonly contents: FileContents
+  /** Tells what is in force from what was before. */
+  readonly change: number
+  /** Process id. */
+  readonly supervisor: number
 }
 
 /** What the supervisor answers. */
@@ -20,8 +28,8 @@ export interface SupervisorCalls {
   orders(): Orders
   /** The address of an embedded service. */
   embedded(name: string): Promise<string>
-  /** Whether a worker that read the files as they are marked so may take requests. */
-  join(marks: string): Promise<boolean>
+  /** Whether a worker that was ordered at this change may take requests. */
+  join(change: number): Promise<boolean>
   /** Requests are taken at this address. */
   ready(url: string): void
   /** The start went wrong; the process ends. */
@@ -36,7 +44,10 @@ export async function work(configPath: string): Promise<void> {
   if (cluster.worker === undefined) throw new Error('A worker is started by "sluice serve", not by hand.')
   // A terminal or a service manager may signal every process: the supervisor decides what comes of it.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
-  const supervisor = new Channel<SupervisorCalls>(cluster.worker, { drain: () => process.exit(0) })
+  const supervisor = new Channel<SupervisorCalls>(cluster.worker, {
+    ping: () => undefined,
+    drain: () => process.exit(0),
+  })
   try {
     await start(configPath, supervisor)
   } catch (error) {
@@ -46,9 +57,11 @@ export async function work(configPath: string): Promise<void> {
 }
 
 async function start(configPath: string, supervisor: Channel<SupervisorCalls>): Promise<void> {
-  const { workers, secret, started } = await supervisor.ask('orders')
+  const orders = await supervisor.ask('orders')
+  const { workers, secret, started, contents, change } = orders
+  endWith(orders.supervisor)
   const log = openLog(process.pid)
-  const loaded = await loadOrFail(configPath, process.env, log)
+  const loaded = await loadOrFail(configPath, process.env, log, { contents })
   if (loaded.plugins.names.length > 0) outliveRejections(log)
   const core = await openCore({
     first: asStarted(loaded, started),
@@ -57,8 +70,10 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     secret: Buffer.from(secret, 'base64'),
     log,
   })
-  supervisor.answers = callsOf(core, () => load(configPath, process.env, log, { running: loaded.plugins }))
-  if (!(await supervisor.ask('join', marksOf(loaded)))) process.exit(0)
+  const read = (contents: FileContents) =>
+    load(configPath, process.env, log, { running: loaded.plugins, contents })
+  supervisor.answers = callsOf(core, read)
+  if (!(await supervisor.ask('join', change))) process.exit(0)
   await supervisor.ask('ready', await core.listen())
 }
 
@@ -72,20 +87,15 @@ function asStarted(
   return { ...loaded, config: { ...loaded.config, gateway: { ...gateway, listen, redis, store } } }
 }
 
-/** Two loads with the same marks have read the same. */
-export function marksOf({ sources }: Pick<Loaded, 'sources'>): string {
-  return JSON.stringify([...sources])
-}
-
-function callsOf(core: Core, read: () => Promise<Loaded | Unloadable>) {
+function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | Unloadable>) {
   const { metrics, inspected } = core
-  let next: ReturnType<typeof openNext> | undefined
+  let next: Promise<Prepared> | undefined
 
-  async function openNext(): Promise<{ prepared: Prepared; marks: string }> {
-    const loaded = await read()
+  async function open(contents: FileContents): Promise<Prepared> {
+    const loaded = await read(contents)
     if ('problems' in loaded) throw new Error(listProblems(loaded.problems))
     try {
-      return { prepared: await core.prepare(loaded), marks: marksOf(loaded) }
+      return await core.prepare(loaded)
     } catch (error) {
       await loaded.compiled.close()
       throw error
@@ -93,6 +103,7 @@ function callsOf(core: Core, read: () => Promise<Loaded | Unloadable>) {
   }
 
   return {
+    ping: () => undefined,
     metrics: () => metrics.snapshot(),
     backends: () => core.inForce.backends,
     slots: () => inspected.slots(),
@@ -100,13 +111,13 @@ function callsOf(core: Core, read: () => Promise<Loaded | Unloadable>) {
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
-    /** Reads the files, and keeps what they say for `commit` or `discard`; answers with their marks. */
-    async prepare(): Promise<string> {
-      next = openNext()
-      return (await next).marks
+    /** Opens what the files said, for `commit` or `discard`. */
+    async prepare(contents: FileContents): Promise<void> {
+      next = open(contents)
+      await next
     },
-    commit: async () => (await next)?.prepared.commit(),
-    discard: async () => (await next)?.prepared.discard(),
+    commit: async () => (await next)?.commit(),
+    discard: async () => (await next)?.discard(),
     /** Ends the process. */
     async drain(): Promise<void> {
       await core.drain()

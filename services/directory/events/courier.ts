@@ -1,5 +1,10 @@
 import { setInterval } from 'node:timers'
+import { laneOf } from '../lane.js'
+import type { Directory } from '../model.js'
+import type { ToldEvent } from '../store/event-contract.js'
 import { createDelivery, type DeliveryParts } from './deliver.js'
+import type { Poster } from './post.js'
+import { webhooksOf } from './webhooks.js'
 
 /** How often the outbox is looked through for work of other processes or of an earlier run. */
 const pollMs = 5_000
@@ -10,72 +15,73 @@ const graceMs = 3_000
 const longestSleep = 60_000
 
 export interface Courier {
-  /** Says that a directory has new events. Returns at once; in batch mode they wait for the next run. */
-  notify(directoryId: string): void
-  /** Tries a directory's events now, whenever their next attempt would be. Returns at once. */
-  hasten(directoryId: string): void
-  /** Begins a run through all directories with events. Returns at once. */
+  /** Says that a queue (lane.ts) has new events. Returns at once; in batch mode they wait for the next run. */
+  notify(lane: string): void
+  /** Tries a queue's events now, whenever their next attempt would be. Returns at once. */
+  hasten(lane: string): void
+  /** Begins a run through all queues with events. Returns at once. */
   processEvents(): void
   close(): Promise<void>
 }
 
 export interface CourierParts extends Omit<DeliveryParts, 'batchSize' | 'closing'> {
+  readonly poster: Pick<Poster, 'close'>
   /** In batch mode events wait for runs; `intervalMs` undefined: only for those that are asked for. */
   readonly batch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
 }
 
-/** Delivers the outbox in the background. A failing directory waits for its next attempt and holds up no other. */
+/** Delivers the outbox in the background. A failing webhook waits for its next attempt and holds up no other. */
 export function startCourier({ batch, ...parts }: CourierParts): Courier {
   const { store, log, poster } = parts
   const active = new Map<string, Promise<void>>()
-  /** Directories told of while busy, and whether to hasten: they are looked at once more before they rest. */
+  /** Queues told of while busy, and whether to hasten: they are looked at once more before they rest. */
   const again = new Map<string, boolean>()
   const timers = new Map<string, NodeJS.Timeout>()
   let closed = false
   const deliver = createDelivery({ ...parts, batchSize: batch?.size, closing: () => closed })
 
-  function look(directoryId: string, hasten: boolean): void {
+  function look(lane: string, hasten: boolean): void {
     if (closed) return
-    if (active.has(directoryId) || active.size >= maxActive) {
-      again.set(directoryId, hasten || again.get(directoryId) === true)
-    } else begin(directoryId, hasten)
+    if (active.has(lane) || active.size >= maxActive) {
+      again.set(lane, hasten || again.get(lane) === true)
+    } else begin(lane, hasten)
   }
 
-  function begin(directoryId: string, hasten: boolean): void {
-    again.delete(directoryId)
-    clearTimeout(timers.get(directoryId))
-    timers.delete(directoryId)
-    const work = deliver(directoryId, hasten)
+  function begin(lane: string, hasten: boolean): void {
+    again.delete(lane)
+    clearTimeout(timers.get(lane))
+    timers.delete(lane)
+    const work = deliver(lane, hasten)
       .then(due => {
-        if (due !== undefined) wakeAt(directoryId, due)
+        if (due !== undefined) wakeAt(lane, due)
       })
       .catch(error => {
-        log.error({ directory: directoryId, err: message(error) }, 'webhook delivery was interrupted')
-        wakeAt(directoryId, Date.now() + pollMs)
+        log.error({ queue: lane, err: message(error) }, 'webhook delivery was interrupted')
+        wakeAt(lane, Date.now() + pollMs)
       })
       .finally(() => {
-        active.delete(directoryId)
+        active.delete(lane)
         const next = [...again].find(([id]) => !active.has(id))
         if (next && !closed) begin(...next)
       })
-    active.set(directoryId, work)
+    active.set(lane, work)
   }
 
-  function wakeAt(directoryId: string, due: number): void {
+  function wakeAt(lane: string, due: number): void {
     if (closed) return
     const wait = Math.min(longestSleep, Math.max(0, due - Date.now()))
-    clearTimeout(timers.get(directoryId))
+    clearTimeout(timers.get(lane))
     const wake = (): void => {
-      timers.delete(directoryId)
-      look(directoryId, false)
+      timers.delete(lane)
+      look(lane, false)
     }
-    timers.set(directoryId, setTimeout(wake, wait).unref())
+    timers.set(lane, setTimeout(wake, wait).unref())
   }
 
   let running: Promise<void> | undefined
   const run = async (): Promise<void> => {
     try {
-      for (const id of await store.directoriesWithEvents()) {
+      for (const id of await store.lanesWithEvents()) {
         if (!timers.has(id)) look(id, false)
       }
     } catch (error) {
@@ -93,11 +99,11 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   if (!batch) processEvents()
 
   return {
-    // A directory that sleeps till its next attempt takes what is new along.
-    notify: directoryId => {
-      if (!batch && !timers.has(directoryId)) look(directoryId, false)
+    // A queue that sleeps till its next attempt takes what is new along.
+    notify: lane => {
+      if (!batch && !timers.has(lane)) look(lane, false)
     },
-    hasten: directoryId => look(directoryId, true),
+    hasten: lane => look(lane, true),
     processEvents,
     async close() {
       closed = true
@@ -109,6 +115,17 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
       poster.close()
     },
   }
+}
+
+/** Says which queues have new events. */
+export function notifyAll(courier: Courier, directoryId: string, events: readonly ToldEvent[]): void {
+  const lanes = events.flatMap(({ to }) => to.map(webhook => laneOf(directoryId, webhook)))
+  for (const lane of new Set(lanes)) courier.notify(lane)
+}
+
+/** Tries the events of all of a directory's webhooks now. */
+export function hastenAll(courier: Courier, directory: Directory): void {
+  for (const { id } of webhooksOf(directory)) courier.hasten(laneOf(directory.id, id))
 }
 
 const message = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,15 +1,14 @@
+import { keptId, ownerOf } from '../lane.js'
 import type { Log } from '../log.js'
 import type { Metrics } from '../metrics.js'
-import type { Directory } from '../model.js'
-import type { SecretBox } from '../secrets.js'
+import type { Directory, NamedWebhook } from '../model.js'
 import type { Store } from '../store/contract.js'
 import type { DeadLetter, Delivery, LogEntry, StoredEvent } from '../store/event-contract.js'
+import type { CallResult, CallWebhook } from './call.js'
 import { keepLease, leaseMs } from './lease.js'
 import { type Message, toMessages } from './message.js'
-import type { Poster } from './post.js'
 import { backOff, isFinal, isStale } from './retry.js'
-import { signatureHeaders } from './sign.js'
-import { signingSecrets } from './webhook.js'
+import { webhookOf } from './webhooks.js'
 
 /** Most events that are handed out at a time, and so repeated after a crash. */
 const claimSize = 50
@@ -18,8 +17,7 @@ const heldMs = 1000
 
 export interface DeliveryParts {
   readonly store: Store
-  readonly box: SecretBox
-  readonly poster: Poster
+  readonly call: CallWebhook
   readonly log: Log
   readonly called: Metrics['called']
   /** Events in one call; undefined sends them one by one. */
@@ -28,8 +26,8 @@ export interface DeliveryParts {
   closing(): boolean
 }
 
-/** Delivers what waits for one directory's webhook. Gives the time (epoch ms) to come back, if there is one. */
-export type Deliver = (directoryId: string, hasten: boolean) => Promise<number | undefined>
+/** Delivers what waits in one webhook's queue (lane.ts). Gives the time (epoch ms) to come back, if there is one. */
+export type Deliver = (lane: string, hasten: boolean) => Promise<number | undefined>
 
 /** How the messages of one lease went so far; what is gathered here goes to the store with the next report. */
 interface Progress {
@@ -41,56 +39,67 @@ interface Progress {
   due: number
 }
 
-interface Answer {
-  /** Undefined when none came. */
-  readonly status?: number
-  /** Undefined when the message arrived. */
-  readonly problem?: string
+/** Whose queue is worked off. */
+interface Target {
+  readonly lane: string
+  readonly directory: Directory
+  readonly webhookId: string
+  /** Undefined when it was taken away. */
+  readonly webhook: NamedWebhook | undefined
 }
 
 /**
- * Deliveries of one process: per directory one message after the other in order, at least once. What was delivered is
+ * Deliveries of one process: per webhook one message after the other in order, at least once. What was delivered is
  * written down when a claim is worked off or its lease is renewed, so a crash repeats at most one claim.
  */
 export function createDelivery(parts: DeliveryParts): Deliver {
-  const { store, box, poster, log, called, batchSize, closing } = parts
+  const { store, call, log, called, batchSize, closing } = parts
   const limit = batchSize ?? claimSize
 
-  async function deliver(directoryId: string, hasten: boolean): Promise<number | undefined> {
+  /** Also of a removed directory, which is kept for what its removal tells. */
+  async function find(lane: string): Promise<Target | undefined> {
+    const { directoryId, webhookId } = ownerOf(lane)
+    const directory = (await store.directory(directoryId)) ?? (await store.departed(directoryId))
+    return directory && { lane, directory, webhookId, webhook: webhookOf(directory, webhookId) }
+  }
+
+  async function deliver(lane: string, hasten: boolean): Promise<number | undefined> {
+    // What waits for a webhook that is switched off stays until it is on again.
+    if ((await find(lane))?.webhook?.disabled) return undefined
     let fence: number | undefined
     for (;;) {
       const now = Date.now()
       const request = { now, until: now + leaseMs, limit, fence, hasten: hasten && fence === undefined }
-      const claim = await store.claimDelivery(directoryId, request)
+      const claim = await store.claimDelivery(lane, request)
       if (claim.kind === 'nothing') return undefined
       if (claim.kind === 'held') return now + heldMs
       if (claim.kind === 'later') return claim.at
-      const directory = await store.directory(directoryId)
+      const target = await find(lane)
       // Removed meanwhile: what it held is being purged.
-      if (!directory) return undefined
+      if (!target) return undefined
       fence = claim.delivery.fence
-      const due = await workOff(directory, claim.delivery)
+      const due = await workOff(target, claim.delivery)
       if (due !== undefined) return due || undefined
     }
   }
 
   /** Undefined to go on; else when to come back, or 0 for not at all. */
-  async function workOff(directory: Directory, delivery: Delivery): Promise<number | undefined> {
+  async function workOff(target: Target, delivery: Delivery): Promise<number | undefined> {
     const { fence, attempts, due, replays, events } = delivery
     const progress: Progress = { dead: [], revived: [], log: [], attempts, due }
     const lease = keepLease(until => {
       const report = { ...progress, until }
       Object.assign(progress, { delivered: undefined, dead: [], revived: [], log: [] })
-      tellOfDead(directory.id, report.dead)
-      return store.reportDelivery(directory.id, fence, report)
+      tellOfDead(target, report.dead)
+      return store.reportDelivery(target.lane, fence, report)
     })
     try {
       for (const message of toMessages(replays, batchSize)) {
         if (closing() || !lease.held()) break
-        await replay(directory, message, progress)
+        await replay(target, message, progress)
       }
       for (const message of toMessages(events, batchSize)) {
-        if (closing() || !lease.held() || !(await advance(directory, message, progress))) break
+        if (closing() || !lease.held() || !(await advance(target, message, progress))) break
       }
     } finally {
       lease.stop()
@@ -103,23 +112,19 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   }
 
   /** One more attempt at dead letters. */
-  async function replay(
-    directory: Directory,
-    message: Message<DeadLetter>,
-    progress: Progress,
-  ): Promise<void> {
+  async function replay(target: Target, message: Message<DeadLetter>, progress: Progress): Promise<void> {
     const failures = Math.max(...message.events.map(event => event.attempts)) + 1
-    const { problem } = await send(directory, message, failures, progress)
+    const { problem } = await send(target, message, failures, progress)
     if (closing() && problem !== undefined) return
     if (problem === undefined) {
-      progress.revived.push(...message.events.map(event => event.id))
+      progress.revived.push(...message.events.map(event => keptId(event.id, target.webhookId)))
       // The receiver is back: what waits behind need not wait any longer.
       progress.due = 0
-    } else bury(directory, message.events, failures, problem, progress)
+    } else bury(target, message.events, failures, problem, progress)
   }
 
   /** True when the message is done with, delivered or dead; false when it has to wait for its next attempt. */
-  async function advance(directory: Directory, message: Message, progress: Progress): Promise<boolean> {
+  async function advance(target: Target, message: Message, progress: Progress): Promise<boolean> {
     const { events } = message
     const done = (attempts: number): true => {
       progress.delivered = events.at(-1)?.sequence ?? 0
@@ -129,89 +134,82 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     }
     const [first] = events
     if (progress.attempts > 0 && first && isStale(first.created, Date.now())) {
-      bury(directory, events, 0, 'it waited too long behind others that failed', progress)
+      bury(target, events, 0, 'it waited too long behind others that failed', progress)
       return done(progress.attempts)
     }
     const failures = progress.attempts + 1
-    const { status, problem } = await send(directory, message, failures, progress)
+    const { status, problem } = await send(target, message, failures, progress)
     if (problem === undefined) return done(0)
     if (closing()) return false
     if (isFinal(failures, status)) {
-      bury(directory, events, failures, problem, progress)
+      bury(target, events, failures, problem, progress)
       return done(0)
     }
     progress.attempts = failures
     progress.due = Date.now() + backOff(failures)
     const next = new Date(progress.due).toISOString()
-    const fields = { directory: directory.id, message: message.id, attempt: failures, problem, next }
+    const fields = { ...named(target), message: message.id, attempt: failures, problem, next }
     log.warn(fields, 'webhook not delivered')
     return false
   }
 
   async function send(
-    directory: Directory,
-    { id, body, events }: Message,
+    { directory, webhookId, webhook }: Target,
+    message: Message,
     attempts: number,
     progress: Progress,
-  ): Promise<Answer> {
-    const { webhook, tenant, product } = directory
+  ): Promise<CallResult> {
+    const { tenant, product } = directory
+    const { body, events } = message
     // Taken away meanwhile: nobody waits for this.
     if (!webhook) return {}
     const created = new Date().toISOString()
-    const answer = await post(directory.id, webhook, id, body)
+    const answer = await call(directory.id, webhook, message)
     // One that the end of the service cut off is repeated at its next start, and counted then.
     if (closing() && answer.problem !== undefined) return answer
     called(answer.problem === undefined ? 'delivered' : 'failed', events.length)
     if (directory.logWebhookEvents) {
       const { status = null, problem = null } = answer
-      const about = { id, directoryId: directory.id, tenant, product, endpoint: webhook.endpoint, created }
+      const id = keptId(message.id, webhookId)
+      const about = {
+        id,
+        directoryId: directory.id,
+        webhookId,
+        tenant,
+        product,
+        endpoint: webhook.endpoint,
+        created,
+      }
       progress.log.push({ ...about, status, delivered: problem === null, attempts, problem, payload: body })
     }
     return answer
   }
 
-  async function post(
-    directoryId: string,
-    webhook: NonNullable<Directory['webhook']>,
-    id: string,
-    body: string,
-  ): Promise<Answer> {
-    try {
-      const secrets = signingSecrets(box, directoryId, webhook)
-      const status = await poster.post(
-        webhook.endpoint,
-        body,
-        signatureHeaders(secrets, id, body, Date.now()),
-      )
-      return status >= 200 && status < 300
-        ? { status }
-        : { status, problem: `the receiver answered ${status}` }
-    } catch (error) {
-      return { problem: error instanceof Error ? error.message : String(error) }
-    }
-  }
-
   function bury(
-    { id: directoryId, tenant, product }: Directory,
+    { directory, webhookId }: Target,
     events: readonly StoredEvent[],
     attempts: number,
     problem: string,
     progress: Progress,
   ): void {
     called('dead', events.length)
-    const about = { directoryId, tenant, product, attempts, problem, failed: new Date().toISOString() }
+    const { id: directoryId, tenant, product } = directory
+    const failed = new Date().toISOString()
+    const about = { directoryId, webhookId, tenant, product, attempts, problem, failed }
     for (const { id, sequence, created, body } of events) {
-      progress.dead.push({ ...about, id, sequence, created, body, replay: false })
+      progress.dead.push({ ...about, id: keptId(id, webhookId), sequence, created, body, replay: false })
     }
   }
 
-  function tellOfDead(directoryId: string, dead: readonly DeadLetter[]): void {
+  function tellOfDead(target: Target, dead: readonly DeadLetter[]): void {
     const last = dead.at(-1)
     if (!last) return
     const { id: event, attempts, problem } = last
-    const fields = { directory: directoryId, events: dead.length, last: { event, attempts, problem } }
+    const fields = { ...named(target), events: dead.length, last: { event, attempts, problem } }
     log.error(fields, 'webhook events given up: they are dead letters now')
   }
 
   return deliver
 }
+
+const named = ({ directory, webhookId }: Target): object => ({ directory: directory.id, webhook: webhookId })

@@ -4,8 +4,9 @@ import type { Directory } from '../model.js'
 import type { GroupView, UserView } from '../schemas/people.js'
 import { ScimError } from '../scim/error.js'
 import type { Head } from '../store/contract.js'
-import type { StoredEvent } from '../store/event-contract.js'
+import type { ToldEvent } from '../store/event-contract.js'
 import { previousAttributes } from './previous.js'
+import { receivers } from './webhooks.js'
 
 /** What happened, with the state of user and group right after it. */
 export type Happening =
@@ -17,12 +18,32 @@ export type Happening =
       readonly event: 'group.user_added' | 'group.user_removed'
       readonly data: UserView & { readonly group: GroupView }
     }
+  | {
+      readonly event: 'dsync.activated' | 'dsync.deactivated' | 'dsync.deleted'
+      readonly data: ConnectionView
+    }
+
+/** What the events of a directory itself tell of it. */
+export interface ConnectionView {
+  readonly id: string
+  readonly name: string
+  readonly type: string
+  readonly deactivated: boolean
+}
+
+/** The directory as its own events tell it. */
+export const viewConnection = ({ id, name, type, deactivated }: Directory): ConnectionView => ({
+  id,
+  name,
+  type,
+  deactivated,
+})
 
 /** In order; many of them are made one by one as they are asked for. */
 export type Happenings = Iterable<Happening> | AsyncIterable<Happening>
 
 /**
- * Numbers the happenings on from the head and writes each as the JSON text that is delivered. Throws 413
+ * Numbers the happenings on from the head, writes each as the JSON text that is delivered, and names the webhooks that want it. Throws 413
  * when they come to more than one change may tell.
  */
 export async function toEvents(
@@ -30,9 +51,9 @@ export async function toEvents(
   head: Head,
   happenings: Happenings,
   now: string,
-): Promise<StoredEvent[]> {
+): Promise<ToldEvent[]> {
   const { id: directory_id, tenant, product } = directory
-  const events: StoredEvent[] = []
+  const events: ToldEvent[] = []
   let bytes = 0
   for await (const happening of happenings) {
     const { event, data } = happening
@@ -47,7 +68,7 @@ export async function toEvents(
       const detail = `The webhook events of this change exceed ${limits.eventBytes} bytes: name fewer members in one request.`
       throw new ScimError(413, detail, 'tooMany')
     }
-    events.push({ id, sequence, created: now, body })
+    events.push({ id, sequence, created: now, body, to: receivers(directory, event) })
   }
   return events
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sentId } from '../lane.js'
 import type { StoredEvent } from '../store/event-contract.js'
 
 /** What one webhook call carries: an event, or in batch mode an array of them. */
@@ -18,7 +19,7 @@ export function toMessages<Event extends StoredEvent>(
   batchSize: number | undefined,
 ): Message<Event>[] {
   if (batchSize === undefined)
-    return events.map(event => ({ id: event.id, body: event.body, events: [event] }))
+    return events.map(event => ({ id: sentId(event.id), body: event.body, events: [event] }))
   const batches: Event[][] = []
   let bytes = 0
   for (const event of events) {
@@ -41,6 +42,6 @@ export function toMessages<Event extends StoredEvent>(
 
 const batchId = (events: readonly StoredEvent[]): string =>
   `bat_${createHash('sha256')
-    .update(JSON.stringify(events.map(event => event.id)))
+    .update(JSON.stringify(events.map(event => sentId(event.id))))
     .digest('base64url')
     .slice(0, 32)}`

@@ -1,6 +1,6 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { publicLookup, refusedHost } from './target.js'
+import { lookupFor, type Resolve, refusedTarget, type TargetRules } from './target.js'
 
 /** Sends one webhook body. Rejects with the reason when no answer came. */
 export interface Poster {
@@ -12,25 +12,26 @@ const timeoutMs = 15_000
 const maxAnswerBytes = 64 * 1024
 
 /** Webhook calls over kept-alive connections; redirects are answers like any other, never followed. */
-export function createPoster(allowPrivate: boolean): Poster {
-  const guard = allowPrivate ? {} : { lookup: publicLookup }
-  const settings = { keepAlive: true, maxFreeSockets: 64, ...guard }
-  const agents = { 'http:': new http.Agent(settings), 'https:': new https.Agent(settings) }
+export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
+  const settings = (protocol: 'http:' | 'https:') => ({
+    ...{ keepAlive: true, maxFreeSockets: 64, lookup: lookupFor(protocol, rules, resolve) },
+  })
+  const agents = { 'http:': new http.Agent(settings('http:')), 'https:': new https.Agent(settings('https:')) }
   let closed = false
 
   async function post(address: string, body: string, headers: Record<string, string>): Promise<number> {
     const url = new URL(address)
-    const refused = allowPrivate ? undefined : refusedHost(url)
+    const refused = refusedTarget(url, rules)
     if (refused) throw new Error(refused)
     const secure = url.protocol === 'https:'
     const request = (secure ? https : http).request(url, {
       method: 'POST',
       agent: agents[secure ? 'https:' : 'http:'],
       headers: {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
         'user-agent': 'Sluice',
         ...headers,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
       },
       signal: AbortSignal.timeout(timeoutMs),
     })

@@ -13,37 +13,76 @@ export function isPublicAddress(address: string): boolean {
   return ipaddr.process(address).range() === 'unicast'
 }
 
-/** Why a webhook URL's literal address must not be called, or undefined. Names are judged when they are resolved. */
-export function refusedHost(url: URL): string | undefined {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  return isIP(host) !== 0 && !isPublicAddress(host) ? refusal(host) : undefined
+/** What the operator allows beyond public addresses and https. */
+export interface TargetRules {
+  /** Also private and loopback addresses, and these by http too. */
+  readonly allowPrivate: boolean
+  /** Also http. */
+  readonly allowHttp: boolean
 }
+
+/**
+ * Ports that are not called: those below 1024 but 80 and 443, the "bad ports" of the Fetch standard above, and those of
+ * databases and of Docker, which may take an HTTP request for one of their own.
+ */
+const badPorts = new Set([
+  ...[1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566],
+  ...[6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080],
+  ...[2375, 2376, 3306, 5432, 6379, 9200, 11211, 27017],
+])
+const isBadPort = (port: number): boolean => (port < 1024 ? port !== 80 && port !== 443 : badPorts.has(port))
 
 const refusal = (host: string): string =>
   `${host} is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it`
+const noHttp = 'http is not encrypted: use https; WEBHOOK_ALLOW_HTTP=true allows http'
+
+/** Why a webhook's address must not be called, or undefined. Names are judged once more when they are resolved. */
+export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules): string | undefined {
+  const isHttp = url.protocol === 'http:'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const isPublic = isIP(host) === 0 ? undefined : isPublicAddress(host)
+  if (isPublic === false && !allowPrivate) return refusal(host)
+  if (isHttp && !allowHttp && (!allowPrivate || isPublic)) return noHttp
+  if (url.port !== '' && isBadPort(Number(url.port))) {
+    return `port ${url.port} is not called; docs/webhooks.md lists the ports that are refused`
+  }
+  return undefined
+}
 
 /**
- * Resolves a name for a connection and refuses it when any of its addresses is not public. The connection is made to the
+ * Resolves a name for a connection and refuses it when `judge` refuses any of its addresses. The connection is made to the
  * very addresses that were checked, so a second answer of the name server cannot slip in.
  */
-export const publicOnly =
-  (resolve: Resolve): LookupFunction =>
+export const checked =
+  (resolve: Resolve, judge: (hostname: string, address: string) => string | undefined): LookupFunction =>
   (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       const [first] = addresses ?? []
       if (error || !first) return callback(error ?? new Error(`${hostname} has no address`), '', 0)
-      const inside = addresses.find(({ address }) => !isPublicAddress(address))
-      if (inside) return callback(new Error(refusal(hostname)), '', 0)
+      const [refused] = addresses.flatMap(({ address }) => judge(hostname, address) ?? [])
+      if (refused) return callback(new Error(refused), '', 0)
       if (options.all) return callback(null, addresses)
       return callback(null, first.address, first.family)
     })
   }
 
-type Resolve = (
+export type Resolve = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** By the system's resolver. */
-export const publicLookup = publicOnly(lookup)
+/** Lets no name lead to an address that is not public. */
+export const publicOnly = (resolve: Resolve): LookupFunction =>
+  checked(resolve, (hostname, address) => (isPublicAddress(address) ? undefined : refusal(hostname)))
+
+/** How names are resolved for a scheme, by these rules. */
+export function lookupFor(
+  protocol: 'http:' | 'https:',
+  { allowPrivate, allowHttp }: TargetRules,
+  resolve: Resolve = lookup,
+): LookupFunction {
+  if (!allowPrivate) return publicOnly(resolve)
+  const isPrivateOnly = protocol === 'http:' && !allowHttp
+  return checked(resolve, (_, address) => (isPrivateOnly && isPublicAddress(address) ? noHttp : undefined))
+}

@@ -1,11 +1,17 @@
-import type { Webhook } from '../model.js'
+import { firstWebhook } from '../lane.js'
+import type { Directory, NamedWebhook, SealedHeader, Webhook } from '../model.js'
 import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
+import { webhooksOf } from './webhooks.js'
 
 /** How long calls are signed with the old secret too, after it was replaced. */
 const overlapMs = 24 * 60 * 60 * 1000
 
-const field = 'webhook'
+/** What a webhook's secret is sealed for. */
+const secretField = (webhookId: string): string =>
+  webhookId === firstWebhook ? 'webhook' : `webhook ${webhookId}`
+const headerField = (webhookId: string, name: string): string =>
+  `webhook ${webhookId} header ${name.toLowerCase()}`
 
 /**
  * The webhook with its secret sealed; without a secret the one before stays. A secret that takes the place of another
@@ -15,37 +21,95 @@ const field = 'webhook'
 export function sealWebhook(
   box: SecretBox,
   directoryId: string,
+  webhookId: string,
   { endpoint, secret = '' }: { endpoint: string; secret: string | undefined },
   before: Webhook | undefined,
 ): Webhook {
+  const field = secretField(webhookId)
   const isOld = before && ['', box.open(before.secret, directoryId, field)].includes(secret)
   if (isOld) return { ...before, endpoint }
-  const sealed = { endpoint, secret: box.seal(secret, directoryId, field) }
+  const sealed = { ...before, endpoint, secret: box.seal(secret, directoryId, field) }
   if (!before) return sealed
   const until = new Date(Date.now() + overlapMs).toISOString()
   return { ...sealed, oldSecrets: [{ secret: before.secret, until }, ...goodOnes(before.oldSecrets)] }
 }
 
-/** The webhook with its secrets under the first encryption key. */
-export function resealWebhook(box: SecretBox, directoryId: string, webhook: Webhook): Webhook {
-  const reseal = (sealed: string): string => box.reseal(sealed, directoryId, field)
-  const { secret, oldSecrets } = webhook
-  const old = oldSecrets && { oldSecrets: oldSecrets.map(old => ({ ...old, secret: reseal(old.secret) })) }
-  return { ...webhook, secret: reseal(secret), ...old }
-}
-
-/** The webhook as the management API shows it, its secret in clear. */
-export function viewWebhook(
+/** Headers with their values sealed. */
+export const sealHeaders = (
   box: SecretBox,
   directoryId: string,
-  { endpoint, secret, oldSecrets }: Webhook,
-): { endpoint: string; secret: string; old_secret_valid_until?: string } {
-  return { endpoint, secret: box.open(secret, directoryId, field), ...overlapOf(oldSecrets) }
+  webhookId: string,
+  headers: ReadonlyMap<string, string>,
+): SealedHeader[] =>
+  [...headers].map(([name, value]) => ({
+    name,
+    value: box.seal(value, directoryId, headerField(webhookId, name)),
+  }))
+
+/** The headers of a call, by name and in clear. */
+export const openHeaders = (
+  box: SecretBox,
+  directoryId: string,
+  { id, headers = [] }: NamedWebhook,
+): Record<string, string> =>
+  Object.fromEntries(
+    headers.map(({ name, value }) => [name, box.open(value, directoryId, headerField(id, name))]),
+  )
+
+/** The directory's webhooks with their secrets under the first encryption key. */
+export function resealWebhooks(
+  box: SecretBox,
+  directory: Directory,
+): Pick<Directory, 'webhook' | 'webhooks'> {
+  const [all, { webhooks }] = [webhooksOf(directory).map(each => reseal(box, directory.id, each)), directory]
+  const first = all.find(({ id }) => id === firstWebhook)
+  const others = all.filter(({ id }) => id !== firstWebhook)
+  if (!first) return { webhook: undefined, ...(webhooks && { webhooks: others }) }
+  const { id: _, ...webhook } = first
+  return { webhook, ...(webhooks && { webhooks: others }) }
 }
 
+function reseal(box: SecretBox, directoryId: string, webhook: NamedWebhook): NamedWebhook {
+  const { id, secret, oldSecrets, headers } = webhook
+  const again = (sealed: string): string => box.reseal(sealed, directoryId, secretField(id))
+  return {
+    ...webhook,
+    secret: again(secret),
+    ...(oldSecrets && { oldSecrets: oldSecrets.map(old => ({ ...old, secret: again(old.secret) })) }),
+    ...(headers && {
+      headers: headers.map(({ name, value }) => ({
+        name,
+        value: box.reseal(value, directoryId, headerField(id, name)),
+      })),
+    }),
+  }
+}
+
+/** A webhook as the management API shows it within its directory, its secret in clear. */
+export interface WebhookView {
+  endpoint: string
+  secret: string
+  old_secret_valid_until?: string
+}
+
+/** The webhook within its directory. */
+export const viewWebhook = (
+  box: SecretBox,
+  directoryId: string,
+  webhookId: string,
+  { endpoint, secret, oldSecrets }: Webhook,
+): WebhookView => ({
+  endpoint,
+  secret: box.open(secret, directoryId, secretField(webhookId)),
+  ...overlapOf(oldSecrets),
+})
+
 /** The secrets that sign a call now, the current one first. */
-export function signingSecrets(box: SecretBox, directoryId: string, webhook: Webhook): [string, ...string[]] {
-  const current = box.open(webhook.secret, directoryId, field)
-  const older = goodOnes(webhook.oldSecrets).map(old => box.open(old.secret, directoryId, field))
-  return [current, ...older]
+export function signingSecrets(
+  box: SecretBox,
+  directoryId: string,
+  { id, secret, oldSecrets }: NamedWebhook,
+): [string, ...string[]] {
+  const open = (sealed: string): string => box.open(sealed, directoryId, secretField(id))
+  return [open(secret), ...goodOnes(oldSecrets).map(old => open(old.secret))]
 }

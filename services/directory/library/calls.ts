@@ -27,10 +27,10 @@ export function createCalls(core: Core): Call {
   let server: Server | undefined
 
   function routes(): Server {
-    const { baseUrl = '', allowPrivateWebhooks } = core.settings
+    const { baseUrl = '', webhookTargets } = core.settings
     const made = createServer()
     const keys = { keyHashes: [hashKey(key)], wrongKey: async () => undefined }
-    made.register(async scope => addManagement(scope, { ...core, ...keys, baseUrl, allowPrivateWebhooks }))
+    made.register(async scope => addManagement(scope, { ...core, ...keys, baseUrl, webhookTargets }))
     core.closers.push(() => made.close())
     return made
   }

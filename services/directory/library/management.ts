@@ -15,6 +15,8 @@ import type {
   WebhookEventView,
 } from '../schemas/events.js'
 import type { FullGroupView, GroupView, MemberView, UserView } from '../schemas/people.js'
+import type { NewSetupLinkView, SetupLinkView } from '../schemas/setup-links.js'
+import type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from '../schemas/webhooks.js'
 import type { Answer, Call, Listed } from './calls.js'
 
 /** A page of the events feed; `cursor` is always there: ask on with it, now or later. */
@@ -61,6 +63,18 @@ export function managementOf(call: Call) {
       /** Delivers what is queued for webhooks; answers at once. For batch mode, to be called on a schedule. */
       process: () => post<Started>(['cron', 'process-events']),
     },
+    webhooks: {
+      list: (directoryId: string) => get<Answer<ListedWebhook[]>>([directoryId, 'webhooks']),
+      create: (directoryId: string, fields: NewWebhook) =>
+        post<ListedWebhook>([directoryId, 'webhooks'], { body: fields }),
+      get: (directoryId: string, id: string) => get<Answer<ListedWebhook>>([directoryId, 'webhooks', id]),
+      /** What is not named stays. */
+      update: (directoryId: string, id: string, change: WebhookChange): Promise<Answer<ListedWebhook>> =>
+        call('PATCH', [directoryId, 'webhooks', id], { body: change }),
+      delete: (directoryId: string, id: string) => end([directoryId, 'webhooks', id]),
+      /** Sends a test event now, and tells how it went. */
+      test: (directoryId: string, id: string) => post<WebhookTrial>([directoryId, 'webhooks', id, 'test']),
+    },
     webhookLogs: {
       list: (of: Where & Paging) => get<Listed<WebhookEventView>>(['events'], of),
       get: (id: string) => get<Answer<WebhookEventView>>(['events', id]),
@@ -76,6 +90,14 @@ export function managementOf(call: Call) {
       create: (directoryId: string, link: NewConsentLink = {}) =>
         post<ConsentLinkView>([directoryId, 'consent-link'], { body: link }),
       deleteAll: (directoryId: string) => end([directoryId, 'consent-link']),
+    },
+    setupLinks: {
+      /** A link to the page on which a customer's admin connects their provider; `start` serves it. */
+      create: (directoryId: string, link: NewConsentLink = {}) =>
+        post<NewSetupLinkView>([directoryId, 'setup-links'], { body: link }),
+      list: (directoryId: string) => get<Answer<SetupLinkView[]>>([directoryId, 'setup-links']),
+      delete: (directoryId: string, id: string) => end([directoryId, 'setup-links', id]),
+      deleteAll: (directoryId: string) => end([directoryId, 'setup-links']),
     },
     pulls: {
       /** Begins to pull and answers at once; `sync` waits instead and hands out the events. */

@@ -47,6 +47,7 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
       tags: [
         { name: 'Directories', description: 'Connections to identity providers' },
         { name: 'Users and groups', description: 'What identity providers have sent, read by integrators' },
+        { name: 'Webhooks', description: 'Where the events of a directory go' },
         { name: 'Events', description: 'Webhook events: batches, log, replay and feed' },
         { name: 'External provider', description: 'Directories that are pulled' },
         { name: 'SCIM', description: 'The intake that identity providers call (RFC 7644)' },

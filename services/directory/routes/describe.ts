@@ -5,7 +5,7 @@ import type { Endpoint, Handler } from './http.js'
 
 /** What the API document tells of a management endpoint. */
 export interface About {
-  readonly tag: 'Directories' | 'Users and groups' | 'Events' | 'External provider'
+  readonly tag: 'Directories' | 'Webhooks' | 'Users and groups' | 'Events' | 'External provider'
   readonly summary: string
   readonly description?: string
   /** Names of path parameters. */

@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
 import type { Core } from '../core.js'
 import { viewDirectories, viewDirectory } from '../directory-view.js'
+import { hastenAll } from '../events/courier.js'
+import type { TargetRules } from '../events/target.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
   directoryChangeSchema,
@@ -12,9 +14,8 @@ import {
 } from '../schemas/directory.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
-import { Unavailable } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
-import { createTurns } from '../sync/turns.js'
+
 import { baseUrlOf } from './base-url.js'
 import { endpoint, pageQuery } from './describe.js'
 import { changeDirectory, identifier, readDirectory, rotateScimSecret } from './directory-input.js'
@@ -22,20 +23,19 @@ import { HttpError, param, query, type Reply, type Request, resource, type Serve
 import { readOn } from './paging.js'
 import { findDirectory, readTenantProduct } from './scope.js'
 
-export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier'> & {
+export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier' | 'directories'> & {
   readonly baseUrl: string | undefined
-  readonly allowPrivateWebhooks: boolean
+  readonly webhookTargets: TargetRules
 }
 
 const tag = 'Directories'
 const data = refTo(directorySchema)
 const list = listOf(directorySchema)
 const path = ['directoryId']
-const maxAttempts = 5
 
 /** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product. */
 export function addDirectories(server: Server, parts: DirectoryParts): void {
-  const { store, box, baseUrl, allowPrivateWebhooks, courier } = parts
+  const { store, box, baseUrl, webhookTargets, courier, directories } = parts
 
   const viewParts = (request: Request) => ({ store, box, baseUrl: baseUrlOf(request, baseUrl) })
   const answer = async (request: Request, directory: Directory): Promise<object> => ({
@@ -48,23 +48,17 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     return { data: await viewDirectories(viewParts(request), items), error: null, ...more }
   }
   const find = (request: Request): Promise<Directory> => findDirectory(store, param(request, 'directoryId'))
-  const inTurn = createTurns()
-  /** Changes the directory as it is at that moment: of two changes at once neither is lost. */
-  const change = (request: Request, next: (directory: Directory) => Directory): Promise<object> =>
-    inTurn(param(request, 'directoryId'), async () => {
-      for (let attempt = 0; attempt < maxAttempts; attempt++) {
-        const before = await find(request)
-        const after = next(before)
-        if (await store.replaceDirectory(before, after)) return answer(request, after)
-      }
-      throw new Unavailable('The directory is changing too fast; try again.')
-    })
+  const change = async (request: Request, next: (directory: Directory) => Directory): Promise<object> => {
+    const changed = await directories.change(param(request, 'directoryId'), next)
+    if (!changed) throw noDirectory()
+    return answer(request, changed)
+  }
 
   resource(server, '/', {
     POST: endpoint(
       { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
       async (request, reply) => {
-        const directory = readDirectory(request.body, box, allowPrivateWebhooks)
+        const directory = readDirectory(request.body, box, webhookTargets)
         await store.createDirectory(directory)
         reply.code(201)
         return answer(request, directory)
@@ -110,14 +104,14 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         data,
       },
       async request => {
-        let mended = false
+        let mended: Directory | undefined
         const changed = await change(request, directory => {
-          const after = changeDirectory(directory, request.body, box, allowPrivateWebhooks)
-          mended = !isDeepStrictEqual(after.webhook, directory.webhook)
+          const after = changeDirectory(directory, request.body, box, webhookTargets)
+          mended = isDeepStrictEqual(after.webhook, directory.webhook) ? undefined : after
           return after
         })
         // What failed may work with the webhook as it is now.
-        if (mended) courier.hasten(param(request, 'directoryId'))
+        if (mended) hastenAll(courier, mended)
         return changed
       },
     ),
@@ -125,14 +119,13 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       {
         tag,
         summary: 'Remove a directory with all its users, groups and events',
-        description: 'Tells no events: the directory is gone, its users are not.',
+        description:
+          'Its webhooks hear of it by `dsync.deleted`, and of nothing else: the directory is gone, its users are not.',
         path,
         data: Type.Null(),
       },
       async request => {
-        if (!(await store.removeDirectory(param(request, 'directoryId')))) {
-          throw new HttpError(404, 'There is no directory with this id.')
-        }
+        if (!(await directories.remove(param(request, 'directoryId')))) throw noDirectory()
         await purgeRemoved(store)
         return { data: null, error: null }
       },
@@ -153,3 +146,5 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     ),
   })
 }
+
+const noDirectory = (): HttpError => new HttpError(404, 'There is no directory with this id.')

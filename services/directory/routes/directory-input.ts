@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { refusedHost } from '../events/target.js'
-import { sealWebhook } from '../events/webhook.js'
+import type { TargetRules } from '../events/target.js'
+import { firstWebhook } from '../lane.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
 import {
@@ -9,16 +9,15 @@ import {
   maxNameLength,
   maxOldSecrets,
   maxUrlLength,
-  minKeyBytes,
-  minSecretLength,
   overlapSeconds,
 } from '../schemas/directory-fields.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import { HttpError } from './http.js'
+import { checkWebhookSecret, checkWebhookUrl, resealed } from './webhook-input.js'
 
 /** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */
-export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhooks: boolean): Directory {
+export function readDirectory(body: unknown, box: SecretBox, targets: TargetRules): Directory {
   const fields = flatWebhook(fieldsOf(body, ['tenant', 'product', 'type', ...changeable], shownOnly))
   const tenant = identifier(fields.get('tenant'), 'tenant')
   const product = identifier(fields.get('product'), 'product')
@@ -33,7 +32,7 @@ export function readDirectory(body: unknown, box: SecretBox, allowPrivateWebhook
     logWebhookEvents: flag(fields, 'log_webhook_events') ?? false,
     deactivated: flag(fields, 'deactivated') ?? false,
     scimSecret: box.seal(newSecret(), id, 'scim'),
-    webhook: readWebhook(fields, id, undefined, box, allowPrivateWebhooks),
+    webhook: readWebhook(fields, id, undefined, box, targets),
     ...readExternal(fields, isPulled(type) ? { domain: '' } : undefined),
     created: new Date().toISOString(),
   }
@@ -54,7 +53,7 @@ export function changeDirectory(
   directory: Directory,
   body: unknown,
   box: SecretBox,
-  allowPrivateWebhooks: boolean,
+  targets: TargetRules,
 ): Directory {
   const fields = flatWebhook(fieldsOf(body, [...changeable, ...fixed], shownOnly))
   for (const name of fixed) {
@@ -70,7 +69,7 @@ export function changeDirectory(
     name: optional(fields.get('name'), 'name', maxNameLength) ?? directory.name,
     logWebhookEvents: flag(fields, 'log_webhook_events') ?? directory.logWebhookEvents,
     deactivated: flag(fields, 'deactivated') ?? directory.deactivated,
-    webhook: readWebhook(fields, directory.id, directory.webhook, box, allowPrivateWebhooks),
+    webhook: readWebhook(fields, directory.id, directory.webhook, box, targets),
     ...readExternal(fields, directory.external),
   }
 }
@@ -138,12 +137,12 @@ function readWebhook(
   id: string,
   current: Directory['webhook'],
   box: SecretBox,
-  allowPrivate: boolean,
+  targets: TargetRules,
 ): Directory['webhook'] {
   const endpoint = optional(fields.get('webhook_url'), 'webhook_url', maxUrlLength)
   const secret = optional(fields.get('webhook_secret'), 'webhook_secret', maxNameLength)
-  if (endpoint) checkWebhookUrl(endpoint, allowPrivate)
-  if (secret) checkWebhookSecret(secret)
+  if (endpoint) checkWebhookUrl('webhook_url', endpoint, targets)
+  if (secret) checkWebhookSecret('webhook_secret', secret)
   const emptied = fields.get('webhook_url') === '' || fields.get('webhook_url') === null
   if (emptied && secret === undefined) return undefined
   const target = emptied ? undefined : (endpoint ?? current?.endpoint)
@@ -151,14 +150,7 @@ function readWebhook(
   if (target === undefined || (secret === undefined && !current)) {
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
-  const webhook = sealWebhook(box, id, { endpoint: target, secret }, current)
-  if ((webhook.oldSecrets?.length ?? 0) > maxOldSecrets) {
-    throw new HttpError(
-      409,
-      `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`,
-    )
-  }
-  return webhook
+  return resealed(box, id, firstWebhook, { endpoint: target, secret }, current)
 }
 
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'
@@ -189,30 +181,4 @@ export function identifier(value: unknown, name: string): string {
   if (text === undefined) throw new HttpError(400, `${name} is required.`)
   if (text.includes(':')) throw new HttpError(400, `${name} must not contain the character ":".`)
   return text
-}
-
-function checkWebhookUrl(text: string, allowPrivate: boolean): void {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new HttpError(400, 'webhook_url must be an http or https address.')
-  }
-  if (url.username || url.password) throw new HttpError(400, 'webhook_url must not hold a user or password.')
-  const refused = allowPrivate ? undefined : refusedHost(url)
-  if (refused) throw new HttpError(400, `webhook_url: ${refused}.`)
-}
-
-/** A secret that is no key would sign nothing: `whsec_` names a key in base64 (Standard Webhooks), all else is the key. */
-function checkWebhookSecret(secret: string): void {
-  const base64 = /^whsec_(.*)$/.exec(secret)?.[1]
-  if (base64 === undefined) {
-    if (secret.length >= minSecretLength) return
-    throw new HttpError(400, `webhook_secret must have at least ${minSecretLength} characters.`)
-  }
-  const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(base64)
-  if (!isBase64 || Buffer.from(base64, 'base64').length < minKeyBytes) {
-    throw new HttpError(
-      400,
-      `webhook_secret begins with whsec_ and must go on with at least ${minKeyBytes} bytes in base64.`,
-    )
-  }
 }

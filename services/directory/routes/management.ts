@@ -5,10 +5,12 @@ import { addEvents } from './events.js'
 import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './external.js'
 import { acceptJson, explain, HttpError, logFault, nothingHere, retryAfter, type Server } from './http.js'
 import { addPeople } from './people.js'
+import { addSetupLinks } from './setup-links.js'
 import { addWebhookLog } from './webhook-log.js'
+import { addWebhooks, type WebhookParts } from './webhooks.js'
 import { refuseHaste, type WrongKey } from './wrong-keys.js'
 
-export interface ManagementParts extends DirectoryParts, ExternalRouteParts {
+export interface ManagementParts extends DirectoryParts, WebhookParts, ExternalRouteParts {
   readonly keyHashes: readonly Buffer[]
   readonly wrongKey: WrongKey
   readonly log: Log
@@ -33,6 +35,8 @@ export function addManagement(server: Server, parts: ManagementParts): void {
   addConsentLinks(server, parts)
   addSyncExternal(server, parts)
   addWebhookLog(server, parts)
+  addWebhooks(server, parts)
+  addSetupLinks(server, parts)
 }
 
 /** Errors as `{data: null, error: {message, code}}`, for known and unknown paths alike. */

@@ -1,4 +1,6 @@
 import { Type } from 'typebox'
+import { hastenAll } from '../events/courier.js'
+import { laneOf } from '../lane.js'
 import {
   type DeadLetterView,
   deadLetterSchema,
@@ -77,9 +79,9 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         data: replayedSchema,
       },
       async request => {
-        const { id } = await readOneDirectory(request, store)
-        const replaying = await store.replay(id)
-        courier.hasten(id)
+        const directory = await readOneDirectory(request, store)
+        const replaying = await store.replay(directory.id)
+        hastenAll(courier, directory)
         return { data: { replaying }, error: null }
       },
     ),
@@ -89,15 +91,15 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       const letter = await store.deadLetter(param(request, 'id'))
       const replaying = letter ? await store.replay(letter.directoryId, letter.id) : 0
       if (!letter || replaying === 0) throw new HttpError(404, 'There is no dead letter with this id.')
-      courier.hasten(letter.directoryId)
+      courier.hasten(laneOf(letter.directoryId, letter.webhookId))
       return { data: { replaying }, error: null }
     }),
   })
 }
 
-function viewLogEntry({ id, directoryId, tenant, product, ...entry }: LogEntry): WebhookEventView {
+function viewLogEntry({ id, directoryId, webhookId, tenant, product, ...entry }: LogEntry): WebhookEventView {
   return {
-    ...{ id, directory_id: directoryId, tenant, product },
+    ...{ id, directory_id: directoryId, tenant, product, webhook_id: webhookId },
     webhook_endpoint: entry.endpoint,
     created_at: entry.created,
     status_code: entry.status,
@@ -108,9 +110,16 @@ function viewLogEntry({ id, directoryId, tenant, product, ...entry }: LogEntry):
   }
 }
 
-function viewDeadLetter({ id, directoryId, tenant, product, ...letter }: DeadLetter): DeadLetterView {
+function viewDeadLetter({
+  id,
+  directoryId,
+  webhookId,
+  tenant,
+  product,
+  ...letter
+}: DeadLetter): DeadLetterView {
   return {
-    ...{ id, directory_id: directoryId, tenant, product },
+    ...{ id, directory_id: directoryId, tenant, product, webhook_id: webhookId },
     failed_at: letter.failed,
     attempts: letter.attempts,
     error: letter.problem,

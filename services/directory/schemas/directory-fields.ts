@@ -15,9 +15,21 @@ export const overlapSeconds = { standard: day, longest: 30 * day } as const
 /** How long a one-time link to a consent may be good. */
 export const linkSeconds = { standard: day, shortest: 60, longest: 7 * day } as const
 
+/** How long a set-up link may be good, and how many a directory may have. */
+export const setupLinkSeconds = { standard: 7 * day, shortest: 60, longest: 30 * day } as const
+export const maxSetupLinks = 20
+
 /** What a PATCH may change. */
 export const changeable = [
   ...(['name', 'log_webhook_events', 'deactivated', 'webhook_url', 'webhook_secret', 'webhook'] as const),
   'external_domain',
 ] as const
 export type Changeable = (typeof changeable)[number]
+
+/** Of one directory. */
+export const maxWebhooks = 10
+/** What a body may say of a webhook. */
+export const webhookFields = ['endpoint', 'secret', 'events', 'headers', 'disabled'] as const
+/** Headers of a webhook, and the length of a value. */
+export const maxHeaders = 20
+export const maxHeaderLength = 2048

@@ -99,7 +99,7 @@ const changeable = {
       ),
     ),
   ),
-  webhook_url: optional('A public http or https address; empty: no webhook', maxUrlLength),
+  webhook_url: optional('A public https address; empty: no webhook', maxUrlLength),
   webhook_secret: optional(secretRule, maxNameLength),
   external_domain: optional('Of type external only: pulls users and groups of this domain'),
 } satisfies Record<Changeable, unknown>

@@ -1,11 +1,6 @@
 import { type Static, Type } from 'typebox'
+import { eventNames } from '../model.js'
 import { component, flag, moment, orNull, refTo, text, whole, word } from './parts.js'
-
-const eventNames = [
-  ...(['user.created', 'user.updated', 'user.deleted'] as const),
-  ...(['group.created', 'group.updated', 'group.deleted'] as const),
-  ...(['group.user_added', 'group.user_removed'] as const),
-]
 
 const facts = (about: string) => Type.Unsafe<Record<string, unknown>>({ type: 'object', description: about })
 
@@ -16,7 +11,9 @@ export const eventSchema = component(
     tenant: text(),
     product: text(),
     directory_id: text(),
-    data: facts('The user or group after the change; of a membership, the user with its `group`'),
+    data: facts(
+      'The user or group after the change; of a membership, the user with its `group`; of `dsync.*` the directory',
+    ),
     previous_attributes: Type.Optional(facts('Of an update: what changed, with the values from before')),
     id: text(),
     created_at: moment(),
@@ -31,7 +28,8 @@ const about = { directory_id: text(), tenant: text(), product: text() }
 export const webhookEventSchema = component(
   'WebhookEvent',
   Type.Object({
-    id: text('The `webhook-id` of the message'),
+    id: text('The `webhook-id` of the message; of a further webhook with its id after a dot'),
+    webhook_id: text(),
     ...about,
     webhook_endpoint: text(),
     created_at: moment('Of the first attempt'),
@@ -48,7 +46,8 @@ export type WebhookEventView = Static<typeof webhookEventSchema>
 export const deadLetterSchema = component(
   'DeadLetter',
   Type.Object({
-    id: text('Of the event'),
+    id: text('Of the event; of a further webhook with its id after a dot'),
+    webhook_id: text(),
     ...about,
     failed_at: moment('Of the last attempt'),
     attempts: whole(),

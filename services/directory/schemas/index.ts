@@ -11,11 +11,15 @@ import {
   scimResourceSchema,
   scimSearchSchema,
 } from './scim.js'
+import { newSetupLinkSchema, setupLinkSchema } from './setup-links.js'
+import { newWebhookSchema, webhookChangeSchema, webhookSchema, webhookTrialSchema } from './webhooks.js'
 
 export const components = [
   ...[directorySchema, newDirectorySchema, directoryChangeSchema],
   ...[userSchema, groupSchema, fullGroupSchema, memberSchema],
   ...[eventSchema, webhookEventSchema, deadLetterSchema],
+  ...[webhookSchema, newWebhookSchema, webhookChangeSchema, webhookTrialSchema],
+  ...[setupLinkSchema, newSetupLinkSchema],
   ...[errorSchema, problemSchema],
   ...[scimResourceSchema, scimListSchema, scimPatchSchema, scimBulkSchema, scimSearchSchema, scimErrorSchema],
 ] as const

@@ -8,9 +8,10 @@ import type {
   ResourceType,
   Scope,
 } from '../model.js'
-import type { EventStore, StoredEvent } from './event-contract.js'
+import type { EventStore, ToldEvent } from './event-contract.js'
 import type { LinkStore } from './link-contract.js'
 import type { PullStore } from './pull-contract.js'
+import type { SetupLinkStore } from './setup-link-contract.js'
 
 /**
  * Where one directory stands. Every change names the head it was computed from and is refused when another change came
@@ -33,9 +34,13 @@ export type Write =
 export interface Change {
   readonly writes: readonly Write[]
   /** Numbered on from the head's sequence without a gap. */
-  readonly events: readonly StoredEvent[]
-  /** Whether the events are for the webhook too; the feed has them in any case. */
-  readonly queued: boolean
+  readonly events: readonly ToldEvent[]
+}
+
+/** Events of a change of the directory itself, kept together with it or not at all. */
+export interface Told {
+  readonly head: Head
+  readonly events: readonly ToldEvent[]
 }
 
 /** A change that is made: the next one may build on it. It outlives a crash, and may be told, once `kept` is fulfilled. */
@@ -66,16 +71,24 @@ export interface DirectoryStore {
   /** The first directory made and the last one, to try the encryption keys on: a change of keys goes from one to the other. */
   oldestDirectory(): Promise<Directory | undefined>
   newestDirectory(): Promise<Directory | undefined>
-  /** False, and nothing changed, when the directory is no longer as it was in `before`. */
-  replaceDirectory(before: Directory, after: Directory): Promise<boolean>
-  /** The directory is gone at once, what it holds goes with `purgeSome`. False when there is none. */
-  removeDirectory(id: string): Promise<boolean>
+  /** False, and nothing changed, when the directory is no longer as it was in `before`, or `told` is of a stale head. */
+  replaceDirectory(before: Directory, after: Directory, told?: Told): Promise<boolean>
+  /**
+   * The directory is gone at once, what it holds goes with `purgeSome`; what is told of it stays till it is delivered, with
+   * the directory as it was. False, and nothing changed, when there is none, or `told` is of a stale head.
+   */
+  removeDirectory(id: string, told?: Told): Promise<boolean>
   /** Takes away some of what removed directories held. False when nothing is left. */
   purgeSome(): Promise<boolean>
+  /** A removed directory as it was, while an event of its removal waits or is a dead letter. */
+  departed(id: string): Promise<Directory | undefined>
+  everyDeparted(): Promise<Directory[]>
+  /** As `replaceDirectory`, of a removed one. */
+  replaceDeparted(before: Directory, after: Directory): Promise<boolean>
 }
 
 /** What the service asks of a database. One test suite (test/services/directory/store-contract.ts) holds for all adapters. */
-export interface Store extends DirectoryStore, EventStore, LinkStore, PullStore {
+export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkStore, PullStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>
   /** All of the change and its events, or nothing and undefined when `head` is no longer the directory's head. */

@@ -9,9 +9,17 @@ export interface StoredEvent {
   readonly body: string
 }
 
+/** An event of a change, with the ids of the webhooks that it is queued for; the feed has it in any case. */
+export interface ToldEvent extends StoredEvent {
+  readonly to: readonly string[]
+}
+
 /** An event given up after its last attempt, kept until it is replayed or too old. */
 export interface DeadLetter extends StoredEvent {
+  /** The event's id; with another than the first webhook, a dot and the webhook's id after it. */
+  readonly id: string
   readonly directoryId: string
+  readonly webhookId: string
   readonly tenant: string
   readonly product: string
   readonly attempts: number
@@ -25,9 +33,10 @@ export interface DeadLetter extends StoredEvent {
 
 /** One webhook message in the log of a directory with `log_webhook_events`; all its attempts are one entry. */
 export interface LogEntry {
-  /** The message's `webhook-id`: an event's id, or a batch's. */
+  /** The message's `webhook-id`: an event's id, or a batch's; the webhook's id after it as in a dead letter's. */
   readonly id: string
   readonly directoryId: string
+  readonly webhookId: string
   readonly tenant: string
   readonly product: string
   readonly endpoint: string
@@ -42,7 +51,7 @@ export interface LogEntry {
   readonly payload: string
 }
 
-/** Asks for the work of one directory's webhook. */
+/** Asks for the work of one webhook's queue. */
 export interface ClaimRequest {
   /** Epoch ms. */
   readonly now: number
@@ -95,14 +104,14 @@ export interface DeliveryReport {
 
 /** What events ask of a database; part of the Store. */
 export interface EventStore {
-  /** Events that are neither delivered nor dead, in all directories; those of changes just being made may be missing. */
+  /** Events that are neither delivered nor dead, of each webhook, in all directories; those of changes just being made may be missing. */
   waitingEvents(): Promise<number>
-  /** Directories with events or replays to deliver. */
-  directoriesWithEvents(): Promise<string[]>
-  /** Leases the work of a directory's webhook to this process, with a fence of its own. */
-  claimDelivery(directoryId: string, request: ClaimRequest): Promise<Claim>
+  /** Queues (lane.ts) with events or replays to deliver. */
+  lanesWithEvents(): Promise<string[]>
+  /** Leases the work of a queue to this process, with a fence of its own. */
+  claimDelivery(lane: string, request: ClaimRequest): Promise<Claim>
   /** False, and nothing changed, when the lease is another process's meanwhile. */
-  reportDelivery(directoryId: string, fence: number, report: DeliveryReport): Promise<boolean>
+  reportDelivery(lane: string, fence: number, report: DeliveryReport): Promise<boolean>
 
   /** Events after the sequence, delivered or not, in order and without a gap; `last` is that of the last one there ever was. */
   feed(

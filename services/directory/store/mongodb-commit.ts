@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Filter } from 'mongodb'
 import { chunks } from '../chunks.js'
+import { firstWebhook, laneOf } from '../lane.js'
 import type { Change, Head, Made, Write } from './contract.js'
 import {
   type Collections,
   type CommitDocument,
+  type DirectoryStep,
   insertIfNew,
   insertNew,
   type JournalItem,
@@ -13,6 +15,7 @@ import {
   type ResourceDocument,
 } from './mongodb-connection.js'
 import type { EventDocument } from './mongodb-event-documents.js'
+import { forgiveLeases } from './mongodb-events.js'
 
 /** Journal text kept in the commit's document, and in each further part: well under the 16 MB of a document. */
 const partBytes = 4 * 1024 * 1024
@@ -28,8 +31,9 @@ const takeoverMs = 2_000
  */
 export function createCommitter(collections: Collections) {
   const { journals, commits, resources, memberships, events, outbox, parts } = collections
+  const { directories, removed } = collections
 
-  async function commit(directory: string, head: Head, change: Change): Promise<Made | undefined> {
+  async function commit(directory: string, head: Head, change: Journaled): Promise<Made | undefined> {
     const id = randomUUID()
     const [body = '[]', ...more] = splitJournal(change)
     const part = (text: string, index: number) => ({ _id: `${id}/${padded(index)}`, commit: id, body: text })
@@ -87,25 +91,47 @@ export function createCommitter(collections: Collections) {
     const { _id, directory, version, sequence, pending } = document
     const told: EventDocument[] = []
     const forWebhook: EventDocument[] = []
+    const removals: DirectoryStep[] = []
     for (const text of texts) {
       for (const item of JSON.parse(text) as JournalItem[]) {
         if (item.kind === 'event') {
-          const { id: event, ...fields } = item.event
+          const { id: event, to = item.queued ? [firstWebhook] : [], ...fields } = item.event
           const document = { _id: keyOf(directory, fields.sequence), directory, event, ...fields }
           told.push(document)
-          if (item.queued) forWebhook.push(document)
-        } else await write(directory, version, item)
+          for (const webhook of to) {
+            const lane = laneOf(directory, webhook)
+            forWebhook.push({ ...document, _id: keyOf(lane, fields.sequence), directory: lane })
+          }
+        } else if (item.kind === 'removal') removals.push(item)
+        else await write(directory, version, item)
       }
     }
     await Promise.all([insertNew(events, told), insertNew(outbox, forWebhook)])
+    // Last: from its mark on, the purge may take this very change away.
+    for (const removal of removals) await write(directory, version, removal)
     await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
     await commits.updateOne({ _id }, { $set: { deletedAt: new Date() }, $unset: { pending: '' } })
     if (pending.parts > 0) await parts.deleteMany({ commit: pending.id })
   }
 
-  async function write(directory: string, version: number, step: Write): Promise<void> {
+  async function write(directory: string, version: number, step: Write | DirectoryStep): Promise<void> {
     const older = { $lt: version }
     switch (step.kind) {
+      case 'directory':
+        await directories.updateOne(
+          { _id: directory, version: { $not: { $gte: version } } },
+          { $set: { body: step.directory, version } },
+        )
+        return
+      case 'removal': {
+        const { told } = step
+        const kept = told === undefined ? {} : { told, body: step.directory }
+        // The mark is the moment of the removal: all that follows may be repeated, also by another process.
+        await removed.updateOne({ _id: directory }, { $set: { purgedAt: null, ...kept } }, { upsert: true })
+        await forgiveLeases(collections, directory)
+        await directories.deleteOne({ _id: directory })
+        return
+      }
       case 'create':
         return insertNew(resources, [toDocument(directory, version, step)])
       case 'replace': {
@@ -141,6 +167,7 @@ export function createCommitter(collections: Collections) {
 
   return { commit, head, finishAbandoned }
 }
+export type Committer = ReturnType<typeof createCommitter>
 
 const padded = (number: number): string => String(number).padStart(16, '0')
 const keyOf = (directory: string, number: number): string => `${directory}/${padded(number)}`
@@ -154,8 +181,11 @@ function toDocument(
   return { _id: id, version, directory, ...fields, terms: [...step.terms], raw: JSON.stringify(raw) }
 }
 
+/** A change, also of the directory itself. */
+type Journaled = Omit<Change, 'writes'> & { readonly writes: readonly (Write | DirectoryStep)[] }
+
 /** The change as JSON texts of bounded size; each text is a list of journal items. */
-function splitJournal({ writes, events, queued }: Change): string[] {
+function splitJournal({ writes, events }: Journaled): string[] {
   const texts: string[] = []
   let items: string[] = []
   let size = 0
@@ -164,7 +194,7 @@ function splitJournal({ writes, events, queued }: Change): string[] {
     items = []
     size = 0
   }
-  for (const item of [...writes, ...events.map(event => ({ kind: 'event', event, queued }))]) {
+  for (const item of [...writes, ...events.map(event => ({ kind: 'event', event }))]) {
     const text = JSON.stringify(item)
     const bytes = Buffer.byteLength(text)
     if (size + bytes > partBytes) flush()

@@ -9,10 +9,11 @@ import {
 } from 'mongodb'
 import type { Directory, Place, ResourceType, Scope } from '../model.js'
 import { type Store, Unavailable, type Write } from './contract.js'
-import type { StoredEvent } from './event-contract.js'
+import type { StoredEvent, ToldEvent } from './event-contract.js'
 import type { DeadDocument, EventDocument, LeaseDocument, LogDocument } from './mongodb-event-documents.js'
 import type { LinkDocument } from './mongodb-links.js'
 import type { PullDocument } from './mongodb-pulls.js'
+import type { SetupLinkDocument } from './mongodb-setup-links.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -20,6 +21,8 @@ export interface DirectoryDocument {
   product: string
   created: string
   body: Directory
+  /** That of the change which wrote `body` last; absent before the first one. */
+  version?: number
 }
 
 /** How far a directory's changes are spread; may lag behind the commits (see mongodb-commit.ts). */
@@ -77,10 +80,24 @@ export interface RemovedDocument {
   _id: string
   /** Null until nothing was left. */
   purgedAt: Date | null
+  /** The directory as it was, and the sequence of what is told of its removal, until that is delivered. */
+  body?: Directory
+  told?: number
 }
 
+/** A change of the directory itself; a removal keeps it while its event, of the sequence `told`, waits. */
+export type DirectoryStep =
+  | { kind: 'directory'; directory: Directory }
+  | { kind: 'removal'; directory: Directory; told: number | undefined }
+
 /** One item of a change's journal text. */
-export type JournalItem = Write | { kind: 'event'; event: StoredEvent; queued: boolean }
+export type JournalItem = Write | DirectoryStep | JournalEvent
+/** One from before several webhooks says `queued` in place of `to`. */
+interface JournalEvent {
+  kind: 'event'
+  event: StoredEvent & Partial<Pick<ToldEvent, 'to'>>
+  queued?: boolean
+}
 
 export interface Collections {
   directories: Collection<DirectoryDocument>
@@ -100,6 +117,7 @@ export interface Collections {
   removed: Collection<RemovedDocument>
   pulls: Collection<PullDocument>
   links: Collection<LinkDocument>
+  setupLinks: Collection<SetupLinkDocument>
 }
 
 /** How long a server may be away, or connected but silent, unless the URL says otherwise. */
@@ -148,12 +166,13 @@ function named(db: Db): Collections {
     removed: db.collection('directory_removed'),
     pulls: db.collection('directory_pulls'),
     links: db.collection('directory_consent_links'),
+    setupLinks: db.collection('directory_setup_links'),
   }
 }
 
 async function createIndexes(collections: Collections): Promise<void> {
   const { directories, commits, resources, memberships, parts, removed } = collections
-  const { events, outbox, leases, deadLetters, webhookLog, pulls, links } = collections
+  const { events, outbox, leases, deadLetters, webhookLog, pulls, links, setupLinks } = collections
   await directories.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await directories.createIndex({ product: 1, created: 1, _id: 1 })
   await directories.createIndex({ created: 1, _id: 1 })
@@ -173,15 +192,18 @@ async function createIndexes(collections: Collections): Promise<void> {
   await deadLetters.createIndex({ directory: 1, failed: 1, _id: 1 })
   await deadLetters.createIndex({ tenant: 1, product: 1, failed: 1, _id: 1 })
   await deadLetters.createIndex({ failed: 1 })
-  await deadLetters.createIndex({ replay: 1, directory: 1, sequence: 1 })
+  await deadLetters.createIndex({ replay: 1, directory: 1, webhookId: 1, sequence: 1 })
   await webhookLog.createIndex({ directory: 1, created: 1, _id: 1 })
   await webhookLog.createIndex({ tenant: 1, product: 1, created: 1, _id: 1 })
   await webhookLog.createIndex({ created: 1 })
   await parts.createIndex({ commit: 1, _id: 1 })
   await removed.createIndex({ purgedAt: 1 })
+  await removed.createIndex({ told: 1 }, { sparse: true })
   await pulls.createIndex({ directory: 1, fence: 1 })
   await links.createIndex({ directory: 1 })
   await links.createIndex({ until: 1 })
+  await setupLinks.createIndex({ directory: 1, created: 1, _id: 1 })
+  await setupLinks.createIndex({ until: 1 })
 }
 
 /** The order of creation. */

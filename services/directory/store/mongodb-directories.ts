@@ -1,22 +1,30 @@
 import type { Directory } from '../model.js'
-import { type DirectoryStore, purgeBatch } from './contract.js'
-import { byAge, type Collections, placedAfter } from './mongodb-connection.js'
+import { type DirectoryStore, purgeBatch, type Told } from './contract.js'
+import type { Committer } from './mongodb-commit.js'
+import { byAge, type Collections, type DirectoryStep, placedAfter } from './mongodb-connection.js'
 import { purgeEvents } from './mongodb-events.js'
 
+/** Another change came between: times that one without events is tried again. */
+const maxAttempts = 20
+const isSame = (one: Directory, other: Directory): boolean => JSON.stringify(one) === JSON.stringify(other)
+
 /**
- * Directories in MongoDB. The mark in `removed` is the moment of a removal: all that follows may be repeated, also by
- * another process. `purgeAgain` takes away what a change wrote that was still under way when its directory went.
+ * Directories in MongoDB. Their changes take a version like those of users and groups (mongodb-commit.ts), so one is lost
+ * as little as these, and is one with its event. `purgeAgain` takes away what a change wrote that was still under way when its directory went.
  */
-export function createDirectoryStore(collections: Collections) {
-  const { directories, journals, commits, resources, memberships, parts, removed, pulls, links } = collections
+export function createDirectoryStore(collections: Collections, { commit, head }: Committer) {
+  const { directories, journals, commits, resources, memberships, parts, removed, pulls, links, setupLinks } =
+    collections
 
   /** True while the directory still held something. */
   async function purge(directory: string): Promise<boolean> {
     for (const collection of [directories, journals]) {
       await collection.deleteOne({ _id: directory } as object)
     }
+    const told = (await removed.findOne({ _id: directory }))?.told
     await pulls.deleteMany({ directory })
     await links.deleteMany({ directory })
+    await setupLinks.deleteMany({ directory })
     const found = await resources
       .find({ directory }, { projection: { _id: 1 } })
       .limit(purgeBatch)
@@ -34,7 +42,23 @@ export function createDirectoryStore(collections: Collections) {
       if (pending) await parts.deleteMany({ commit: pending.id })
     }
     const { deletedCount } = await commits.deleteMany(own)
-    return deletedCount + (await purgeEvents(collections, directory)) > 0
+    return deletedCount + (await purgeEvents(collections, directory, told)) > 0
+  }
+
+  /** False when there is no directory, no step, or an event is of a stale head. */
+  async function change(
+    id: string,
+    told: Told | undefined,
+    stepOf: (directory: Directory) => DirectoryStep | undefined,
+  ): Promise<boolean> {
+    for (let attempt = 0; attempt < (told ? 1 : maxAttempts); attempt++) {
+      const from = told?.head ?? (await head(id))
+      const directory = (await directories.findOne({ _id: id }))?.body
+      const step = directory && stepOf(directory)
+      if (!from || !step) return false
+      if (await commit(id, from, { writes: [step], events: told?.events ?? [] })) return true
+    }
+    return false
   }
 
   const ofDirectories: DirectoryStore = {
@@ -58,15 +82,20 @@ export function createDirectoryStore(collections: Collections) {
     oldestDirectory: async () => (await directories.find().sort(byAge).limit(1).next())?.body,
     newestDirectory: async () =>
       (await directories.find().sort({ created: -1, _id: -1 }).limit(1).next())?.body,
-    replaceDirectory: async (before, after) =>
-      (await directories.updateOne({ _id: before.id, body: before }, { $set: { body: after } }))
-        .matchedCount === 1,
-    async removeDirectory(id) {
-      if (!(await directories.findOne({ _id: id }, { projection: { _id: 1 } }))) return false
-      await removed.updateOne({ _id: id }, { $set: { purgedAt: null } }, { upsert: true })
-      await directories.deleteOne({ _id: id })
-      return true
+    replaceDirectory: (before, after, told) =>
+      change(before.id, told, directory =>
+        isSame(directory, before) ? { kind: 'directory', directory: after } : undefined,
+      ),
+    removeDirectory: (id, told) => {
+      const kept = told?.events.find(event => event.to.length > 0)
+      return change(id, told, directory => ({ kind: 'removal', directory, told: kept?.sequence }))
     },
+    departed: async id => (await removed.findOne({ _id: id }))?.body,
+    everyDeparted: async () =>
+      (await removed.find({ told: { $exists: true } }).toArray()).flatMap(({ body }) => body ?? []),
+    replaceDeparted: async (before, after) =>
+      (await removed.updateOne({ _id: before.id, body: before }, { $set: { body: after } })).matchedCount ===
+      1,
     async purgeSome() {
       const next = await removed.findOne({ purgedAt: null })
       if (!next) return false

@@ -1,7 +1,11 @@
+import { firstWebhook } from '../lane.js'
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 import type { Leased } from './mongodb-leases.js'
 
-/** An event, in the feed and, until it is delivered, in the outbox. `_id` is directory and sequence. */
+/**
+ * An event, in the feed and, until it is delivered, in the outbox. `_id` is directory and sequence; in the outbox
+ * `directory` is a lane (lane.ts), here and in `_id`.
+ */
 export interface EventDocument {
   _id: string
   directory: string
@@ -11,7 +15,7 @@ export interface EventDocument {
   body: string
 }
 
-/** One lease of a directory's deliveries. */
+/** One lease of a queue's deliveries; its `directory` is a lane (lane.ts). */
 export interface LeaseDocument extends Leased {
   /** Sequence up to which events are delivered or dead. */
   delivered: number
@@ -20,7 +24,12 @@ export interface LeaseDocument extends Leased {
 }
 
 /** What has an id and a directory, as a document has them. */
-type Kept<Item> = Omit<Item, 'id' | 'directoryId'> & { _id: string; directory: string }
+type Kept<Item> = Omit<Item, 'id' | 'directoryId' | 'webhookId'> & {
+  _id: string
+  directory: string
+  /** Absent in documents from before several webhooks. */
+  webhookId?: string
+}
 export type DeadDocument = Kept<DeadLetter>
 export type LogDocument = Kept<LogEntry>
 
@@ -30,12 +39,16 @@ export const toEvent = ({ event, sequence, created, body }: EventDocument): Stor
 })
 
 /** The dead letter or log entry of a document. */
-export const fromDocument = <Item>({ _id: id, directory: directoryId, ...rest }: Kept<Item>): Item =>
-  ({ id, directoryId, ...rest }) as Item
+export const fromDocument = <Item>({
+  _id: id,
+  directory: directoryId,
+  webhookId = firstWebhook,
+  ...rest
+}: Kept<Item>): Item => ({ id, directoryId, webhookId, ...rest }) as Item
 
 /** The document of a dead letter or log entry. */
-export const toDocument = <Item extends { id: string; directoryId: string }>({
+export const toDocument = <Item extends { id: string; directoryId: string; webhookId: string }>({
   id: _id,
   directoryId: directory,
   ...rest
-}: Item): Kept<Item> => ({ _id, directory, ...rest })
+}: Item): Kept<Item> => ({ _id, directory, ...rest }) as Kept<Item>

@@ -1,19 +1,48 @@
 import type { Collection, Filter, WithId } from 'mongodb'
+import { firstWebhook, laneOf, lanesOf, ownerOf } from '../lane.js'
 import type { Page, Scope } from '../model.js'
 import type { Claim, DeadLetter, EventStore, LogEntry } from './event-contract.js'
 import { type Collections, scoped } from './mongodb-connection.js'
-import { fromDocument, type LeaseDocument, toDocument, toEvent } from './mongodb-event-documents.js'
+import {
+  type DeadDocument,
+  fromDocument,
+  type LeaseDocument,
+  toDocument,
+  toEvent,
+} from './mongodb-event-documents.js'
 import { leaseId, newestLease, takeLease } from './mongodb-leases.js'
 
-/** Deletes what is left of a removed directory's events, and returns how much. */
-export async function purgeEvents(collections: Collections, directory: string): Promise<number> {
+/** All lanes of a directory. */
+const lanesWithin = (directory: string) => {
+  const [$gte, $lt] = lanesOf(directory)
+  return { directory: { $gte, $lt } }
+}
+
+/** Whether anything of a directory waits, or is a dead letter. */
+async function isOwed({ outbox, deadLetters }: Collections, directory: string): Promise<boolean> {
+  const found = (await outbox.findOne(lanesWithin(directory))) ?? (await deadLetters.findOne({ directory }))
+  return found !== null
+}
+
+/** Lets the event of a removal begin with attempts of its own. */
+export async function forgiveLeases({ leases }: Collections, directory: string): Promise<void> {
+  await leases.updateMany(lanesWithin(directory), { $set: { attempts: 0, due: 0 } })
+}
+
+/** Deletes what is left of a removed directory's events, those from the sequence `told` on excepted, and returns how much. */
+export async function purgeEvents(
+  collections: Collections,
+  directory: string,
+  told: number | undefined,
+): Promise<number> {
   const { events, outbox, leases, deadLetters, webhookLog } = collections
+  const before = told === undefined ? {} : { sequence: { $lt: told } }
   const deletions = await Promise.all([
-    events.deleteMany({ directory }),
-    outbox.deleteMany({ directory }),
-    leases.deleteMany({ directory }),
-    deadLetters.deleteMany({ directory }),
+    events.deleteMany({ directory, ...before }),
+    outbox.deleteMany({ ...lanesWithin(directory), ...before }),
+    deadLetters.deleteMany({ directory, ...before }),
     webhookLog.deleteMany({ directory }),
+    ...(told === undefined ? [leases.deleteMany(lanesWithin(directory))] : []),
   ])
   return deletions.reduce((sum, { deletedCount }) => sum + deletedCount, 0)
 }
@@ -37,47 +66,61 @@ function newestFirst<T extends { _id: string }>(
     .toArray()
 }
 
+/** Hands the departed directories that owe nothing any more to the purge. */
+async function settleDeparted(collections: Collections): Promise<void> {
+  const { removed } = collections
+  for (const { _id } of await removed.find({ told: { $exists: true } }).toArray()) {
+    if (await isOwed(collections, _id)) continue
+    await removed.updateOne({ _id }, { $set: { purgedAt: null }, $unset: { told: '', body: '' } })
+  }
+}
+
 /**
  * Events in MongoDB. A lease is a document of its own under the key of directory and fence: taking it is an insert, which
  * is atomic on every server, and all that a delivery writes about its progress is written into its own lease. A process that
  * was stalled while another took over writes where nobody looks any more.
  */
 export function createEventStore(collections: Collections, finishAbandoned: () => Promise<void>): EventStore {
-  const { journals, leases, outbox, events, deadLetters, webhookLog } = collections
+  const { journals, leases, outbox, events, deadLetters, webhookLog, removed } = collections
 
-  async function newest(directory: string): Promise<LeaseDocument> {
-    const none = { _id: '', directory, fence: 0, until: 0, delivered: 0, attempts: 0, due: 0 }
-    return (await newestLease(leases, directory)) ?? none
+  async function newest(lane: string): Promise<LeaseDocument> {
+    const none = { _id: '', directory: lane, fence: 0, until: 0, delivered: 0, attempts: 0, due: 0 }
+    return (await newestLease(leases, lane)) ?? none
   }
 
   /** Only events of changes that are spread completely: of the others some may not be there yet. */
-  async function queued(directory: string, delivered: number, limit: number) {
-    const journal = await journals.findOne({ _id: directory })
-    const range = { $gt: delivered, $lte: journal?.sequence ?? 0 }
-    return outbox.find({ directory, sequence: range }).sort({ sequence: 1 }).limit(limit).toArray()
+  async function queued(lane: string, delivered: number, limit: number) {
+    const { directoryId } = ownerOf(lane)
+    const journal = await journals.findOne({ _id: directoryId })
+    const last = journal?.sequence ?? (await removed.findOne({ _id: directoryId }))?.told
+    const range = { $gt: delivered, $lte: last ?? 0 }
+    return outbox.find({ directory: lane, sequence: range }).sort({ sequence: 1 }).limit(limit).toArray()
   }
 
-  const claim: EventStore['claimDelivery'] = async (directory, { now, until, limit, fence, hasten }) => {
-    const state = await newest(directory)
+  const claim: EventStore['claimDelivery'] = async (lane, { now, until, limit, fence, hasten }) => {
+    const state = await newest(lane)
     const own = state.fence === fence && state.until > now
     if (!own && state.until > now) return { kind: 'held' }
     const waits = state.due > now && !hasten
+    const { directoryId: directory, webhookId } = ownerOf(lane)
+    const whose = webhookId === firstWebhook ? { $in: [webhookId, null] } : webhookId
+    const wished = { directory, replay: true, webhookId: whose } as Filter<DeadDocument>
     const [found, replays] = await Promise.all([
-      queued(directory, state.delivered, waits ? 1 : limit),
-      deadLetters.find({ directory, replay: true }).sort({ sequence: 1 }).limit(limit).toArray(),
+      queued(lane, state.delivered, waits ? 1 : limit),
+      deadLetters.find(wished).sort({ sequence: 1 }).limit(limit).toArray(),
     ])
     if (replays.length === 0 && (found.length === 0 || waits)) {
       if (own) await leases.updateOne({ _id: state._id }, { $set: { until: 0 } })
       if (found.length > 0) return { kind: 'later', at: state.due }
       // A late repeat of a change (see mongodb-commit.ts) may have put back what was delivered.
-      await outbox.deleteMany({ directory, sequence: { $lte: state.delivered } })
+      await outbox.deleteMany({ directory: lane, sequence: { $lte: state.delivered } })
       return { kind: 'nothing' }
     }
-    const lease = own ? await renew(state, until) : await takeLease(leases, state, until)
-    if (!lease) return { kind: 'held' }
+    const held = own ? await renew(state, until) : await takeLease(leases, state, until)
+    if (!held) return { kind: 'held' }
     const { attempts, due } = state
     const delivery = {
-      ...{ fence: lease, attempts, due },
+      ...{ fence: held, attempts, due },
       events: waits ? [] : found.map(toEvent),
       replays: replays.map(fromDocument<DeadLetter>),
     }
@@ -90,8 +133,8 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     return (await newest(directory)).fence === fence ? fence : undefined
   }
 
-  const report: EventStore['reportDelivery'] = async (directory, fence, done) => {
-    if ((await newest(directory)).fence !== fence) return false
+  const report: EventStore['reportDelivery'] = async (lane, fence, done) => {
+    if ((await newest(lane)).fence !== fence) return false
     const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
     // Before the event counts as done, so that a crash between the two repeats an event and loses none.
     const buried = dead.map(toDocument).map(({ _id, ...fields }) => ({
@@ -105,19 +148,24 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     }))
     if (noted.length > 0) await webhookLog.bulkWrite(noted)
     const progress = { attempts, due, until, ...(delivered === undefined ? {} : { delivered }) }
-    const { matchedCount } = await leases.updateOne({ _id: leaseId(directory, fence) }, { $set: progress })
+    const { matchedCount } = await leases.updateOne({ _id: leaseId(lane, fence) }, { $set: progress })
     if (matchedCount === 0) return false
-    if (delivered !== undefined) await outbox.deleteMany({ directory, sequence: { $lte: delivered } })
+    if (delivered !== undefined) await outbox.deleteMany({ directory: lane, sequence: { $lte: delivered } })
     return true
   }
 
   return {
     waitingEvents: () => outbox.estimatedDocumentCount(),
-    async directoriesWithEvents() {
+    async lanesWithEvents() {
       await finishAbandoned()
       const waiting = await outbox.distinct('directory')
       const wished = await deadLetters.distinct('directory', { replay: true })
-      return [...new Set([...waiting, ...wished])]
+      const lanes = wished.map(async directory => {
+        const webhooks = await deadLetters.distinct('webhookId', { directory, replay: true })
+        // Documents from before several webhooks name none.
+        return [firstWebhook, ...webhooks].map(webhook => laneOf(directory, webhook ?? firstWebhook))
+      })
+      return [...new Set([...waiting, ...(await Promise.all(lanes)).flat()])]
     },
     claimDelivery: claim,
     reportDelivery: report,
@@ -159,6 +207,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       await webhookLog.deleteMany({ created: { $lt: before.log } })
       await deadLetters.deleteMany({ failed: { $lt: before.dead } })
       await events.deleteMany({ created: { $lt: before.events } })
+      await settleDeparted(collections)
       return false
     },
   }

@@ -14,6 +14,7 @@ import { createDirectoryStore } from './mongodb-directories.js'
 import { createEventStore } from './mongodb-events.js'
 import { createLinkStore } from './mongodb-links.js'
 import { createPullStore } from './mongodb-pulls.js'
+import { createSetupLinkStore } from './mongodb-setup-links.js'
 
 const tombstoneMs = 60 * 60 * 1000
 
@@ -24,9 +25,9 @@ const tombstoneMs = 60 * 60 * 1000
 export async function openMongodb(url: string): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
   const { commits, resources, memberships } = collections
-  const { commit, head, finishAbandoned } = createCommitter(collections)
-
-  const { ofDirectories, purgeAgain } = createDirectoryStore(collections)
+  const committer = createCommitter(collections)
+  const { commit, head, finishAbandoned } = committer
+  const { ofDirectories, purgeAgain } = createDirectoryStore(collections, committer)
 
   const sweep = async (): Promise<void> => {
     const old = { deletedAt: { $lt: new Date(Date.now() - tombstoneMs) } }
@@ -43,6 +44,7 @@ export async function openMongodb(url: string): Promise<Store> {
     ...createEventStore(collections, finishAbandoned),
     ...createPullStore(collections),
     ...createLinkStore(collections),
+    ...createSetupLinkStore(collections),
 
     head,
     commit,

@@ -1,7 +1,9 @@
+import { lanesOf } from '../lane.js'
 import type { Directory } from '../model.js'
-import { type DirectoryStore, purgeBatch } from './contract.js'
+import { type DirectoryStore, purgeBatch, type Told } from './contract.js'
 import { deleteResource, type Sql } from './sql.js'
-import { purgeEvents } from './sqlite-events.js'
+import { createDepartedStore, depart, toldFrom } from './sqlite-departed.js'
+import { insertEvents, purgeEvents } from './sqlite-events.js'
 
 interface Row {
   body: string
@@ -21,7 +23,24 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     for (const resource of resources) deleteResource(sql, resource.id)
     run('DELETE FROM pulls WHERE directory_id = ?', id)
     run('DELETE FROM consent_links WHERE directory_id = ?', id)
-    return resources.length + purgeEvents(sql, id) > 0
+    run('DELETE FROM setup_links WHERE directory_id = ?', id)
+    const told = toldFrom(sql, id)
+    const last = told === undefined ? Number.MAX_SAFE_INTEGER : told - 1
+    if (resources.length + purgeEvents(sql, id, last) > 0) return true
+    if (told === undefined) {
+      run('DELETE FROM deliveries WHERE directory_id >= ? AND directory_id < ?', ...lanesOf(id))
+    }
+    return false
+  }
+
+  /** False when the head is stale. */
+  const tell = (id: string, { head, events }: Told): boolean => {
+    const moved = run(
+      'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
+      ...[head.sequence + events.length, id, head.version],
+    )
+    if (moved === 1) insertEvents(sql, id, events)
+    return moved === 1
   }
 
   return {
@@ -53,17 +72,25 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     newestDirectory: async () =>
       read(one('SELECT body FROM directories ORDER BY created DESC, id DESC LIMIT 1')),
     // A directory is always written as the text of the object it was read as, so equal text is an unchanged directory.
-    replaceDirectory: async (before, after) =>
-      run(
-        'UPDATE directories SET body = ? WHERE id = ? AND body = ?',
-        ...[JSON.stringify(after), before.id, JSON.stringify(before)],
-      ) === 1,
-    removeDirectory: async id =>
+    replaceDirectory: async (before, after, told) =>
       together(() => {
-        if (run('DELETE FROM directories WHERE id = ?', id) === 0) return false
+        const { id } = before
+        const row = one<Row>('SELECT body FROM directories WHERE id = ?', id)
+        if (row?.body !== JSON.stringify(before) || (told && !tell(id, told))) return false
+        run('UPDATE directories SET body = ? WHERE id = ?', JSON.stringify(after), id)
+        return true
+      }),
+    removeDirectory: async (id, told) =>
+      together(() => {
+        const row = one<Row>('SELECT body FROM directories WHERE id = ?', id)
+        if (!row || (told && !tell(id, told))) return false
+        const kept = told?.events.find(event => event.to.length > 0)
+        if (kept) depart(sql, id, row.body, kept.sequence)
+        run('DELETE FROM directories WHERE id = ?', id)
         run('INSERT INTO removed_directories VALUES (?)', id)
         return true
       }),
+    ...createDepartedStore(sql),
     purgeSome: async () =>
       together(() => {
         const removed = one<{ id: string }>('SELECT id FROM removed_directories LIMIT 1')

@@ -1,6 +1,10 @@
+import { firstWebhook } from '../lane.js'
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 
-/** Tables of events. `event_queue` names the events that are neither delivered nor dead. */
+/**
+ * Tables of events. `event_queue` names the events that are neither delivered nor dead; its `directory_id`, and that of
+ * `deliveries`, is a lane (lane.ts), so that each webhook has a queue of its own.
+ */
 export const eventSchema = `
 CREATE TABLE IF NOT EXISTS events (
   directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
@@ -37,17 +41,26 @@ CREATE INDEX IF NOT EXISTS webhook_log_scope ON webhook_log (tenant, product, cr
 CREATE INDEX IF NOT EXISTS webhook_log_age ON webhook_log (created);
 `
 
+/** Columns that files from before several webhooks lack. */
+export const laterColumns = ['dead_letters', 'webhook_log'].map(table => ({
+  table,
+  column: 'webhook_id',
+  sql: `ALTER TABLE ${table} ADD COLUMN webhook_id TEXT NOT NULL DEFAULT '${firstWebhook}'`,
+}))
+
 /** A row of `events`. */
 export interface EventRow extends StoredEvent {
   directory_id: string
 }
 /** A row of `dead_letters`. */
-export interface DeadRow extends EventRow, Omit<DeadLetter, 'directoryId' | 'replay'> {
+export interface DeadRow extends EventRow, Omit<DeadLetter, 'directoryId' | 'webhookId' | 'replay'> {
+  webhook_id: string
   replay: number
 }
 /** A row of `webhook_log`. */
-export interface LogRow extends Omit<LogEntry, 'directoryId' | 'delivered'> {
+export interface LogRow extends Omit<LogEntry, 'directoryId' | 'webhookId' | 'delivered'> {
   directory_id: string
+  webhook_id: string
   delivered: number
 }
 /** The event of a row. */
@@ -59,19 +72,29 @@ export const toEvent = ({ id, sequence, created, body }: EventRow): StoredEvent 
 })
 
 /** The dead letter of a row. */
-export function toDeadLetter({ directory_id: directoryId, replay, ...row }: DeadRow): DeadLetter {
+export function toDeadLetter({
+  directory_id: directoryId,
+  webhook_id: webhookId,
+  replay,
+  ...row
+}: DeadRow): DeadLetter {
   const { id, tenant, product, sequence, created, body, attempts, problem, failed } = row
   return {
-    ...{ id, directoryId, tenant, product, sequence, created, body },
+    ...{ id, directoryId, webhookId, tenant, product, sequence, created, body },
     ...{ attempts, problem, failed, replay: replay === 1 },
   }
 }
 
 /** The log entry of a row. */
-export function toLogEntry({ directory_id: directoryId, delivered, ...row }: LogRow): LogEntry {
+export function toLogEntry({
+  directory_id: directoryId,
+  webhook_id: webhookId,
+  delivered,
+  ...row
+}: LogRow): LogEntry {
   const { id, tenant, product, created, endpoint, status, attempts, problem, payload } = row
   return {
-    ...{ id, directoryId, tenant, product, created, endpoint, status },
+    ...{ id, directoryId, webhookId, tenant, product, created, endpoint, status },
     ...{ attempts, problem, payload, delivered: delivered === 1 },
   }
 }

@@ -1,3 +1,4 @@
+import { laneOf, lanesOf, ownerOf } from '../lane.js'
 import type { Page, Scope } from '../model.js'
 import {
   type Claim,
@@ -5,9 +6,10 @@ import {
   type EventStore,
   type LogEntry,
   pruneBatch,
-  type StoredEvent,
+  type ToldEvent,
 } from './event-contract.js'
 import { type Sql, scoped } from './sql.js'
+import { settleDeparted } from './sqlite-departed.js'
 import {
   type DeadRow,
   type EventRow,
@@ -24,80 +26,86 @@ interface DeliveryRow {
   due: number
 }
 
-/** Keeps the events of a change, and queues them for the webhook if they are to go there. Part of the change's transaction. */
-export function insertEvents(
-  { run }: Sql,
-  directoryId: string,
-  events: readonly StoredEvent[],
-  queued: boolean,
-): void {
-  for (const { sequence, id, created, body } of events) {
+/** Keeps the events of a change, and queues them for the webhooks that they are to go to. Part of the change's transaction. */
+export function insertEvents({ run }: Sql, directoryId: string, events: readonly ToldEvent[]): void {
+  for (const { sequence, id, created, body, to } of events) {
     run('INSERT INTO events VALUES (?, ?, ?, ?, ?)', directoryId, sequence, id, created, body)
-    if (queued) run('INSERT INTO event_queue VALUES (?, ?)', directoryId, sequence)
+    for (const webhook of to) {
+      run('INSERT INTO event_queue VALUES (?, ?)', laneOf(directoryId, webhook), sequence)
+    }
   }
 }
 
-/** Deletes some of what is left of a removed directory's events, and returns how much. */
-export function purgeEvents({ run }: Sql, directoryId: string): number {
-  const keyed = ['events', 'event_queue'].map(table =>
+/** Deletes some of what is left of a removed directory's events up to a sequence, and returns how much. */
+export function purgeEvents({ run }: Sql, directoryId: string, last: number): number {
+  const lanes = lanesOf(directoryId)
+  const some = (table: string, where: string, ...values: unknown[]): number =>
     run(
-      `DELETE FROM ${table} WHERE directory_id = ? AND sequence IN (
-         SELECT sequence FROM ${table} WHERE directory_id = ? LIMIT ?)`,
-      ...[directoryId, directoryId, pruneBatch],
-    ),
-  )
-  const named = ['dead_letters', 'webhook_log'].map(table =>
-    run(
-      `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE directory_id = ? LIMIT ?)`,
-      ...[directoryId, pruneBatch],
-    ),
-  )
-  run('DELETE FROM deliveries WHERE directory_id = ?', directoryId)
-  return [...keyed, ...named].reduce((sum, count) => sum + count, 0)
+      `DELETE FROM ${table} WHERE (directory_id, sequence) IN (
+         SELECT directory_id, sequence FROM ${table} WHERE ${where} AND sequence <= ? LIMIT ?)`,
+      ...[...values, last, pruneBatch],
+    )
+  const dead = 'SELECT id FROM dead_letters WHERE directory_id = ? AND sequence <= ? LIMIT ?'
+  const log = 'SELECT id FROM webhook_log WHERE directory_id = ? LIMIT ?'
+  return [
+    some('events', 'directory_id = ?', directoryId),
+    some('event_queue', 'directory_id >= ? AND directory_id < ?', ...lanes),
+    run(`DELETE FROM dead_letters WHERE id IN (${dead})`, directoryId, last, pruneBatch),
+    run(`DELETE FROM webhook_log WHERE id IN (${log})`, directoryId, pruneBatch),
+  ].reduce((sum, count) => sum + count, 0)
 }
+
+/** Steps from queue to queue along the key, past however many events each one has. */
+const lanes = `WITH RECURSIVE step (lane) AS (
+    SELECT min(directory_id) FROM event_queue UNION ALL
+    SELECT (SELECT min(directory_id) FROM event_queue WHERE directory_id > step.lane)
+    FROM step WHERE lane IS NOT NULL
+  ), lanes AS MATERIALIZED (SELECT lane FROM step WHERE lane IS NOT NULL)`
 
 /** Events in the embedded database: the claim of a delivery and its report are one transaction each. */
 export function createEventStore(sql: Sql): EventStore {
   const { run, all, one, together } = sql
 
-  const stateOf = (directoryId: string): DeliveryRow =>
-    one<DeliveryRow>('SELECT * FROM deliveries WHERE directory_id = ?', directoryId) ?? {
+  const stateOf = (lane: string): DeliveryRow =>
+    one<DeliveryRow>('SELECT * FROM deliveries WHERE directory_id = ?', lane) ?? {
       ...{ fence: 0, until: 0, attempts: 0, due: 0 },
     }
 
-  const saveState = (directoryId: string, { fence, until, attempts, due }: DeliveryRow): void => {
+  const saveState = (lane: string, { fence, until, attempts, due }: DeliveryRow): void => {
     run(
       `INSERT INTO deliveries (directory_id, fence, until, attempts, due) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (directory_id) DO UPDATE SET
          fence = excluded.fence, until = excluded.until, attempts = excluded.attempts, due = excluded.due`,
-      ...[directoryId, fence, until, attempts, due],
+      ...[lane, fence, until, attempts, due],
     )
   }
 
-  const claim: EventStore['claimDelivery'] = async (directoryId, { now, until, limit, fence, hasten }) =>
+  const claim: EventStore['claimDelivery'] = async (lane, { now, until, limit, fence, hasten }) =>
     together((): Claim => {
-      const state = stateOf(directoryId)
+      const { directoryId, webhookId } = ownerOf(lane)
+      const state = stateOf(lane)
       const own = state.fence === fence
       if (!own && state.until > now) return { kind: 'held' }
       const giveBack = (): void => {
-        if (own) saveState(directoryId, { ...state, until: 0 })
+        if (own) saveState(lane, { ...state, until: 0 })
       }
       const replays = all<DeadRow>(
-        'SELECT * FROM dead_letters WHERE directory_id = ? AND replay = 1 ORDER BY sequence LIMIT ?',
-        ...[directoryId, limit],
+        `SELECT * FROM dead_letters WHERE directory_id = ? AND replay = 1 AND webhook_id = ?
+         ORDER BY sequence LIMIT ?`,
+        ...[directoryId, webhookId, limit],
       ).map(toDeadLetter)
       const waits = state.due > now && !hasten
       const events = all<EventRow>(
-        `SELECT events.* FROM event_queue JOIN events USING (directory_id, sequence)
-         WHERE event_queue.directory_id = ? ORDER BY event_queue.sequence LIMIT ?`,
-        ...[directoryId, waits ? 1 : limit],
+        `SELECT events.* FROM event_queue JOIN events USING (sequence)
+         WHERE event_queue.directory_id = ? AND events.directory_id = ? ORDER BY event_queue.sequence LIMIT ?`,
+        ...[lane, directoryId, waits ? 1 : limit],
       ).map(toEvent)
       if (replays.length === 0 && (events.length === 0 || waits)) {
         giveBack()
         return events.length === 0 ? { kind: 'nothing' } : { kind: 'later', at: state.due }
       }
       const taken = { ...state, fence: own ? state.fence : state.fence + 1, until }
-      saveState(directoryId, taken)
+      saveState(lane, taken)
       const { attempts, due } = state
       return {
         kind: 'delivery',
@@ -105,13 +113,13 @@ export function createEventStore(sql: Sql): EventStore {
       }
     })
 
-  const report: EventStore['reportDelivery'] = async (directoryId, fence, done) =>
+  const report: EventStore['reportDelivery'] = async (lane, fence, done) =>
     together(() => {
-      if (stateOf(directoryId).fence !== fence) return false
+      if (stateOf(lane).fence !== fence) return false
       const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
-      saveState(directoryId, { fence, attempts, due, until })
+      saveState(lane, { fence, attempts, due, until })
       if (delivered !== undefined) {
-        run('DELETE FROM event_queue WHERE directory_id = ? AND sequence <= ?', directoryId, delivered)
+        run('DELETE FROM event_queue WHERE directory_id = ? AND sequence <= ?', lane, delivered)
       }
       for (const letter of dead) bury(letter)
       for (const id of revived) run('DELETE FROM dead_letters WHERE id = ?', id)
@@ -120,14 +128,15 @@ export function createEventStore(sql: Sql): EventStore {
     })
 
   const bury = (letter: DeadLetter): void => {
-    const { id, directoryId, tenant, product, sequence, created, body, attempts, problem, failed } = letter
+    const { id, directoryId, webhookId, tenant, product, sequence, created, body } = letter
     run(
       `INSERT INTO dead_letters
-         (id, directory_id, tenant, product, sequence, created, body, attempts, problem, failed, replay)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+         (id, directory_id, webhook_id, tenant, product, sequence, created, body, attempts, problem, failed, replay)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
        ON CONFLICT (id) DO UPDATE SET
          attempts = excluded.attempts, problem = excluded.problem, failed = excluded.failed, replay = 0`,
-      ...[id, directoryId, tenant, product, sequence, created, body, attempts, problem, failed],
+      ...[id, directoryId, webhookId, tenant, product, sequence, created, body],
+      ...[letter.attempts, letter.problem, letter.failed],
     )
   }
 
@@ -135,12 +144,22 @@ export function createEventStore(sql: Sql): EventStore {
     const { id, directoryId, tenant, product, created, endpoint, status, attempts, problem, payload } = entry
     run(
       `INSERT INTO webhook_log
-         (id, directory_id, tenant, product, created, endpoint, status, delivered, attempts, problem, payload)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         (id, directory_id, webhook_id, tenant, product, created, endpoint, status, delivered, attempts, problem, payload)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET
          endpoint = excluded.endpoint, status = excluded.status, delivered = excluded.delivered,
          attempts = excluded.attempts, problem = excluded.problem`,
-      ...[id, directoryId, tenant, product, created, endpoint, status, entry.delivered ? 1 : 0],
+      ...[
+        id,
+        directoryId,
+        entry.webhookId,
+        tenant,
+        product,
+        created,
+        endpoint,
+        status,
+        entry.delivered ? 1 : 0,
+      ],
       ...[attempts, problem, payload],
     )
   }
@@ -157,16 +176,14 @@ export function createEventStore(sql: Sql): EventStore {
 
   return {
     waitingEvents: async () => one<{ n: number }>('SELECT count(*) AS n FROM event_queue')?.n ?? 0,
-    directoriesWithEvents: async () =>
-      all<{ id: string }>(
-        // Steps from directory to directory along the key, past however many events each one has.
-        `WITH RECURSIVE step (id) AS (
-           SELECT min(directory_id) FROM event_queue UNION ALL
-           SELECT (SELECT min(directory_id) FROM event_queue WHERE directory_id > step.id)
-           FROM step WHERE id IS NOT NULL
-         ) SELECT id FROM step WHERE id IS NOT NULL
-         UNION SELECT directory_id FROM dead_letters WHERE replay = 1`,
-      ).map(row => row.id),
+    lanesWithEvents: async () => [
+      ...new Set([
+        ...all<{ lane: string }>(`${lanes} SELECT lane FROM lanes`).map(row => row.lane),
+        ...all<Pick<DeadRow, 'directory_id' | 'webhook_id'>>(
+          'SELECT DISTINCT directory_id, webhook_id FROM dead_letters WHERE replay = 1',
+        ).map(row => laneOf(row.directory_id, row.webhook_id)),
+      ]),
+    ],
     claimDelivery: claim,
     reportDelivery: report,
 
@@ -211,13 +228,15 @@ export function createEventStore(sql: Sql): EventStore {
           ...[before.dead, pruneBatch],
         )
         const events = run(
-          `DELETE FROM events WHERE (directory_id, sequence) IN (
+          `${lanes} DELETE FROM events WHERE (directory_id, sequence) IN (
              SELECT directory_id, sequence FROM events WHERE created < ? AND NOT EXISTS (
-               SELECT 1 FROM event_queue AS queue
-               WHERE queue.directory_id = events.directory_id AND queue.sequence = events.sequence)
+               SELECT 1 FROM lanes CROSS JOIN event_queue AS queue ON queue.directory_id = lane
+               WHERE (lane = events.directory_id OR lane LIKE events.directory_id || '.%')
+               AND queue.sequence = events.sequence)
              ORDER BY created LIMIT ?)`,
           ...[before.events, pruneBatch],
         )
+        settleDeparted(sql)
         return Math.max(log, dead, events) === pruneBatch
       }),
   }

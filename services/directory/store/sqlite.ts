@@ -4,14 +4,16 @@ import Database from 'libsql'
 import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
 import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
+import { departedSchema } from './sqlite-departed.js'
 import { createDirectoryStore } from './sqlite-directories.js'
-import { eventSchema } from './sqlite-event-schema.js'
+import { eventSchema, laterColumns } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { scanAll, scanTerms } from './sqlite-scan.js'
 import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
+import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
 /** Of the tables: a file of another one cannot be read. */
 const VERSION = 1
@@ -37,6 +39,13 @@ function createTables(db: Database.Database): void {
   create.immediate()
 }
 
+function addLaterColumns(db: Database.Database): void {
+  for (const { table, column, sql } of laterColumns) {
+    const columns = db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]
+    if (!columns.some(({ name }) => name === column)) db.exec(sql)
+  }
+}
+
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
@@ -53,8 +62,11 @@ export function openSqlite(file: string): Store {
   checkVersion(db, file)
   createTables(db)
   db.exec(eventSchema)
+  addLaterColumns(db)
+  db.exec(departedSchema)
   db.exec(pullSchema)
   db.exec(linkSchema)
+  db.exec(setupLinkSchema)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -129,14 +141,14 @@ export function openSqlite(file: string): Store {
   }
 
   /** False when the head is stale. */
-  const make = (directoryId: string, head: Head, { writes, events, queued }: Change): boolean => {
+  const make = (directoryId: string, head: Head, { writes, events }: Change): boolean => {
     const moved = run(
       'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
       ...[head.sequence + events.length, directoryId, head.version],
     )
     if (moved === 0) return false
     for (const step of writes) write(directoryId, step)
-    insertEvents(sql, directoryId, events, queued)
+    insertEvents(sql, directoryId, events)
     return true
   }
 
@@ -145,6 +157,7 @@ export function openSqlite(file: string): Store {
     ...createEventStore(flushed),
     ...createPullStore(writing),
     ...createLinkStore(writing),
+    ...createSetupLinkStore(writing),
 
     head: async id => {
       const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)

@@ -2,7 +2,7 @@ import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import { type Made, type Store, Unavailable, type Write } from '../store/contract.js'
-import type { StoredEvent } from '../store/event-contract.js'
+import type { ToldEvent } from '../store/event-contract.js'
 import type { Turns } from './turns.js'
 import type { Committed } from './writers.js'
 
@@ -29,7 +29,7 @@ export function createChanger(store: Store, committed: Committed, inTurn: Turns)
   async function change<Result>(
     directory: Directory,
     planner: Planner<Result>,
-  ): Promise<{ result: Result; made?: Made; events: readonly StoredEvent[] }> {
+  ): Promise<{ result: Result; made?: Made; events: readonly ToldEvent[] }> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const head = await store.head(directory.id)
       if (!head) throw new ScimError(404, 'There is no directory with this id.')
@@ -37,8 +37,7 @@ export function createChanger(store: Store, committed: Committed, inTurn: Turns)
       const { result, writes, happenings } = await planner(now)
       if (writes.length === 0) return { result, events: [] }
       const events = await toEvents(directory, head, happenings, now)
-      const queued = directory.webhook !== undefined
-      const made = await store.commit(directory.id, head, { writes, events, queued })
+      const made = await store.commit(directory.id, head, { writes, events })
       if (made) return { result, made, events }
     }
     throw new Unavailable('The directory is changing too fast; try again.')

@@ -1,7 +1,7 @@
 import type { Log } from '../log.js'
 import type { Directory } from '../model.js'
 import type { Store } from '../store/contract.js'
-import type { StoredEvent } from '../store/event-contract.js'
+import type { ToldEvent } from '../store/event-contract.js'
 import { createChanger } from './change.js'
 import { createGroupSync } from './groups.js'
 import type { ResourceSync } from './resources.js'
@@ -15,7 +15,7 @@ export interface Writers {
 }
 
 /** Hears of the events of each change once they are committed. */
-export type Committed = (directory: Directory, events: readonly StoredEvent[]) => void
+export type Committed = (directory: Directory, events: readonly ToldEvent[]) => void
 
 /** Makes writers, each with a listener of its own; all of one process take turns with each other. */
 export type WriterFactory = (committed?: Committed) => Writers

@@ -19,8 +19,12 @@ t.test('what is wrong with a question is said in a sentence', async t => {
   }
   t.equal(await detailOf('/policy?projct=acme'), '400 "projct" is unknown in the query.')
   t.match(
-    await detailOf('/policy?plan=gold'),
-    '400 "plan" in the query must be one of developer, production,',
+    await detailOf('/policy?plan=groth&environment=production'),
+    '404 Unknown plan "groth". Did you mean "growth"?',
+  )
+  t.match(
+    await detailOf('/projects/acme/counters?auth=gold'),
+    '400 "auth" in the query must be one of authenticated, anonymous',
   )
   t.equal(await explain({ method: 'GET' }), '400 "target" is missing in the body.')
   t.equal(await explain([]), '400 The body must be a JSON object.')

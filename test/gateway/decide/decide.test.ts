@@ -141,6 +141,7 @@ t.test('when the call to one slot of a cluster fails, what others granted is giv
           rides: () => memory.rides(),
           peek: asks => memory.peek(asks),
           giveBack: (asks, answers) => memory.giveBack(asks, answers),
+          charge: charges => memory.charge(charges),
           confirm() {},
           close: () => memory.close(),
         })

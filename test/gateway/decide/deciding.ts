@@ -81,6 +81,7 @@ function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore 
     rides: (observed, enforced) => store.rides(observed, enforced),
     peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
+    charge: charges => store.charge(charges),
     close: () => store.close(),
   }
 }

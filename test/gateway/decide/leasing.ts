@@ -64,6 +64,7 @@ export function inProcess(now: () => number): Behind {
     rides: () => store.rides(),
     peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
+    charge: charges => store.charge(charges),
     close: () => store.close(),
   }
 }

@@ -40,6 +40,7 @@ async function inProcess(t: Test): Promise<Bench> {
     rides: () => own.rides(),
     peek: asks => own.peek(asks),
     giveBack: (asks, answers) => own.giveBack(asks, answers),
+    charge: charges => own.charge(charges),
     close: () => own.close(),
   }
   return Object.assign(clock, { store, state: async () => 'told by the twin' })

@@ -19,6 +19,7 @@ t.test('nobody waits for a report-only rule that cannot join the call', async t 
       rides: () => false,
       peek: asks => memory.peek(asks),
       giveBack: (asks, answers) => memory.giveBack(asks, answers),
+      charge: charges => memory.charge(charges),
       close: () => memory.close(),
     }
   })

@@ -8,8 +8,14 @@ import { hashTag } from '../../../gateway/decide/store/hash-slot.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
 import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
-import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../../../gateway/message.js'
+import {
+  Fields,
+  type IncomingRequest,
+  type OutgoingResponse,
+  type ResponseWatcher,
+} from '../../../gateway/message.js'
 import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
+import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
 /** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */
@@ -81,6 +87,7 @@ export class Model {
     rides: (observed, [enforced]) => hashTag(observed.key) === hashTag(enforced?.key ?? ''),
     peek: asks => this.#memory.peek(asks),
     giveBack: (asks, answers) => this.#memory.giveBack(asks, answers),
+    charge: charges => this.#memory.charge(charges),
     close: async () => {},
   }
 
@@ -104,7 +111,9 @@ export class Model {
   readonly #log = { debug() {}, info() {}, error() {}, warn: (fields: object) => this.warnings.push(fields) }
   readonly #decider = new Decider({
     questions: new Questions(
-      new Map([['in-flight', inFlight.create({ log: this.#log, projects: [] })]]),
+      new Map([
+        ['in-flight', inFlight.create({ log: this.#log, projects: [], plans: [], environments: [] })],
+      ]),
       Buffer.from('k'),
       this.#log,
     ),
@@ -125,6 +134,7 @@ export class Model {
     log: this.#log,
     overloaded: () => false,
     walk: {
+      access: new Access(NO_ACCESS),
       policy: {
         revision: '',
         routes: { find: () => ({ value: 'app', route: '/**' }) },
@@ -134,7 +144,7 @@ export class Model {
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
     },
     upstreams: new Map([['app', this.#upstream]]),
-    answers: { rateLimitFields: 'both', cors: 'none' },
+    answers: { rateLimitFields: 'both', cors: 'none', retryJitter: 0 },
     readFacts: () =>
       ({
         id: String(this.requests.length),
@@ -189,7 +199,7 @@ export class Model {
     } else if (step === 'hold') mock.timers.tick(HOUR)
     else if (step === 'lose') for (const tell of steered.lost.splice(0)) tell()
     else if (exchange !== undefined && !steered.ended) {
-      if (step === 'open' && 'onAnswer' in exchange) exchange.onAnswer(101)
+      if (step === 'open' && 'onAnswer' in exchange) exchange.onAnswer(101, new Fields([], []))
       else if (step === 'answer') res.status = 200
       else if (step === 'end') this.#end(steered)
       else if (step === 'fail' && res.status === 0) {

@@ -50,6 +50,7 @@ function verdict(...outcomes: [Rule, Outcome['result'], ...Reading[]][]): Verdic
     reportOnly: [],
     settled: undefined,
     holdsSlot: false,
+    answered() {},
     upgraded() {},
     release() {},
   }

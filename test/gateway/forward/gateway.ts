@@ -11,6 +11,7 @@ import { createListener } from '../../../gateway/listen/server.js'
 import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { OutgoingResponse } from '../../../gateway/message.js'
 import type { Project } from '../../../gateway/types.js'
+import { hasCredential } from '../../helpers/credentials.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
 import { wideDoor } from '../listen/connection-cap.js'
 
@@ -76,7 +77,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   })
   const http = createHttpTransport(upstream, backends)
   const upgrades = createUpgradeTransport(upstream, backends)
-  const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders }
+  const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders, hasCredential }
 
   const refuse = (res: OutgoingResponse, code: ErrorCode): void => {
     gateway.failures.push(code)
@@ -85,6 +86,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     res.writeHead(status, '', ['Content-Length', String(body.length)])
     res.end(body)
   }
+  const onAnswer = (): void => {}
   const onUpstreamEnd = (): void => {
     gateway.ended++
   }
@@ -103,6 +105,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
             res,
             answerFields,
             keepUpstream,
+            onAnswer,
             onUpstreamEnd,
             fail,
           }
@@ -117,7 +120,6 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         const fail = (code: ErrorCode): void => refuse(res, code)
         try {
           const seen = readFacts(req, facts)
-          const onAnswer = (): void => {}
           const exchange = { facts: seen, project: ACME, req, res, takeOver, answerFields }
           upgrades.upgrade({ ...exchange, onAnswer, onUpstreamEnd, fail })
         } catch (error) {

@@ -9,6 +9,7 @@ import type { KnownProject } from '../../../gateway/plugin.js'
 import type { Facts } from '../../../gateway/types.js'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
+const tools = { log, plans: ['growth'], environments: ['production'] }
 
 function known(id: string, more: Partial<KnownProject> = {}): KnownProject {
   return { id, plan: 'growth', environment: 'production', hosts: [], paths: [], apiKeyHashes: [], ...more }
@@ -19,13 +20,13 @@ function facts(given: Partial<Facts>, headers: Record<string, string> = {}): Fac
 }
 
 t.test('by host: the whole name, in any case it was written', async t => {
-  const { identify } = host.create({}, { log, projects: [known('acme', { hosts: ['Acme.localhost'] })] })
+  const { identify } = host.create({}, { ...tools, projects: [known('acme', { hosts: ['Acme.localhost'] })] })
   t.equal(identify(facts({ host: 'acme.localhost' }))?.id, 'acme')
   t.equal(identify(facts({ host: 'evil.acme.localhost' })), undefined)
 })
 
 t.test('by header: only from a trusted hop, and only a project that is configured', async t => {
-  const { identify } = header.create({ header: 'X-Project' }, { log, projects: [known('acme')] })
+  const { identify } = header.create({ header: 'X-Project' }, { ...tools, projects: [known('acme')] })
   t.equal(identify(facts({ trusted: true }, { 'x-project': 'acme' }))?.id, 'acme')
   t.equal(identify(facts({ trusted: false }, { 'x-project': 'acme' })), undefined)
   t.equal(identify(facts({ trusted: true }, { 'x-project': 'nobody' })), undefined)
@@ -35,11 +36,11 @@ t.test('by header: only from a trusted hop, and only a project that is configure
 t.test('by API key: its hash is configured, never the key', async t => {
   const hash = createHash('sha256').update('k3y').digest('hex')
   const projects = [known('acme', { apiKeyHashes: [hash] })]
-  const plain = apiKey.create({ header: 'x-api-key' }, { log, projects })
+  const plain = apiKey.create({ header: 'x-api-key' }, { ...tools, projects })
   t.equal(plain.identify(facts({}, { 'x-api-key': 'k3y' }))?.id, 'acme')
   t.equal(plain.identify(facts({}, { 'x-api-key': hash })), undefined)
   t.equal(plain.identify(facts({})), undefined)
-  const bearer = apiKey.create({ header: 'authorization' }, { log, projects })
+  const bearer = apiKey.create({ header: 'authorization' }, { ...tools, projects })
   t.equal(bearer.identify(facts({}, { authorization: 'Bearer k3y' }))?.id, 'acme')
 })
 
@@ -49,7 +50,7 @@ t.test('by path: whole segments, and the longest prefix wins', async t => {
     known('labs', { paths: ['/acme/labs/'] }),
     known('rest', { paths: ['/'] }),
   ]
-  const { identify } = path.create({}, { log, projects })
+  const { identify } = path.create({}, { ...tools, projects })
   const ids = ['/acme', '/acme/x', '/acme/labs/x', '/acmes', '/'].map(
     one => identify(facts({ path: one }))?.id,
   )

@@ -26,7 +26,7 @@ import {
   SETTINGS,
 } from './frames.js'
 import { answerOf, ask, open, openSession, scene } from './http2-scene.js'
-import { listenTls, secure } from './tls-listener.js'
+import { listenTls, secure, USUAL_TERMS } from './tls-listener.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -126,7 +126,7 @@ if (canMakeCertificates(t)) {
   t.test('drain: requests finish, new ones are not taken, idle connections close', async t => {
     const upstream = await rawUpstream()
     t.teardown(() => upstream.stop())
-    const tls = { cert: certificate.certFile, key: certificate.keyFile, log: quiet }
+    const tls = { cert: certificate.certFile, key: certificate.keyFile, ...USUAL_TERMS, log: quiet }
     const gateway = await startGateway(t, { url: upstream.url, tls })
     const url = `https://127.0.0.1:${gateway.port}`
     const [session, idle] = [await openSession(t, url, certificate), await openSession(t, url, certificate)]

@@ -4,12 +4,14 @@ import { GatewayError } from '../../../gateway/errors.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import type { Facts } from '../../../gateway/types.js'
+import { hasCredential } from '../../helpers/credentials.js'
 import { valuesOf } from '../../helpers/raw.js'
 import { listen, reply } from './listener.js'
 
 const settings = (cidrs: string[] = []) => ({
   trusted: new TrustedProxies(cidrs),
   fingerprintHeaders: { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' },
+  hasCredential,
 })
 
 /** What the listen room makes of raw request bytes: facts, or the code of the refusal. */
@@ -151,6 +153,11 @@ t.test('facts', async t => {
     ['Cookie: a=1; ory_kratos_SESSION=x\r\n', true],
     ['Cookie: a=session; b=1\r\n', false],
     ['Cookie: session\r\n', false],
+    ['Cookie: session=\r\n', false],
+    ['X-Api-Key: k\r\n', true],
+    ['X-Session-Token: t\r\n', true],
+    ['Authorization:\r\n', false],
+    ['X-Device: d\r\n', false],
   ] as const) {
     t.match(await heard(t, request(`Host: a\r\n${fields}`)), { authenticated }, fields)
   }

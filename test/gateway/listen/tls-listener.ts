@@ -2,12 +2,17 @@
 import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
+import { TLS12_CIPHERS } from '../../../config/listen-schema.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener, type ListenerSettings } from '../../../gateway/listen/server.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
+import { hasCredential } from '../../helpers/credentials.js'
 import { wideDoor } from './connection-cap.js'
 import { reply } from './listener.js'
+
+/** What is spoken when nothing is said. */
+export const USUAL_TERMS = { minVersion: 'TLSv1.2', ciphers: TLS12_CIPHERS } as const
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
@@ -19,7 +24,7 @@ export async function listenTls(
   trusted: string[] = [],
   limits: Partial<ListenerSettings> = {},
 ) {
-  const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders }
+  const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders, hasCredential }
   const refused: string[] = []
   const listener = createListener(
     {
@@ -32,7 +37,7 @@ export async function listenTls(
       refused: code => refused.push(code),
     },
     wideDoor(limits),
-    { cert: certFile, key: keyFile, log },
+    { cert: certFile, key: keyFile, ...USUAL_TERMS, log },
   )
   const { port } = await listener.start('127.0.0.1', 0)
   t.teardown(() => listener.drain(0))

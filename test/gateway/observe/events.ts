@@ -58,6 +58,7 @@ export function finished({
     reportOnly,
     settled: undefined,
     holdsSlot: false,
+    answered: () => {},
     upgraded: () => {},
     release: () => {},
   }

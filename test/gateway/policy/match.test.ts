@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { ENVIRONMENTS, PLANS } from '../../../config/words.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
 import { compilePolicy, type PolicyInput, type ProjectLimits } from '../../../gateway/policy/compile.js'
 import { parsePattern } from '../../../gateway/policy/pattern.js'
@@ -62,6 +63,7 @@ function compiled(input: Partial<PolicyInput> = {}) {
     endpointRules: [],
     projects: [],
     projectsFile: 'projects.yaml',
+    planWords: { plans: PLANS, environments: ENVIRONMENTS },
     routes: [],
     routesFile: 'gateway.yaml',
     revision: '',

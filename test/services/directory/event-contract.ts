@@ -16,6 +16,7 @@ const deadLetter = (
   ...event,
   ...{
     directoryId,
+    webhookId: 'default',
     tenant,
     product,
     attempts: 11,
@@ -27,7 +28,7 @@ const deadLetter = (
 
 const logEntry = ({ id: directoryId, tenant, product }: Directory, created: string): LogEntry => ({
   id: `evt_${randomUUID()}`,
-  ...{ directoryId, tenant, product, endpoint: 'https://example.com/', created },
+  ...{ directoryId, webhookId: 'default', tenant, product, endpoint: 'https://example.com/', created },
   ...{
     status: 500,
     delivered: false,
@@ -39,7 +40,7 @@ const logEntry = ({ id: directoryId, tenant, product }: Directory, created: stri
 
 /** Adds the cases to the suite of one store. */
 export function eventContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
-  const isWaiting = async ({ id }: Directory) => (await store.directoriesWithEvents()).includes(id)
+  const isWaiting = async ({ id }: Directory) => (await store.lanesWithEvents()).includes(id)
 
   t.test('deliveries are leased: one holder at a time, its reports move the outbox forward', async t => {
     const directory = await fresh()
@@ -98,7 +99,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
 
   t.test('the feed has every event in order, queued or not, delivered or not', async t => {
     const directory = await fresh()
-    await tell(store, directory, 2, { queued: false })
+    await tell(store, directory, 2, { to: [] })
     t.notOk(await isWaiting(directory), 'without a webhook nothing is queued')
     const [third] = await tell(store, directory, 2)
     const delivery = await claimed(store, directory)

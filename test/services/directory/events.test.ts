@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { signatureHeaders } from '../../../services/directory/events/sign.js'
-import { isPublicAddress, refusedHost } from '../../../services/directory/events/target.js'
+import { isPublicAddress, refusedTarget } from '../../../services/directory/events/target.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { okta, patchOp, type Service, startReceiver, startService } from './harness.js'
@@ -192,7 +192,7 @@ t.test('private and loopback targets are refused unless allowed, by address and 
   const lenient = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DATA_DIR })
   const byAddress = await hooked(lenient, receiver.url)
   await lenient.close()
-  const service = await startService(t, { DATA_DIR })
+  const service = await startService(t, { DATA_DIR, WEBHOOK_ALLOW_HTTP: 'true' })
   const body = { tenant: 't', product: 'p', webhook_url: receiver.url, webhook_secret: secret }
   t.match(await service.manage('POST', '', body), {
     status: 400,
@@ -242,7 +242,10 @@ t.test('private and loopback targets are refused unless allowed, by address and 
   for (const address of ['8.8.8.8', '2606:4700::1111', '::ffff:8.8.8.8'])
     t.ok(isPublicAddress(address), address)
   for (const host of ['127.1', '0x7f000001', '2130706433', '[::1]', '[::ffff:7f00:1]', '017700000001']) {
-    t.ok(refusedHost(new URL(`http://${host}/`)), host)
+    t.ok(refusedTarget(new URL(`http://${host}/`), { allowPrivate: false, allowHttp: true }), host)
   }
-  t.notOk(refusedHost(new URL('https://example.com/')), 'names are judged when they are resolved')
+  t.notOk(
+    refusedTarget(new URL('https://example.com/'), { allowPrivate: false, allowHttp: true }),
+    'names are judged when they are resolved',
+  )
 })

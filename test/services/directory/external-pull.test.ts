@@ -196,7 +196,7 @@ t.test('users that SCIM brought first are taken over; others are left alone', as
       raw: { userName },
     },
   }))
-  if (head) await store.commit(directory.id, head, { writes: made, events: [], queued: false })
+  if (head) await store.commit(directory.id, head, { writes: made, events: [] })
   standIn.users = people(2)
   t.match(await pull(directory), {
     outcome: 'complete',
@@ -209,7 +209,7 @@ t.test('users that SCIM brought first are taken over; others are left alone', as
   const [team] = await store.resources({ directoryId: directory.id }, 'group', { offset: 0, limit: 1 })
   const next = await store.head(directory.id)
   const joins = [{ kind: 'join' as const, groupId: team?.id ?? '', userIds: ['u1'] }]
-  if (next) await store.commit(directory.id, next, { writes: joins, events: [], queued: false })
+  if (next) await store.commit(directory.id, next, { writes: joins, events: [] })
   t.match(await pull(directory), { outcome: 'complete', counts: { memberships: { removed: 0 } } })
   t.same((await held(directory)).groups, { Sales: ['by-hand', 'person1'] })
 })

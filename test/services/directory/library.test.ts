@@ -31,8 +31,8 @@ t.test('each operation of the management API has a call, and reads answer the sa
     ...{ DATA_DIR: t.testdir(), EXTERNAL_CLIENT_ID: 'client', EXTERNAL_CLIENT_SECRET: 'secret' },
   })
   t.teardown(() => service.close())
-  const { directories, users, groups, events, webhookLogs, deadLetters, consentLinks, pulls, external } =
-    service
+  const { directories, users, groups, events, webhooks, webhookLogs, deadLetters } = service
+  const { consentLinks, setupLinks, pulls, external } = service
   const acme = { tenant: 'acme', product: 'crm' }
   const { data: directory } = await directories.create({ ...acme, type: 'okta-scim-v2' })
   const { data: pulled } = await directories.create({ tenant: 'b', product: 'crm', type: 'external' })
@@ -82,10 +82,30 @@ t.test('each operation of the management API has a call, and reads answer the sa
     postCronSyncExternal: [() => pulls.begin()],
     getConsentAuthorize: [() => external.generateAuthorizationUrl({ directoryId: 'unknown' })],
     getConsentCallback: [() => external.getAccessToken({ directoryId: 'unknown', code: 'x' })],
+    postDirectoryWebhooks: [
+      () => webhooks.create(directory.id, { endpoint: 'https://example.com/', secret: 'hush-hush' }),
+    ],
+    getDirectoryWebhooks: [() => webhooks.list(directory.id), `/${directory.id}/webhooks`],
+    getDirectoryWebhooksByWebhookId: [
+      () => webhooks.get(directory.id, 'unknown'),
+      `/${directory.id}/webhooks/unknown`,
+    ],
+    patchDirectoryWebhooksByWebhookId: [() => webhooks.update(directory.id, 'unknown', { disabled: true })],
+    postDirectoryWebhooksByWebhookIdTest: [() => webhooks.test(directory.id, 'unknown')],
+    deleteDirectoryWebhooksByWebhookId: [() => webhooks.delete(directory.id, 'unknown')],
+    postDirectorySetupLinks: [() => setupLinks.create(directory.id)],
+    getDirectorySetupLinks: [() => setupLinks.list(directory.id), `/${directory.id}/setup-links`],
+    deleteDirectorySetupLinksByLinkId: [() => setupLinks.delete(directory.id, 'unknown')],
+    deleteDirectorySetupLinks: [() => setupLinks.deleteAll(directory.id)],
     deleteDirectory: [() => directories.delete(pulled.id)],
   }
   const unknown = new Set([
     'getEventsById',
+    'getDirectoryWebhooksByWebhookId',
+    'patchDirectoryWebhooksByWebhookId',
+    'postDirectoryWebhooksByWebhookIdTest',
+    'deleteDirectoryWebhooksByWebhookId',
+    'deleteDirectorySetupLinksByLinkId',
     'postDeadLettersByIdReplay',
     'getConsentAuthorize',
     'getConsentCallback',

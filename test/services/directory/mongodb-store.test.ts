@@ -5,7 +5,17 @@ import { databaseOf } from '../../../services/directory/store/mongodb-connection
 import { mongoUrl } from '../../helpers/mongo.js'
 import { hearQueries, isServed } from './mongodb-queries.js'
 import { storeContract } from './store-contract.js'
-import { claimed, forAMoment, newDirectory, newResource, page, save, write } from './store-fixtures.js'
+import {
+  claimed,
+  early,
+  forAMoment,
+  newDirectory,
+  newResource,
+  page,
+  save,
+  sequences,
+  write,
+} from './store-fixtures.js'
 
 t.test('the database is the one the URL names, else sluice', async t => {
   for (const [url, database] of [
@@ -52,7 +62,7 @@ t.test('MongoDB', async t => {
       const _id = `${directory.id}/0000000000000002`
       const rest = { directory: directory.id, version: 2, sequence: 1 }
       await commits.insertOne({ _id, pending, ...rest })
-      t.ok((await store.directoriesWithEvents()).includes(directory.id), 'found without another write')
+      t.ok((await store.lanesWithEvents()).includes(directory.id), 'found without another write')
       t.same(await store.head(directory.id), { version: 2, sequence: 1 })
       t.same(await store.resource({ directoryId: directory.id }, 'user', user.id), user)
       t.same(await store.members(group.id, page), [{ userId: user.id, label: 'kept' }])
@@ -61,7 +71,7 @@ t.test('MongoDB', async t => {
       await write(store, directory, [{ kind: 'delete', id: user.id }])
 
       await commits.updateOne({ _id }, { $set: { pending } })
-      await store.directoriesWithEvents()
+      await store.lanesWithEvents()
       t.same(await store.head(directory.id), { version: 3, sequence: 1 })
       t.equal(
         await store.resource({ directoryId: directory.id }, 'user', user.id),
@@ -81,6 +91,51 @@ t.test('MongoDB', async t => {
       )
     },
   )
+
+  t.test('a removal whose process died is finished by the next one, and told', async t => {
+    const client = new MongoClient(url)
+    t.teardown(() => client.close())
+    const commits = client.db().collection<{ _id: string }>('directory_commits')
+    const directory = newDirectory()
+    const { id } = directory
+    await store.createDirectory(directory)
+    const event = { id: 'evt_gone', sequence: 1, created: early, body: '{"sequence":1}', to: ['default'] }
+    const items = [
+      { kind: 'removal', directory, told: 1 },
+      { kind: 'event', event },
+    ]
+    const pending = { id: 'dead', parts: 0, body: JSON.stringify(items), at: Date.now() - 60_000 }
+    await commits.insertOne({
+      _id: `${id}/0000000000000001`,
+      ...{ directory: id, version: 1, sequence: 1, pending },
+    })
+    t.ok((await store.lanesWithEvents()).includes(id))
+    while (await store.purgeSome());
+    t.equal(await store.directory(id), undefined)
+    t.same((await store.departed(id))?.webhook, directory.webhook)
+    t.same(sequences(await claimed(store, directory)), [1])
+  })
+
+  t.test('what is from before several webhooks is that of the first one', async t => {
+    const client = new MongoClient(url)
+    t.teardown(() => client.close())
+    const directory = newDirectory()
+    const { id, tenant, product } = directory
+    await store.createDirectory(directory)
+    const letter = { directory: id, tenant, product, sequence: 1, created: early, body: '{}' }
+    await client
+      .db()
+      .collection<{ _id: string }>('directory_dead_letters')
+      .insertOne({
+        _id: 'evt_old',
+        ...letter,
+        ...{ attempts: 1, problem: 'x', failed: early, replay: false },
+      })
+    t.match(await store.deadLetter('evt_old'), { webhookId: 'default' })
+    await store.replay(id)
+    t.ok((await store.lanesWithEvents()).includes(id))
+    t.match((await claimed(store, directory)).replays, [{ id: 'evt_old' }])
+  })
 
   t.test('every query that the suite above made is served by an index', async t => {
     const client = new MongoClient(url)

@@ -5,7 +5,17 @@ import type { Resource } from '../../../services/directory/model.js'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
 import { createGroup } from '../../../services/directory/store/sqlite-group.js'
 import { storeContract } from './store-contract.js'
-import { newDirectory, newResource, save, write } from './store-fixtures.js'
+import {
+  claimed,
+  early,
+  newDirectory,
+  newResource,
+  page,
+  save,
+  sequences,
+  tell,
+  write,
+} from './store-fixtures.js'
 
 const idle = { flush: async () => undefined, flushNow: () => undefined }
 
@@ -23,6 +33,32 @@ t.test('SQLite', async t => {
     t.teardown(() => other.close())
     t.equal(await other.count(directory.id, 'user'), 1)
     t.same(await other.head(directory.id), { version: 1, sequence: 1 })
+  })
+
+  t.test('a file from before several webhooks is read on: its queue, dead letters and log', async t => {
+    const file = join(t.testdir(), 'directory.db')
+    const directory = newDirectory()
+    const { id, tenant, product } = directory
+    const older = openSqlite(file)
+    await older.createDirectory(directory)
+    const [event] = await tell(older, directory, 2)
+    if (!event) throw new Error('no event')
+    const { fence } = await claimed(older, directory)
+    const about = { directoryId: id, webhookId: 'default', tenant, product, attempts: 3, problem: 'x' }
+    const dead = { ...event, ...about, failed: early, replay: false }
+    await older.reportDelivery(id, fence, { delivered: 1, dead: [dead], attempts: 4, due: 7, until: 0 })
+    await older.close()
+    const raw = new Database(file)
+    for (const table of ['dead_letters', 'webhook_log'])
+      raw.exec(`ALTER TABLE ${table} DROP COLUMN webhook_id`)
+    raw.close()
+
+    const store = openSqlite(file)
+    t.teardown(() => store.close())
+    t.same(await store.deadLetters({ directoryId: id }, page), [dead])
+    await store.replay(id)
+    const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
+    t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
   })
 
   t.test('a file of other tables is refused with a sentence that says what to do', async t => {

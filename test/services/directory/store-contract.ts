@@ -6,8 +6,10 @@ import { termsOf } from '../../../services/directory/scim/terms.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import { directoryContract } from './directory-contract.js'
 import { eventContract } from './event-contract.js'
+import { laneContract } from './lane-contract.js'
 import { linkContract } from './link-contract.js'
 import { pullContract } from './pull-contract.js'
+import { setupLinkContract } from './setup-link-contract.js'
 import {
   claimed,
   headOf,
@@ -164,8 +166,7 @@ export function storeContract(t: Test, store: Store): void {
     const head = await headOf(store, directory)
     const change = (name: string) => ({
       writes: [save(newResource(directory, 'user', name))],
-      events: [{ id: `evt_${name}`, sequence: 1, created: tick(), body: '{}' }],
-      queued: true,
+      events: [{ id: `evt_${name}`, sequence: 1, created: tick(), body: '{}', to: ['default'] }],
     })
     const kept = await Promise.all(
       ['x', 'y', 'z'].map(name => store.commit(directory.id, head, change(name))),
@@ -179,8 +180,10 @@ export function storeContract(t: Test, store: Store): void {
 
   directoryContract(t, store, { fresh, newResource, save, write })
   eventContract(t, store, fresh)
+  laneContract(t, store, fresh)
   pullContract(t, store, fresh)
   linkContract(t, store, fresh)
+  setupLinkContract(t, store, fresh)
 
   t.test('a change with thousands of members and megabytes of events is one change', async t => {
     const directory = await fresh()
@@ -188,12 +191,17 @@ export function storeContract(t: Test, store: Store): void {
     const userIds = Array.from({ length: 1500 }, () => randomUUID())
     const head = await headOf(store, directory)
     const body = `"${'x'.repeat(4000)}"`
-    const events = userIds.map((id, index) => ({ id, sequence: index + 1, created: tick(), body }))
+    const events = userIds.map((id, index) => ({
+      id,
+      sequence: index + 1,
+      created: tick(),
+      body,
+      to: ['default'],
+    }))
     t.ok(
       await store.commit(directory.id, head, {
         writes: [save(group), { kind: 'join', groupId: group.id, userIds }],
         events,
-        queued: true,
       }),
     )
     t.equal((await store.membersAmong(group.id, userIds)).size, 1500)

@@ -55,9 +55,15 @@ export async function write(
   const head = await headOf(store, directory)
   const events = Array.from({ length: eventCount }, (_, index) => {
     const sequence = head.sequence + index + 1
-    return { id: randomUUID(), sequence, created: tick(), body: JSON.stringify({ sequence }) }
+    return {
+      id: randomUUID(),
+      sequence,
+      created: tick(),
+      body: JSON.stringify({ sequence }),
+      to: ['default'],
+    }
   })
-  const made = await store.commit(directory.id, head, { writes, events, queued: true })
+  const made = await store.commit(directory.id, head, { writes, events })
   if (!made) throw new Error('the head was stale')
   await made.kept
 }
@@ -74,7 +80,11 @@ export const sequences = ({ events }: { events: readonly StoredEvent[] }): numbe
   events.map(event => event.sequence)
 
 /** The delivery of a claim that must be given. */
-export async function claimed(store: Store, { id }: Directory, request = forAMoment): Promise<Delivery> {
+export async function claimed(
+  store: Store,
+  { id }: Pick<Directory, 'id'>,
+  request = forAMoment,
+): Promise<Delivery> {
   const claim = await store.claimDelivery(id, request)
   if (claim.kind !== 'delivery') throw new Error(`the claim is answered "${claim.kind}"`)
   return claim.delivery
@@ -85,7 +95,7 @@ export async function tell(
   store: Store,
   { id }: Directory,
   count: number,
-  { queued = true, created = early } = {},
+  { to = ['default'], created = early } = {},
 ) {
   const head = await store.head(id)
   if (!head) throw new Error('the directory is gone')
@@ -93,7 +103,7 @@ export async function tell(
     const sequence = head.sequence + index + 1
     return { id: `evt_${randomUUID()}`, sequence, created, body: JSON.stringify({ sequence }) }
   })
-  const made = await store.commit(id, head, { writes: [], events, queued })
+  const made = await store.commit(id, head, { writes: [], events: events.map(event => ({ ...event, to })) })
   if (!made) throw new Error('the head was stale')
   await made.kept
   return events

@@ -87,7 +87,76 @@ t.test('where nothing is said letter case counts', async t => {
   for (const path of ['/Items/a', '/items/A', '/Items/A']) t.equal((await ask(path, 'POST')).status, 200)
 })
 
-t.test('the revision tells of both settings', async t => {
+const OVERRIDES = ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'X_HTTP_Method_Override']
+const METHODS = `version: 1
+kind: project-limits
+buckets: { deleting: ["DELETE /**"], posting: ["POST /**"], reading: ["GET /**"] }
+limits:
+  - for: [{ environments: [development, staging, production] }]
+    quotas:
+      deleting: { burst: 100, sustained: 1000 }
+      posting: { burst: 100, sustained: 1000 }
+      reading: { burst: 100, sustained: 1000 }
+`
+
+/** What bucket a request with these fields counts in, and which fields of theirs the upstream gets. */
+async function overriding(t: Test, upstreamSettings: string) {
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    const names = Object.keys(req.headers).filter(name => /method/.test(name))
+    res.end(`${req.method} ${names.join()}`)
+  })
+  const { url, adminUrl } = await testGateway(t, {
+    upstream,
+    upstreamSettings,
+    policies: { 'limits.yaml': METHODS },
+  })
+  return async (method: string, headers: Record<string, string>) => {
+    const answer = await send(`${url}/a`, { method, headers: { host: 'acme.localhost', ...headers } })
+    const bucket = /"([a-z]+)\.burst"/.exec(String(answer.headers['ratelimit-policy']))?.[1]
+    const question = { method, target: '/a', host: 'acme.localhost', headers: Object.entries(headers) }
+    const asked = await send(`${adminUrl}/explain`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(question),
+    })
+    const explained = JSON.parse(asked.body)
+    t.equal(explained.answer.status ?? 200, answer.status, 'explain says so too')
+    if (answer.status === 200) t.equal(explained.bucket.name, bucket)
+    return { bucket, got: answer.status === 200 ? answer.body : answer.status }
+  }
+}
+
+t.test('a field that overrides the method goes no further', async t => {
+  const ask = await overriding(t, '')
+  for (const field of OVERRIDES) {
+    t.strictSame(await ask('POST', { [field]: 'DELETE' }), { bucket: 'posting', got: 'POST ' }, field)
+  }
+})
+
+t.test('where the upstream follows one such field in a POST, rules see the method that is meant', async t => {
+  const ask = await overriding(t, 'methodOverride: x-http-method-override')
+  const field = 'X-HTTP-Method-Override'
+  const kept = 'POST x-http-method-override'
+  t.strictSame(await ask('POST', { [field]: 'DELETE' }), { bucket: 'deleting', got: kept })
+  t.strictSame(await ask('POST', { [field]: 'get' }), { bucket: 'reading', got: kept }, 'in any letter case')
+  const hiding = { [field]: 'GET', Connection: `close, ${field}` }
+  t.strictSame(await ask('POST', hiding), { bucket: 'reading', got: kept }, 'Connection takes nothing away')
+  t.strictSame(await ask('DELETE', { [field]: 'GET' }), { bucket: 'deleting', got: 'DELETE ' }, 'POST alone')
+  t.strictSame(await ask('POST', {}), { bucket: 'posting', got: 'POST ' })
+  for (const other of ['X-HTTP-Method', 'X-Method-Override', 'X_HTTP_Method_Override']) {
+    t.strictSame(
+      await ask('POST', { [other]: 'GET' }),
+      { bucket: 'posting', got: 'POST ' },
+      `not by ${other}`,
+    )
+  }
+  for (const value of ['DELETE, GET', 'nonsense', 'TRACE', '']) {
+    t.equal((await ask('POST', { [field]: value })).got, 400, `"${value}"`)
+  }
+})
+
+t.test('the revision tells of each setting', async t => {
   const revisions = new Set<string>()
   const upstream = await startApp(t, (_req, res) => res.end())
   for (const upstreamSettings of [
@@ -95,12 +164,13 @@ t.test('the revision tells of both settings', async t => {
     'pathParameters: literal',
     'pathParameters: refuse',
     'caseInsensitivePaths: true',
+    'methodOverride: x-http-method',
   ]) {
     const { adminUrl } = await testGateway(t, { upstream, upstreamSettings })
     const state = await fetch(`${adminUrl}/state`)
     revisions.add(((await state.json()) as { revision: string }).revision)
   }
-  t.equal(revisions.size, 3)
+  t.equal(revisions.size, 4)
 })
 
 t.test('a project’s path prefix is found however it is written', async t => {

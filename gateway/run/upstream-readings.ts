@@ -1,4 +1,4 @@
-/** How the upstreams of a configuration read paths, and what that makes of its buckets. */
+/** How the upstreams of a configuration read requests, and what that makes of its buckets. */
 import { type Config, isProjectLimits } from '../../config/load.js'
 import type { Gateway } from '../../config/schema.js'
 import { GatewayError } from '../errors.js'
@@ -6,23 +6,25 @@ import { normalizePath } from '../listen/path.js'
 import type { Fault } from '../policy/compile.js'
 import { foldPattern, parsePattern } from '../policy/pattern.js'
 import { PathTrie } from '../policy/trie.js'
-import type { PathReading } from '../policy/upstream-paths.js'
+import type { UpstreamReading } from '../policy/upstream-reading.js'
 
-/** Of the upstreams, by name, that do not read paths as they are matched unless told. */
-export function pathReadings({ upstreams }: Gateway): Map<string, PathReading> {
-  const readings = new Map<string, PathReading>()
+/** Of the upstreams, by name, that do not read requests as they are matched unless told. */
+export function upstreamReadings({ upstreams }: Gateway): Map<string, UpstreamReading> {
+  const readings = new Map<string, UpstreamReading>()
   for (const [name, upstream] of Object.entries(upstreams)) {
     if ('embedded' in upstream) continue
-    const { pathParameters, caseInsensitivePaths } = upstream
-    if (pathParameters === 'literal' && !caseInsensitivePaths) continue
-    readings.set(name, { pathParameters, caseInsensitivePaths })
+    const { pathParameters, caseInsensitivePaths, methodOverride } = upstream
+    if (pathParameters === 'literal' && !caseInsensitivePaths && methodOverride === undefined) continue
+    readings.set(name, { pathParameters, caseInsensitivePaths, methodOverride })
   }
   return readings
 }
 
 /** Patterns of two buckets that are one for an upstream that takes letters of either case for the same. */
 export function caseTies({ gateway, policies }: Config): Fault[] {
-  const folding = [...pathReadings(gateway)].find(([, { caseInsensitivePaths }]) => caseInsensitivePaths)?.[0]
+  const folding = [...upstreamReadings(gateway)].find(
+    ([, { caseInsensitivePaths }]) => caseInsensitivePaths,
+  )?.[0]
   if (folding === undefined) return []
   const faults: Fault[] = []
   const owners = { enforce: new PathTrie<string>(), 'report-only': new PathTrie<string>() }

@@ -1,0 +1,44 @@
+/** What the checks of a whole configuration look at, and how they tell of it. */
+import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
+import type { Gateway, ProjectEntry } from './schema.js'
+import type { AccessPolicy, PolicyFile } from './types.js'
+import type { PlanWords } from './words.js'
+
+/** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
+export interface Readable {
+  readonly gatewayFile: string
+  readonly projectsFile: string
+  readonly gateway: Gateway | undefined
+  readonly projects: readonly ProjectEntry[] | undefined
+  readonly planWords: PlanWords | undefined
+  /** What well-formed files say, by file, valid or not. */
+  readonly written: ReadonlyMap<string, unknown>
+  readonly policies: readonly PolicyFile[]
+  readonly access: readonly AccessPolicy[]
+  /** False while a file that may define buckets is not valid. */
+  readonly bucketsKnown: boolean
+  locate(file: string, path: Path): Place
+  /** True for values from the environment, which a sentence must not quote. */
+  isSecret(file: string, path: Path): boolean
+}
+
+export interface FileFault extends UnplacedProblem {
+  readonly file: string
+}
+
+/** `policies/a.yaml:7`. */
+export const placeText = ({ file, line }: Place): string => `${file}:${line}`
+
+/** Most names that a sentence lists, or that a misspelt one is compared with. */
+const MOST_NAMES = 1000
+
+/** What names something that is not there, with what was probably meant. */
+export function unknownName(what: string, name: string, known: ReadonlySet<string>): string {
+  const names = [...known].slice(0, MOST_NAMES)
+  const meant = nearest(name, names)
+  if (meant !== undefined) return `Unknown ${what} "${name}". Did you mean "${meant}"?`
+  const others = known.size > LISTED ? ` There are ${known.size}.` : ` Must be ${listed(names)}.`
+  return `Unknown ${what} "${name}".${known.size === 0 ? ' None is defined.' : others}`
+}
+
+const LISTED = 100

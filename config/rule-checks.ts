@@ -1,0 +1,29 @@
+/** What no schema can say of one endpoint rule: that its `when` names projects there are, and its cost fits its quota. Pure. */
+import type { Path, UnplacedProblem } from './problem.js'
+import { unknownProjects } from './project-names.js'
+import type { FileFault } from './readable.js'
+import type { ProjectEntry } from './schema.js'
+import type { RulesPolicy } from './types.js'
+
+/** @param projects undefined while nobody knows which there are */
+export function checkRules(
+  policies: readonly RulesPolicy[],
+  projects: readonly ProjectEntry[] | undefined,
+): FileFault[] {
+  return policies.flatMap(({ file, kind, document }) =>
+    document.rules.flatMap((rule, i) => {
+      const at = ['rules', i]
+      const faults = projects === undefined ? [] : unknownProjects(rule.when?.projects, projects, [...at, 'when', 'projects'])
+      if (kind === 'volumetric') faults.push(...checkCost(rule, [...at, 'cost']))
+      return faults.map(fault => ({ file, ...fault }))
+    }),
+  )
+}
+
+/** The keys of a volumetric rule stand beside the common ones. */
+function checkCost({ cost, quota }: RulesPolicy['document']['rules'][number], path: Path): UnplacedProblem[] {
+  const { requests } = quota as { readonly requests: number }
+  if (typeof cost !== 'number' || cost <= requests) return []
+  const message = `A request costs ${cost}, which is more than its quota of ${requests}: none would ever be admitted.`
+  return [{ path, message }]
+}

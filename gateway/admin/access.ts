@@ -1,0 +1,117 @@
+/** `/access`: who is denied or exempt, by the files and by what this port was told. */
+import type { FastifyPluginAsync } from 'fastify'
+import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
+import { answerRefusals } from './refusals.js'
+
+/** An entry as it is sent; its id stands in the path. */
+export interface AccessBody {
+  readonly networks?: readonly string[]
+  readonly projects?: readonly string[]
+  readonly action: AccessAction
+  readonly mode?: Mode
+  /** A day or a moment. */
+  readonly until?: string
+  readonly why: string
+  readonly by?: string
+}
+
+export interface AccessDesk {
+  list(): object
+  /** `address` is whose wish it is, unless the body says so. */
+  put(
+    id: string,
+    body: AccessBody,
+    address: string,
+  ): Promise<{ readonly created: boolean; readonly entry: object }>
+  remove(id: string, said: Partial<Pick<AccessBody, 'why' | 'by'>>, address: string): Promise<object>
+}
+
+/** A hundred networks, and the reason. */
+const MAX_BODY_BYTES = 16 * 1024
+const places = (description: string) =>
+  ({
+    type: 'array',
+    minItems: 1,
+    maxItems: 100,
+    items: { type: 'string', minLength: 1, maxLength: 256 },
+    description,
+  }) as const
+const WHY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 1000,
+  description: 'Why; the log and the list tell it.',
+}
+const BY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 256,
+  description: 'Who wishes it. Without it: the address that asks.',
+}
+const ID = {
+  type: 'object',
+  required: ['id'],
+  properties: {
+    id: {
+      type: 'string',
+      pattern: '^[a-z][a-z0-9._-]{0,63}$',
+      description: 'Name of the entry: small letters, digits, ".", "_" and "-".',
+    },
+  },
+} as const
+const listSchema = {
+  tags: ['Access'],
+  summary: 'Who is denied or exempt: entries of the files, and those this port was told',
+}
+const putSchema = {
+  tags: ['Access'],
+  summary: 'Deny or exempt networks or projects from now on; the log gets a line',
+  description:
+    'In Redis where there is one: all gateways on it follow within a second or so. Else in this process, until it ends.',
+  params: ID,
+  body: {
+    type: 'object',
+    required: ['action', 'why'],
+    additionalProperties: false,
+    properties: {
+      networks: places('Client addresses and networks.'),
+      projects: places('Ids of projects; host:NAME for requests of an unknown host.'),
+      action: { type: 'string', enum: ACCESS_ACTIONS },
+      mode: { type: 'string', enum: MODES, description: 'Without it: enforce.' },
+      until: {
+        type: 'string',
+        maxLength: 64,
+        description: 'A day (to its end, UTC) or a moment as in RFC 3339. Then it is ignored.',
+      },
+      why: WHY,
+      by: BY,
+    },
+  },
+}
+const removeSchema = {
+  tags: ['Access'],
+  summary: 'Remove an entry that this port was told; the log gets a line',
+  params: ID,
+  querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
+}
+
+/** 200 or 201; 404 for what is not there, 409 for a name that is taken or one entry too many, 422, 503 while Redis is away. */
+export function accessRoutes(desk: AccessDesk): FastifyPluginAsync {
+  return async app => {
+    answerRefusals(app)
+    app.get('/access', { schema: listSchema }, async () => desk.list())
+    app.put<{ Params: { id: string }; Body: AccessBody }>(
+      '/access/:id',
+      { schema: putSchema, bodyLimit: MAX_BODY_BYTES },
+      async ({ params, body, ip }, reply) => {
+        const { created, entry } = await desk.put(params.id, body, ip)
+        return reply.code(created ? 201 : 200).send(entry)
+      },
+    )
+    app.delete<{ Params: { id: string }; Querystring: Partial<Pick<AccessBody, 'why' | 'by'>> }>(
+      '/access/:id',
+      { schema: removeSchema },
+      async ({ params, query, ip }) => desk.remove(params.id, query, ip),
+    )
+  }
+}

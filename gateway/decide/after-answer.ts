@@ -1,0 +1,37 @@
+/** What a request costs by what its upstream answers: only some statuses count, or the answer's head tells the cost. Pure. */
+import type { UpstreamAnswer } from '../types.js'
+
+/** As rules write it. */
+export interface WrittenCost {
+  readonly cost?: number | { readonly answerHeader: string } | undefined
+  /** Statuses, or classes of them such as `4xx`. */
+  readonly countWhen?: { readonly status: readonly (number | string)[] } | undefined
+}
+
+/** The greatest cost that an answer may tell; what is more counts as this. */
+export const MOST_UNITS = 1_000_000_000
+
+/** The units that an answer costs; undefined where the cost of a request is known before. */
+export function costAfterAnswer({
+  cost = 1,
+  countWhen,
+}: WrittenCost): ((answer: UpstreamAnswer) => number) | undefined {
+  const unitsOf = typeof cost === 'number' ? () => cost : toldBy(cost.answerHeader)
+  if (countWhen === undefined) return typeof cost === 'number' ? undefined : unitsOf
+  const counts = statusTest(countWhen.status)
+  return answer => (counts(answer.status) ? unitsOf(answer) : 0)
+}
+
+function statusTest(written: readonly (number | string)[]): (status: number) => boolean {
+  const wanted = new Set(written.map(one => (typeof one === 'number' ? one : Number(one[0]))))
+  return status => wanted.has(status) || wanted.has(Math.floor(status / 100))
+}
+
+/** What is missing or no number costs 1; a fraction counts as a whole. */
+function toldBy(header: string): (answer: UpstreamAnswer) => number {
+  return answer => {
+    const value = answer.header(header)
+    if (value === undefined || !/^\d+(\.\d+)?$/.test(value)) return 1
+    return Math.min(MOST_UNITS, Math.ceil(Number(value)))
+  }
+}

@@ -1,0 +1,28 @@
+/** Charges that nobody waits for: those of one turn of the event loop go together, and of one counter they are one. */
+import type { LateCharge } from './store.js'
+
+export class LateCharges {
+  readonly #send: (charges: readonly LateCharge[]) => void
+  /** By the counter's key. */
+  #waiting = new Map<string, LateCharge>()
+
+  constructor(send: (charges: readonly LateCharge[]) => void) {
+    this.#send = send
+  }
+
+  add(charges: readonly LateCharge[]): void {
+    if (this.#waiting.size === 0) setImmediate(() => this.send())
+    for (const { ask, units } of charges) {
+      const before = this.#waiting.get(ask.key)?.units ?? 0
+      this.#waiting.set(ask.key, { ask, units: before + units })
+    }
+  }
+
+  /** Sends what is waiting now. */
+  send(): void {
+    if (this.#waiting.size === 0) return
+    const charges = [...this.#waiting.values()]
+    this.#waiting = new Map()
+    this.#send(charges)
+  }
+}

@@ -1,0 +1,45 @@
+/** What access entries say of a request, as an explanation tells it. */
+import type { AccessMatch, Ruling } from '../policy/access.js'
+import { networkText } from '../policy/address.js'
+import type { RuntimeEntry } from '../run/access/entry.js'
+import type { ExplainedAnswer } from './explained.js'
+
+export type ExplainedAccess = ReturnType<typeof explainedMatch>
+
+/** @param told entries that the admin port of a running gateway was told */
+export function explainedAccess(
+  ruling: Ruling | undefined,
+  told: ReadonlyMap<string, RuntimeEntry> = new Map(),
+): ExplainedAccess[] {
+  return [ruling?.enforced, ruling?.reported].flatMap(match => (match ? explainedMatch(match, told) : []))
+}
+
+function explainedMatch(
+  { entry: { rule, action, until }, by }: AccessMatch,
+  told: ReadonlyMap<string, RuntimeEntry>,
+) {
+  const { id, mode, source } = rule
+  const said = source.line === undefined ? told.get(id) : undefined
+  return {
+    entry: id,
+    action,
+    mode,
+    ...(typeof by === 'string' ? { project: by } : { network: networkText(by) }),
+    src: source.line === undefined ? source.file : `${source.file}:${source.line}`,
+    /** Of what the admin port was told. */
+    why: said?.why ?? null,
+    set_by: said?.by ?? null,
+    until: until === undefined ? null : new Date(until).toISOString(),
+  }
+}
+
+/** The answer with the entries that refuse, or would. */
+export function withAccess(answer: ExplainedAnswer, ruling: Ruling | undefined): ExplainedAnswer {
+  const refusing = (match: AccessMatch | undefined) =>
+    match?.entry.action === 'deny' ? [match.entry.rule.id] : []
+  return {
+    ...answer,
+    refused_by: [...refusing(ruling?.enforced), ...answer.refused_by],
+    would_be_refused_by: [...answer.would_be_refused_by, ...refusing(ruling?.reported)],
+  }
+}

@@ -1,0 +1,36 @@
+/** What access entries said of a request, as outcomes beside those of its rules: records, metrics and reports know no others. */
+import type { AccessMatch, Ruling } from '../policy/access.js'
+import type { Facts, Judgement, Outcome, Project } from '../types.js'
+
+/** True when the request is refused. */
+export function isDenied(ruling: Ruling | undefined): boolean {
+  return ruling?.enforced?.entry.action === 'deny'
+}
+
+/** True when no bucket, slot or meter is asked about the request. */
+export function isExempt(ruling: Ruling | undefined): boolean {
+  return ruling?.enforced?.entry.action === 'exempt'
+}
+
+/** A verdict with what stood before it; `verdict` is undefined when no rule was asked. */
+export function judgementWith(
+  ruling: Ruling | undefined,
+  verdict: Judgement | undefined,
+  { facts, project }: { readonly facts: Facts | undefined; readonly project?: Project | undefined },
+): Judgement | undefined {
+  if (ruling === undefined || facts === undefined) return verdict
+  const outcomes = (match: AccessMatch | undefined): Outcome[] =>
+    match === undefined ? [] : [outcomeOf(match, facts, project)]
+  return {
+    allowed: !isDenied(ruling) && (verdict?.allowed ?? true),
+    outcomes: [...outcomes(ruling.enforced), ...(verdict?.outcomes ?? [])],
+    reportOnly: [...(verdict?.reportOnly ?? []), ...outcomes(ruling.reported)],
+  }
+}
+
+function outcomeOf({ entry, bits }: AccessMatch, facts: Facts, project: Project | undefined): Outcome {
+  const { rule, action } = entry
+  const result = action === 'deny' ? 'limited' : 'allowed'
+  const key = bits < 0 ? (project?.id ?? '') : facts.network
+  return { rule, route: '', key, result, store: 'memory', readings: [] }
+}

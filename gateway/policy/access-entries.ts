@@ -1,0 +1,98 @@
+/** From access entries as they are written to those that are looked up; says what is wrong with their networks. Pure. */
+import type { AccessAction, Mode, Source } from '../types.js'
+import { type AccessEntry, AccessTable } from './access.js'
+import { masked, networkText, parseNetwork } from './address.js'
+import type { Fault } from './compile.js'
+
+/** One entry as it is written; `until` is the end of its time in milliseconds since the epoch. */
+export interface WrittenAccess {
+  readonly id: string
+  readonly networks?: readonly string[] | undefined
+  readonly projects?: readonly string[] | undefined
+  readonly action: AccessAction
+  readonly mode: Mode
+  readonly until?: number | undefined
+}
+
+/** A policy file of kind access. */
+export interface AccessFile {
+  readonly file: string
+  readonly rules: readonly WrittenAccess[]
+}
+
+/** Compiles the files; when there are faults the table must not be used. */
+export function compileAccess(
+  files: readonly AccessFile[],
+  sourceOf: (file: string, path: Fault['path']) => Source,
+): { table: AccessTable; faults: Fault[] } {
+  const entries: AccessEntry[] = []
+  const faults: Fault[] = []
+  const owners = new Map<string, Pick<Fault, 'file' | 'path'>>()
+  for (const { file, rules } of files) {
+    for (const [i, written] of rules.entries()) {
+      const entry = accessEntry(written, sourceOf(file, ['rules', i]))
+      entries.push(entry)
+      for (const { name, path, wrong } of placesOf(written, entry)) {
+        const at = ['rules', i, ...path]
+        const place = `${written.mode} ${written.action} ${name}`
+        const owner = owners.get(place)
+        owners.set(place, owner ?? { file, path: at })
+        const message = wrong ?? (owner && twice(name, written.action, sourceOf(owner.file, owner.path)))
+        if (message !== undefined) faults.push({ file, path: at, message })
+      }
+    }
+  }
+  return { table: new AccessTable(entries), faults }
+}
+
+function twice(name: string, action: AccessAction, { file, line }: Source): string {
+  return `"${name}" stands under "${action}" already, at ${file}:${line}. Remove one of the two.`
+}
+
+/** What an entry names, in one spelling, and where. */
+function placesOf({ networks = [], projects = [] }: WrittenAccess, entry: AccessEntry) {
+  return [
+    ...networks.map((text, i) => {
+      const network = entry.networks[i]
+      return { name: network ? networkText(network) : text, path: ['networks', i], wrong: networkFault(text) }
+    }),
+    ...projects.map((name, i) => ({ name, path: ['projects', i], wrong: undefined })),
+  ]
+}
+
+/** Why a network cannot be meant as it is written; undefined when it can. It is an address or CIDR. */
+export function networkFault(text: string): string | undefined {
+  const written = parseNetwork(text)
+  if (written === undefined) return `"${text}" is no address or network.`
+  const network = masked(written)
+  if (network.words.every((word, i) => word === written.words[i])) return undefined
+  const address = networkText({ ...written, bits: written.words.length * 32 })
+  return `"${text}" is an address within a network. Write "${networkText(network)}" for the network, or "${address}" for the address.`
+}
+
+/**
+ * The entry that is looked up.
+ *
+ * @param series what metrics call it, where its id does not stand in the files
+ */
+export function accessEntry(written: WrittenAccess, source: Source, series?: string): AccessEntry {
+  const { id, mode, action, networks = [], projects = [], until } = written
+  const key = networks.length > 0 ? (['client-ip'] as const) : (['project'] as const)
+  const rule = {
+    id,
+    kind: 'access',
+    mode,
+    key,
+    missing: 'skip',
+    onStoreError: 'open',
+    source,
+    series,
+  } as const
+  return {
+    rule: { ...rule, config: written },
+    action,
+    networks: networks.flatMap(text => parseNetwork(text) ?? []),
+    projects,
+    until,
+  }
+}

@@ -1,0 +1,127 @@
+/** Who is denied, and who is exempt from every limit: kind `access`. Pure. */
+import type { AccessAction, Facts, Mode, Project, Rule } from '../types.js'
+import { type Network, parseNetwork } from './address.js'
+import { PrefixTree } from './prefix-tree.js'
+
+/** One entry, of a file or of the admin port. */
+export interface AccessEntry {
+  /** What records and metrics call it, and where it is written. */
+  readonly rule: Rule
+  readonly action: AccessAction
+  readonly networks: readonly Network[]
+  /** Ids. */
+  readonly projects: readonly string[]
+  /** Milliseconds since the epoch from which on it counts no more. */
+  readonly until: number | undefined
+}
+
+/** An entry that speaks of a request. */
+export interface AccessMatch {
+  readonly entry: AccessEntry
+  /** The network, or the id of the project, that it names. */
+  readonly by: Network | string
+  /** Length of the network; -1 of a project, since networks beat projects. */
+  readonly bits: number
+}
+
+/** What access entries say of one request: at most one of each mode decides. */
+export interface Ruling {
+  readonly enforced: AccessMatch | undefined
+  readonly reported: AccessMatch | undefined
+}
+
+/** Entries that were written together, ready to be looked up. */
+export class AccessTable {
+  readonly entries: readonly AccessEntry[]
+  readonly #modes: Readonly<Record<Mode, Places>> = { enforce: new Places(), 'report-only': new Places() }
+
+  constructor(entries: readonly AccessEntry[]) {
+    this.entries = entries
+    for (const entry of entries) this.#modes[entry.rule.mode].add(entry)
+  }
+
+  /** @param client undefined where the address cannot be read */
+  find(
+    mode: Mode,
+    client: Network | undefined,
+    project: string | undefined,
+    accepts: (match: AccessMatch) => boolean,
+  ): AccessMatch | undefined {
+    return this.#modes[mode].find(client, project, accepts)
+  }
+}
+
+/** The entries of one mode, by what they name. */
+class Places {
+  readonly #networks = new PrefixTree<AccessMatch>(byStrictness)
+  readonly #projects = new Map<string, readonly AccessMatch[]>()
+
+  add(entry: AccessEntry): void {
+    for (const network of entry.networks) {
+      this.#networks.add(network, { entry, by: network, bits: network.bits })
+    }
+    for (const project of entry.projects) {
+      const matches = [...(this.#projects.get(project) ?? []), { entry, by: project, bits: -1 }]
+      this.#projects.set(project, matches.sort(byStrictness))
+    }
+  }
+
+  find(
+    client: Network | undefined,
+    project: string | undefined,
+    accepts: (match: AccessMatch) => boolean,
+  ): AccessMatch | undefined {
+    const found = client && this.#networks.find(client, accepts)
+    if (found !== undefined || project === undefined) return found
+    return this.#projects.get(project)?.find(accepts)
+  }
+}
+
+export const NO_ACCESS = new AccessTable([])
+
+/** The entries of the files and those of the admin port, as one look-up. */
+export class Access {
+  readonly #files: AccessTable
+  readonly #runtime: { readonly table: AccessTable }
+  readonly #isInForce: (match: AccessMatch) => boolean
+
+  /** @param now milliseconds since the epoch: of a replay the log's clock */
+  constructor(
+    files: AccessTable,
+    runtime: { readonly table: AccessTable } = { table: NO_ACCESS },
+    now: () => number = Date.now,
+  ) {
+    this.#files = files
+    this.#runtime = runtime
+    this.#isInForce = ({ entry: { until } }) => until === undefined || now() < until
+  }
+
+  /**
+   * The longest network wins, a network before a project, at equal length deny before exempt. Undefined when nothing is
+   * said of the request.
+   *
+   * @param project undefined when nobody knows it
+   */
+  rulingOn({ client }: Pick<Facts, 'client'>, project: Pick<Project, 'id'> | undefined): Ruling | undefined {
+    const { table } = this.#runtime
+    if (this.#files.entries.length === 0 && table.entries.length === 0) return undefined
+    const address = parseNetwork(client)
+    const find = (mode: Mode): AccessMatch | undefined =>
+      better(
+        this.#files.find(mode, address, project?.id, this.#isInForce),
+        table.find(mode, address, project?.id, this.#isInForce),
+      )
+    const [enforced, reported] = [find('enforce'), find('report-only')]
+    return enforced === undefined && reported === undefined ? undefined : { enforced, reported }
+  }
+}
+
+function better(one: AccessMatch | undefined, other: AccessMatch | undefined): AccessMatch | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  if (one.bits !== other.bits) return one.bits > other.bits ? one : other
+  return byStrictness(one, other) <= 0 ? one : other
+}
+
+function byStrictness(a: AccessMatch, b: AccessMatch): number {
+  return Number(b.entry.action === 'deny') - Number(a.entry.action === 'deny')
+}

@@ -1,0 +1,121 @@
+/** IP addresses and networks as the 32-bit words they are looked up by. Pure. */
+
+/** The first `bits` of an address: one word of IPv4, four of IPv6. An address is a network of all its bits. */
+export interface Network {
+  readonly words: readonly number[]
+  readonly bits: number
+}
+
+const WORD = 32
+
+/**
+ * Reads `203.0.113.0/24`, `2001:db8::/32` or an address; IPv4-mapped ones are folded to IPv4. Bits behind the prefix stay.
+ *
+ * @returns undefined for what is neither
+ */
+export function parseNetwork(text: string): Network | undefined {
+  const slash = text.indexOf('/')
+  const address = slash < 0 ? text : text.slice(0, slash)
+  const words = address.includes(':') ? wordsOfV6(address) : wordsOfV4(address)
+  if (words === undefined) return undefined
+  const all = words.length * WORD
+  const bits = slash < 0 ? all : Number(text.slice(slash + 1))
+  if (!(bits >= 0 && bits <= all)) return undefined
+  const isMapped = all === 128 && bits >= 96 && words[0] === 0 && words[1] === 0 && words[2] === 0xffff
+  return isMapped ? { words: words.slice(3), bits: bits - 96 } : { words, bits }
+}
+
+/** The network with nothing behind its prefix. */
+export function masked({ words, bits }: Network): Network {
+  const mask = (word: number, i: number): number => {
+    const kept = Math.min(WORD, Math.max(0, bits - i * WORD))
+    return kept === 0 ? 0 : (word & (-1 << (WORD - kept))) >>> 0
+  }
+  return { words: words.map(mask), bits }
+}
+
+/** As people write it: `203.0.113.0/24`, IPv6 as in RFC 5952; an address without its length. */
+export function networkText({ words, bits }: Network): string {
+  const address = words.length === 1 ? textOfV4(words[0] as number) : textOfV6(words)
+  return bits === words.length * WORD ? address : `${address}/${bits}`
+}
+
+// Each request has its address read: character by character, that costs a tenth of what splitting and matching do.
+const [DOT, COLON, PERCENT, ZERO] = [46, 58, 37, 48]
+
+function wordsOfV4(text: string): number[] | undefined {
+  let [word, byte, digits, dots] = [0, 0, 0, 0]
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i)
+    if (code === DOT && digits > 0) {
+      word = word * 256 + byte
+      byte = 0
+      digits = 0
+      dots += 1
+      continue
+    }
+    const digit = code - ZERO
+    byte = byte * 10 + digit
+    digits += 1
+    if (digit < 0 || digit > 9 || byte > 255) return undefined
+  }
+  return dots === 3 && digits > 0 ? [word * 256 + byte] : undefined
+}
+
+function wordsOfV6(text: string): number[] | undefined {
+  const groups: number[] = []
+  let [gap, group, digits, start] = [-1, 0, 0, 0]
+  let i = 0
+  for (; i < text.length; i += 1) {
+    const code = text.charCodeAt(i)
+    if (code === PERCENT) break
+    if (code === DOT) {
+      const [word] = wordsOfV4(text.slice(start)) ?? []
+      if (word === undefined) return undefined
+      groups.push(word >>> 16)
+      group = word & 0xffff
+      i = text.length
+      break
+    }
+    if (code !== COLON) {
+      const digit = hexDigit(code)
+      group = group * 16 + digit
+      digits += 1
+      if (digit < 0 || digits > 4) return undefined
+      continue
+    }
+    if (digits > 0) groups.push(group)
+    if (text.charCodeAt(i + 1) === COLON) {
+      if (gap >= 0) return undefined
+      gap = groups.length
+      i += 1
+    } else if (digits === 0 || i + 1 === text.length) return undefined
+    group = 0
+    digits = 0
+    start = i + 1
+  }
+  if (digits > 0) groups.push(group)
+  const left = 8 - groups.length
+  if (gap < 0 ? left !== 0 : left < 1) return undefined
+  const at = (k: number): number =>
+    (gap < 0 || k < gap ? groups[k] : k < gap + left ? 0 : groups[k - left]) as number
+  const word = (k: number): number => at(k) * 0x1_0000 + at(k + 1)
+  return [word(0), word(2), word(4), word(6)]
+}
+
+/** -1 for what is none. */
+function hexDigit(code: number): number {
+  if (code >= ZERO && code < ZERO + 10) return code - ZERO
+  const letter = (code | 32) - 97
+  return letter >= 0 && letter < 6 ? letter + 10 : -1
+}
+
+function textOfV4(word: number): string {
+  return [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255].join('.')
+}
+
+/** A URL's host is written as RFC 5952 says. */
+function textOfV6(words: readonly number[]): string {
+  const groups = words.flatMap(word => [word >>> 16, word & 0xffff]).map(group => group.toString(16))
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
+}

@@ -1,0 +1,48 @@
+/** Values by network. A look-up walks the bits of one address, so a thousand networks cost what ten cost. Pure. */
+import type { Network } from './address.js'
+
+class Node<Value> {
+  zero: Node<Value> | undefined
+  one: Node<Value> | undefined
+  values: readonly Value[] | undefined
+}
+
+export class PrefixTree<Value> {
+  readonly #v4 = new Node<Value>()
+  readonly #v6 = new Node<Value>()
+  readonly #before: (a: Value, b: Value) => number
+
+  /** @param before in which order the values of one and the same network are asked, as for `sort` */
+  constructor(before: (a: Value, b: Value) => number) {
+    this.#before = before
+  }
+
+  add({ words, bits }: Network, value: Value): void {
+    let node = this.#rootOf(words)
+    for (let i = 0; i < bits; i += 1) {
+      if (bitOf(words, i) === 0) node = node.zero ??= new Node()
+      else node = node.one ??= new Node()
+    }
+    node.values = [...(node.values ?? []), value].sort(this.#before)
+  }
+
+  /** The value of the longest network that holds all of `network`, of those that `accepts` takes. */
+  find({ words, bits }: Network, accepts: (value: Value) => boolean): Value | undefined {
+    let found: Value | undefined
+    let node: Node<Value> | undefined = this.#rootOf(words)
+    for (let i = 0; node !== undefined; i += 1) {
+      if (node.values !== undefined) found = node.values.find(accepts) ?? found
+      if (i === bits) break
+      node = bitOf(words, i) === 0 ? node.zero : node.one
+    }
+    return found
+  }
+
+  #rootOf(words: readonly number[]): Node<Value> {
+    return words.length === 1 ? this.#v4 : this.#v6
+  }
+}
+
+function bitOf(words: readonly number[], i: number): number {
+  return ((words[i >>> 5] as number) >>> (31 - (i & 31))) & 1
+}

@@ -1,0 +1,43 @@
+/** How an upstream reads requests, where that bears on what they are matched and counted by. */
+import { GatewayError } from '../errors.js'
+import type { Facts } from '../types.js'
+import { isServedMethod } from './pattern.js'
+
+export interface UpstreamReading {
+  /** `refuse` where the upstream cuts parameters off a segment at `;`, or takes `%3B` for it. */
+  readonly pathParameters: 'literal' | 'refuse'
+  /** Whether the upstream takes letters of either case for the same. */
+  readonly caseInsensitivePaths: boolean
+  /** The field in which a POST may name the method that the upstream then serves, in small letters. */
+  readonly methodOverride?: string | undefined
+}
+
+const REFUSED_PARAMETERS =
+  'The path holds a ";", plain or escaped, which the service behind this route may read otherwise. Send it without.'
+
+/** What is matched and counted by. */
+export type AsRead = Pick<Facts, 'method' | 'foldedPath'>
+
+/**
+ * Method and path as they are matched and counted for an upstream; those of most upstreams are left as they are.
+ * Throws `bad-target` on a path, and `bad-request` on an overriding method, that the upstream could read otherwise than
+ * the patterns do.
+ */
+export function readForUpstream(facts: Facts, reading: UpstreamReading | undefined): AsRead {
+  if (reading === undefined) return facts
+  if (reading.pathParameters === 'refuse' && /;|%3B/.test(facts.path)) {
+    throw new GatewayError('bad-target', { detail: REFUSED_PARAMETERS })
+  }
+  const foldedPath = reading.caseInsensitivePaths ? facts.path.toLowerCase() : undefined
+  return { method: methodServed(facts, reading.methodOverride), foldedPath }
+}
+
+/** Only a POST is taken for another method, as the frameworks that do it agree. */
+function methodServed(facts: Facts, field: string | undefined): string {
+  const named = facts.method === 'POST' && field !== undefined ? facts.header(field) : undefined
+  if (named === undefined) return facts.method
+  const method = named.toUpperCase()
+  // What it would make of any other value, nobody can know.
+  if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
+  return method
+}

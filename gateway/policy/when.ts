@@ -1,0 +1,42 @@
+/** What a rule's `when` asks for, as tests that are cheap to make for every request. Pure. */
+import type { Condition, Project } from '../types.js'
+import { createNetworks } from './networks.js'
+
+/** `when` as it is written; what is left out holds for every request. */
+export interface WrittenWhen {
+  readonly authenticated?: boolean | 'verified' | undefined
+  readonly projects?: readonly string[] | undefined
+  readonly plans?: readonly string[] | undefined
+  readonly environments?: readonly string[] | undefined
+  readonly networks?: readonly string[] | undefined
+}
+
+/** All of them must hold; undefined where nothing is asked for. Those that cost least stand first. */
+export function compileWhen(when: WrittenWhen): readonly Condition[] | undefined {
+  const { authenticated, projects, plans, environments, networks } = when
+  const conditions: Condition[] = []
+  if (projects !== undefined) conditions.push(oneOf('projects', projects, ({ id }) => id))
+  if (plans !== undefined) conditions.push(oneOf('plans', plans, ({ plan }) => plan))
+  if (environments !== undefined) {
+    conditions.push(oneOf('environments', environments, ({ environment }) => environment))
+  }
+  if (authenticated === 'verified') {
+    conditions.push({ on: 'authenticated', holds: (_, { verified = false }) => verified })
+  } else if (authenticated !== undefined) {
+    conditions.push({ on: 'authenticated', holds: facts => facts.authenticated === authenticated })
+  }
+  if (networks !== undefined) {
+    const holdsAddress = createNetworks(networks)
+    conditions.push({ on: 'networks', holds: ({ client }) => holdsAddress(client) })
+  }
+  return conditions.length === 0 ? undefined : conditions
+}
+
+function oneOf(
+  on: Condition['on'],
+  words: readonly string[],
+  wordOf: (project: Project) => string,
+): Condition {
+  const set = new Set(words)
+  return { on, holds: (_, project) => set.has(wordOf(project)) }
+}

@@ -1,0 +1,38 @@
+import type { NamedWebhook } from '../model.js'
+import type { SecretBox } from '../secrets.js'
+import type { Message } from './message.js'
+import type { Poster } from './post.js'
+import { signatureHeaders } from './sign.js'
+import { openHeaders, signingSecrets } from './webhook.js'
+
+/** How a call of a webhook went. */
+export interface CallResult {
+  /** Undefined when no answer came. */
+  readonly status?: number
+  /** Undefined when the message arrived. */
+  readonly problem?: string
+}
+
+/** Calls a webhook with a message, signed; any 2xx is success. Never rejects. */
+export type CallWebhook = (
+  directoryId: string,
+  webhook: NamedWebhook,
+  message: Pick<Message, 'id' | 'body'>,
+) => Promise<CallResult>
+
+export const createCall =
+  (poster: Poster, box: SecretBox): CallWebhook =>
+  async (directoryId, webhook, { id, body }) => {
+    try {
+      const secrets = signingSecrets(box, directoryId, webhook)
+      const status = await poster.post(webhook.endpoint, body, {
+        ...openHeaders(box, directoryId, webhook),
+        ...signatureHeaders(secrets, id, body, Date.now()),
+      })
+      return status >= 200 && status < 300
+        ? { status }
+        : { status, problem: `the receiver answered ${status}` }
+    } catch (error) {
+      return { problem: error instanceof Error ? error.message : String(error) }
+    }
+  }

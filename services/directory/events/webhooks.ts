@@ -1,0 +1,36 @@
+import { firstWebhook } from '../lane.js'
+import type { Directory, EventName, NamedWebhook } from '../model.js'
+
+/** All webhooks of a directory; that of `webhook_url` is the first. */
+export const webhooksOf = ({ webhook, webhooks = [] }: Directory): NamedWebhook[] => [
+  ...(webhook ? [{ ...webhook, id: firstWebhook }] : []),
+  ...webhooks,
+]
+
+/** The webhook of that id. */
+export const webhookOf = (directory: Directory, id: string): NamedWebhook | undefined =>
+  webhooksOf(directory).find(webhook => webhook.id === id)
+
+/** The ids of the webhooks that an event of this name goes to. */
+export const receivers = (directory: Directory, event: EventName): string[] =>
+  webhooksOf(directory)
+    .filter(({ disabled, events }) => !disabled && (events === undefined || events.includes(event)))
+    .map(({ id }) => id)
+
+/** The directory with this webhook in place of the one of its id, or as its last one. */
+export function withWebhook(directory: Directory, { id, ...webhook }: NamedWebhook): Directory {
+  if (id === firstWebhook) return { ...directory, webhook }
+  const { webhooks = [] } = directory
+  const named = { ...webhook, id }
+  const isNew = webhooks.every(each => each.id !== id)
+  return {
+    ...directory,
+    webhooks: isNew ? [...webhooks, named] : webhooks.map(each => (each.id === id ? named : each)),
+  }
+}
+
+/** The directory without the webhook of that id. */
+export const withoutWebhook = (directory: Directory, id: string): Directory =>
+  id === firstWebhook
+    ? { ...directory, webhook: undefined }
+    : { ...directory, webhooks: (directory.webhooks ?? []).filter(each => each.id !== id) }

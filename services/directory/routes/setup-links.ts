@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import { Type } from 'typebox'
+import type { Core } from '../core.js'
+import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
+import { listOf, refTo } from '../schemas/parts.js'
+import { newSetupLinkSchema, type SetupLinkView, setupLinkSchema } from '../schemas/setup-links.js'
+import { hashKey, newSecret } from '../secrets.js'
+import type { SetupLink } from '../store/setup-link-contract.js'
+import { baseUrlOf } from './base-url.js'
+import { fieldsOf, wholeNumber } from './body.js'
+import { endpoint } from './describe.js'
+import { HttpError, param, type Request, resource, type Server } from './http.js'
+import { findDirectory } from './scope.js'
+
+/** Where the page is that a link leads to. */
+export const setupPath = '/api/scim/setup'
+
+/** The set-up links of directories. All refuse with HttpError. */
+export interface SetupLinks {
+  /** `url` holds the token, which is kept nowhere. */
+  create(directoryId: string, body: unknown, baseUrl: string): Promise<SetupLinkView & { url: string }>
+  list(directoryId: string): Promise<SetupLinkView[]>
+  /** Ends all links of the directory, or the one with that id. */
+  end(directoryId: string, linkId?: string): Promise<void>
+}
+
+export const hashOfLink = (token: string): string => hashKey(token).toString('base64url')
+
+const time = (ms: number): string => new Date(ms).toISOString()
+const view = ({ id, created, until, shown }: SetupLink): SetupLinkView => ({
+  id,
+  created_at: time(created),
+  expires_at: time(until),
+  token_shown_at: shown === undefined ? null : time(shown),
+})
+
+export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
+  return {
+    async create(directoryId, body, baseUrl) {
+      const { standard, shortest, longest } = setupLinkSeconds
+      const fields = fieldsOf(body === undefined ? {} : body, ['lifetime_seconds'])
+      const seconds = wholeNumber(fields, 'lifetime_seconds', standard, shortest, longest)
+      const directory = await findDirectory(store, directoryId)
+      if (directory.external) {
+        throw new HttpError(400, `This directory is pulled: POST /${directoryId}/consent-link connects it.`)
+      }
+      const now = Date.now()
+      if ((await store.setupLinks(directoryId, now)).length >= maxSetupLinks) {
+        throw new HttpError(409, `A directory has at most ${maxSetupLinks} set-up links: end one.`)
+      }
+      const token = newSecret()
+      const link = { id: `lnk_${randomUUID()}`, hash: hashOfLink(token), directoryId, created: now }
+      const kept = { ...link, until: now + seconds * 1000 }
+      await store.addSetupLink(kept, now)
+      return { ...view(kept), url: `${baseUrl}${setupPath}/page?link=${token}` }
+    },
+    async list(directoryId) {
+      await findDirectory(store, directoryId)
+      return (await store.setupLinks(directoryId, Date.now())).map(view)
+    },
+    async end(directoryId, linkId) {
+      await findDirectory(store, directoryId)
+      const ended = await store.dropSetupLinks(directoryId, linkId)
+      if (linkId !== undefined && ended === 0) {
+        throw new HttpError(404, 'There is no set-up link with this id in this directory.')
+      }
+    },
+  }
+}
+
+const tag = 'Directories'
+const path = ['directoryId']
+
+/** Links to the page on which a customer's admin connects their provider. Part of the management API. */
+export function addSetupLinks(
+  server: Server,
+  { store, baseUrl }: Pick<Core, 'store'> & { readonly baseUrl: string | undefined },
+): void {
+  const links = createSetupLinks({ store })
+  const id = (request: Request): string => param(request, 'directoryId')
+
+  resource(server, '/:directoryId/setup-links', {
+    POST: endpoint(
+      {
+        tag,
+        summary: "Make a set-up link for the customer's admin",
+        description:
+          'Whoever opens `url` sees the steps at their identity provider and the SCIM base URL, and can show the SCIM secret once or make a new one.',
+        path,
+        body: {
+          type: 'object',
+          additionalProperties: false,
+          properties: {
+            lifetime_seconds: {
+              type: 'integer',
+              minimum: setupLinkSeconds.shortest,
+              maximum: setupLinkSeconds.longest,
+              default: setupLinkSeconds.standard,
+            },
+          },
+        },
+        data: refTo(newSetupLinkSchema),
+        status: 201,
+      },
+      async (request, reply) => {
+        const made = await links.create(id(request), request.body, baseUrlOf(request, baseUrl))
+        reply.code(201)
+        return { data: made, error: null }
+      },
+    ),
+    GET: endpoint(
+      { tag, summary: "List a directory's set-up links", path, data: listOf(setupLinkSchema) },
+      async request => ({ data: await links.list(id(request)), error: null }),
+    ),
+    DELETE: endpoint(
+      { tag, summary: "End all of a directory's set-up links", path, data: Type.Null() },
+      async request => {
+        await links.end(id(request))
+        return { data: null, error: null }
+      },
+    ),
+  })
+  resource(server, '/:directoryId/setup-links/:linkId', {
+    DELETE: endpoint(
+      { tag, summary: 'End a set-up link', path: ['directoryId', 'linkId'], data: Type.Null() },
+      async request => {
+        await links.end(id(request), param(request, 'linkId'))
+        return { data: null, error: null }
+      },
+    ),
+  })
+}

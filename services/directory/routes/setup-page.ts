@@ -1,0 +1,114 @@
+import type { Core } from '../core.js'
+import type { Directory } from '../model.js'
+import { pageHeaders } from '../setup/assets.js'
+import { renderRefusal, renderSetupPage } from '../setup/page.js'
+import { providerOf } from '../setup/steps.js'
+import type { SetupLink } from '../store/setup-link-contract.js'
+import { baseUrlOf } from './base-url.js'
+import { rotateScimSecret } from './directory-input.js'
+import {
+  explain,
+  type Handler,
+  HttpError,
+  logFault,
+  query,
+  type Reply,
+  type Request,
+  resource,
+  retryAfter,
+  type Server,
+} from './http.js'
+import { hashOfLink } from './setup-links.js'
+
+export type SetupPageParts = Pick<Core, 'store' | 'box' | 'directories' | 'log'> & {
+  readonly baseUrl: string | undefined
+}
+
+interface Opened {
+  readonly link: SetupLink
+  readonly directory: Directory
+}
+
+/**
+ * The page of a set-up link: whoever has the link is the customer's admin. Reading it shows no secret, so that a preview of
+ * the link in a chat uses nothing up. Mounted at `setupPath`.
+ */
+export function addSetupPage(
+  server: Server,
+  { store, box, directories, log, baseUrl }: SetupPageParts,
+): void {
+  server.addHook('onSend', async (_request, reply) => {
+    reply.headers(pageHeaders)
+  })
+  // The forms post nothing but their address.
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: 1024 }, (_request, _body, done) =>
+    done(null),
+  )
+  server.setErrorHandler((error, request, reply) => {
+    const { status, message } = explain(error)
+    if (status >= 500) logFault(log, request, error)
+    if (status === 503) reply.header('retry-after', retryAfter)
+    return send(reply.code(status), renderRefusal(message))
+  })
+  server.setNotFoundHandler((_request, reply) =>
+    send(reply.code(404), renderRefusal('There is nothing at this address.')),
+  )
+
+  async function open(request: Request): Promise<Opened> {
+    const link = await store.setupLink(hashOfLink(query(request, 'link') ?? ''), Date.now())
+    const directory = link && (await store.directory(link.directoryId))
+    if (link && directory) return { link, directory }
+    throw new HttpError(403, 'This link is not ours or has ended: ask for a new one.')
+  }
+
+  async function firstUserAt({ id }: Directory): Promise<string | undefined> {
+    const [first] = await store.resources({ directoryId: id }, 'user', { offset: 0, limit: 1 })
+    return first?.created
+  }
+
+  async function show(request: Request, reply: Reply, opened: Opened, secret?: string): Promise<unknown> {
+    const { directory, link } = opened
+    const page = renderSetupPage({
+      name: directory.name,
+      provider: providerOf(query(request, 'provider'), directory.type),
+      endpoint: `${baseUrlOf(request, baseUrl)}/api/scim/v2.0/${directory.id}`,
+      link: query(request, 'link') ?? '',
+      secret,
+      shownAt: link.shown === undefined ? undefined : new Date(link.shown).toISOString(),
+      firstUserAt: await firstUserAt(directory),
+    })
+    return send(reply, page)
+  }
+
+  const secretOf = ({ id, scimSecret }: Directory): string => box.open(scimSecret, id, 'scim')
+
+  const showSecret: Handler = async (request, reply) => {
+    const opened = await open(request)
+    const isFirst = await store.showOnce(opened.link.hash, Date.now())
+    return show(request, reply, await open(request), isFirst ? secretOf(opened.directory) : undefined)
+  }
+
+  /** Only after the secret was shown: before that there is one to show. */
+  const makeSecret: Handler = async (request, reply) => {
+    const opened = await open(request)
+    if (opened.link.shown === undefined) return show(request, reply, opened)
+    const directory = await directories.change(opened.directory.id, before =>
+      rotateScimSecret(before, undefined, box),
+    )
+    return show(request, reply, opened, directory && secretOf(directory))
+  }
+
+  resource(server, '/page', { GET: async (request, reply) => show(request, reply, await open(request)) })
+  resource(server, '/token', { POST: showSecret })
+  resource(server, '/new-token', { POST: makeSecret })
+  resource(server, '/status', {
+    GET: async request => {
+      const { directory } = await open(request)
+      return { first_user_at: (await firstUserAt(directory)) ?? null }
+    },
+  })
+}
+
+const send = (reply: Reply, page: string): Reply =>
+  reply.type('text/html; charset=utf-8').serializer(String).send(page)

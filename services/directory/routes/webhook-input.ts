@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto'
+import { refusedTarget, type TargetRules } from '../events/target.js'
+import { sealHeaders, sealWebhook } from '../events/webhook.js'
+import { webhookOf, webhooksOf } from '../events/webhooks.js'
+import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
+import {
+  maxHeaderLength,
+  maxHeaders,
+  maxNameLength,
+  maxOldSecrets,
+  maxUrlLength,
+  maxWebhooks,
+  minKeyBytes,
+  minSecretLength,
+  webhookFields,
+} from '../schemas/directory-fields.js'
+import { newSecret, type SecretBox } from '../secrets.js'
+import { type BodyFields, fieldsOf, flag, optional } from './body.js'
+import { HttpError } from './http.js'
+
+/** Seals secrets, and judges addresses. */
+export interface WebhookInputParts {
+  readonly box: SecretBox
+  readonly webhookTargets: TargetRules
+}
+
+const shownOnly = {
+  id: 'is given by the service',
+  old_secret_valid_until: 'is told by the service',
+  header_names: 'is told by the service: send headers',
+}
+
+/** Reads a body that asks for one more webhook. Throws 400, and 409 when there are too many. */
+export function readWebhook(directory: Directory, body: unknown, parts: WebhookInputParts): NamedWebhook {
+  if (webhooksOf(directory).length >= maxWebhooks) {
+    throw new HttpError(409, `A directory has at most ${maxWebhooks} webhooks: remove one.`)
+  }
+  const fields = fieldsOf(body, webhookFields, shownOnly)
+  if (!optional(fields.get('endpoint'), 'endpoint', maxUrlLength)) {
+    throw new HttpError(400, 'endpoint is required.')
+  }
+  return applied(directory, `whk_${randomUUID()}`, fields, undefined, parts)
+}
+
+/** The webhook as the body of a PATCH wants it; what the body does not name stays. Throws 400, 404. */
+export function changeWebhook(
+  directory: Directory,
+  webhookId: string,
+  body: unknown,
+  parts: WebhookInputParts,
+): NamedWebhook {
+  const current = webhookOf(directory, webhookId)
+  if (!current) throw noWebhook()
+  const fields = fieldsOf(body, webhookFields, shownOnly)
+  if (fields.size === 0) {
+    throw new HttpError(400, `The body names nothing that can be changed: ${webhookFields.join(', ')}.`)
+  }
+  return applied(directory, webhookId, fields, current, parts)
+}
+
+export const noWebhook = (): HttpError =>
+  new HttpError(404, 'There is no webhook with this id in this directory.')
+
+function applied(
+  { id: directoryId }: Directory,
+  id: string,
+  fields: BodyFields,
+  current: NamedWebhook | undefined,
+  { box, webhookTargets }: WebhookInputParts,
+): NamedWebhook {
+  const endpoint = optional(fields.get('endpoint'), 'endpoint', maxUrlLength)
+  if (!endpoint && fields.has('endpoint')) throw new HttpError(400, 'endpoint must be an https address.')
+  const given = optional(fields.get('secret'), 'secret', maxNameLength)
+  if (endpoint) checkWebhookUrl('endpoint', endpoint, webhookTargets)
+  if (given) checkWebhookSecret('secret', given)
+  const secret = given ?? (current ? undefined : newSecret())
+  const target = { endpoint: endpoint ?? current?.endpoint ?? '', secret }
+  const { events, headers, disabled, ...webhook } = resealed(box, directoryId, id, target, current)
+  const wanted = fields.has('events') ? readEvents(fields.get('events')) : events
+  const sent = fields.has('headers')
+    ? sealHeaders(box, directoryId, id, readHeaders(fields.get('headers')))
+    : headers
+  const isOff = flag(fields, 'disabled') ?? disabled
+  return {
+    ...webhook,
+    id,
+    ...(wanted && { events: wanted }),
+    ...(sent && sent.length > 0 && { headers: sent }),
+    ...(isOff && { disabled: isOff }),
+  }
+}
+
+/** As `sealWebhook`; throws 409 when too many secrets would be good at the same time. */
+export function resealed(
+  box: SecretBox,
+  directoryId: string,
+  webhookId: string,
+  target: { endpoint: string; secret: string | undefined },
+  current: Webhook | undefined,
+): Webhook {
+  const webhook = sealWebhook(box, directoryId, webhookId, target, current)
+  if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
+  throw new HttpError(409, `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`)
+}
+
+/** Throws 400 for an address that is not called. */
+export function checkWebhookUrl(name: string, text: string, rules: TargetRules): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new HttpError(400, `${name} must be an http or https address.`)
+  }
+  if (url.username || url.password) throw new HttpError(400, `${name} must not hold a user or password.`)
+  const refused = refusedTarget(url, rules)
+  if (refused) throw new HttpError(400, `${name}: ${refused}.`)
+}
+
+/** A secret that is no key would sign nothing: `whsec_` names a key in base64 (Standard Webhooks), all else is the key. Throws 400. */
+export function checkWebhookSecret(name: string, secret: string): void {
+  const base64 = /^whsec_(.*)$/.exec(secret)?.[1]
+  if (base64 === undefined) {
+    if (secret.length >= minSecretLength) return
+    throw new HttpError(400, `${name} must have at least ${minSecretLength} characters.`)
+  }
+  const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(base64)
+  if (!isBase64 || Buffer.from(base64, 'base64').length < minKeyBytes) {
+    throw new HttpError(
+      400,
+      `${name} begins with whsec_ and must go on with at least ${minKeyBytes} bytes in base64.`,
+    )
+  }
+}
+
+/** Undefined: all events. */
+function readEvents(value: unknown): EventName[] | undefined {
+  if (value === null) return undefined
+  const names = Array.isArray(value) ? value : []
+  const known = eventNames.filter(name => names.includes(name))
+  if (names.length > 0 && names.every(name => known.includes(name))) return known
+  throw new HttpError(400, `events must be a list of ${eventNames.join(', ')}, or null for all.`)
+}
+
+/** RFC 9110, section 5.6.2 (names) and 5.5 (values). */
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+/** What a call says itself, and what belongs to the connection. */
+const ownHeaders =
+  /^(?:content-.*|webhook-.*|boxyhq-signature|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|date|via|user-agent)$/i
+
+function readHeaders(value: unknown): Map<string, string> {
+  if (value === null) return new Map()
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw new HttpError(400, 'headers must be an object of names and texts.')
+  }
+  const headers = Object.entries(value as object)
+  const names = new Set(headers.map(([name]) => name.toLowerCase()))
+  if (headers.length > maxHeaders || names.size < headers.length) {
+    throw new HttpError(400, `headers must name at most ${maxHeaders} headers, each once.`)
+  }
+  for (const [name, text] of headers) {
+    if (name.length > maxNameLength || !headerName.test(name)) {
+      throw new HttpError(400, 'headers holds a name that is no header name.')
+    }
+    if (ownHeaders.test(name)) throw new HttpError(400, `headers: ${name} is set by the service itself.`)
+    if (typeof text !== 'string' || text.length > maxHeaderLength || !headerValue.test(text)) {
+      throw new HttpError(
+        400,
+        `headers: ${name} must be a text of 1 to ${maxHeaderLength} visible ASCII characters.`,
+      )
+    }
+  }
+  return new Map(headers)
+}

@@ -1,0 +1,87 @@
+import { script, style } from './assets.js'
+import { Markup, markup } from './markup.js'
+import { type Provider, providers } from './steps.js'
+
+/** What the page shows of a directory. */
+export interface SetupPage {
+  readonly name: string
+  readonly provider: Provider
+  /** The SCIM base address. */
+  readonly endpoint: string
+  /** The link's own token, which every address of the page carries. */
+  readonly link: string
+  /** The SCIM secret, in the one answer that shows it. */
+  readonly secret: string | undefined
+  /** When the link showed it (ISO 8601); undefined before that. */
+  readonly shownAt: string | undefined
+  /** When the first user came (ISO 8601); undefined before that. */
+  readonly firstUserAt: string | undefined
+}
+
+/** The set-up page. Without scripts all of it works but the copy buttons and the mark that changes by itself. */
+export function renderSetupPage(page: SetupPage): string {
+  const { name, provider, endpoint, link } = page
+  const at = (path: string, key = provider.key): string =>
+    `${path}?${new URLSearchParams({ link, provider: key })}`
+  return whole(
+    `Connect ${name}`,
+    markup`<nav aria-label="Your identity provider"><ul>${providers.map(
+      ({ key, name: of }) =>
+        markup`<li><a href="${at('page', key)}"${key === provider.key ? new Markup(' aria-current="page"') : undefined}>${of}</a></li>`,
+    )}</ul></nav>
+<h2>What ${provider.name} needs</h2>
+${field('endpoint', 'Base URL', endpoint)}
+${secretPart(page, at)}
+<p id="copied" role="status"></p>
+<h2>Steps in ${provider.name}</h2>
+<ol>${provider.steps.map(step => markup`<li>${emphasized(step)}</li>`)}</ol>
+<p>${provider.outcome}</p>
+<h2>Did it work?</h2>
+${
+  page.firstUserAt
+    ? markup`<p class="mark" id="mark" data-arrived role="status">The first user arrived. The connection works.</p>`
+    : markup`<p class="mark" id="mark" role="status" data-status="${at('status')}">Waiting for the first user.</p>
+<p id="reload"><a href="${at('page')}">Look again</a></p>`
+}`,
+  )
+}
+
+/** The page of a link that is not good. */
+export const renderRefusal = (sentence: string): string =>
+  whole('This page cannot be shown', markup`<p>${sentence}</p>`)
+
+function whole(heading: string, content: Markup): string {
+  return markup`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${heading}</title>
+<link rel="icon" href="data:,">
+<style>${new Markup(style)}</style></head>
+<body><main>
+<h1>${heading}</h1>
+${content}
+</main>
+<script>${new Markup(script)}</script></body>
+</html>
+`.text
+}
+
+const field = (id: string, label: string, value: string): Markup =>
+  markup`<label for="${id}">${label}</label>
+<div class="copy"><input id="${id}" value="${value}" readonly spellcheck="false"><button type="button" data-copy="${id}" aria-label="Copy the ${label}" hidden>Copy</button></div>`
+
+function secretPart({ secret, shownAt }: SetupPage, at: (path: string) => string): Markup {
+  if (secret !== undefined) {
+    return markup`${field('secret', 'Token', secret)}
+<p>Copy it now: it is not shown again.</p>`
+  }
+  if (shownAt === undefined) {
+    return markup`<form method="post" action="${at('token')}"><p>The token is shown once. <button>Show the token</button></p></form>`
+  }
+  return markup`<p>The token was shown on ${shownAt.slice(0, 10)} at ${shownAt.slice(11, 16)} UTC, and is not shown again.</p>
+<form method="post" action="${at('new-token')}"><p>Lost? The old one stays good for a day beside a new one. <button>Make a new token</button></p></form>`
+}
+
+/** The words between asterisks stand out. */
+const emphasized = (step: string): (Markup | string)[] =>
+  step.split('*').map((words, index) => (index % 2 === 1 ? markup`<strong>${words}</strong>` : words))

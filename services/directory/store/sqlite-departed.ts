@@ -1,0 +1,67 @@
+import { lanesOf } from '../lane.js'
+import type { Directory } from '../model.js'
+import type { DirectoryStore } from './contract.js'
+import type { Sql } from './sql.js'
+
+/** Removed directories whose removal is still to be told: as they were, with the sequence of the first event that stays. */
+export const departedSchema = `
+CREATE TABLE IF NOT EXISTS departed_directories (
+  id TEXT PRIMARY KEY, body TEXT NOT NULL, sequence INTEGER NOT NULL
+) WITHOUT ROWID;
+`
+
+interface Row {
+  id: string
+  body: string
+  sequence: number
+}
+
+const read = (row: Row): Directory => JSON.parse(row.body) as Directory
+
+/** The sequence from which on a removed directory's events are still to be told; undefined: none is. */
+export const toldFrom = ({ one }: Sql, id: string): number | undefined =>
+  one<Row>('SELECT * FROM departed_directories WHERE id = ?', id)?.sequence
+
+/** Keeps a directory that is being removed. Part of the removal's transaction. */
+export function depart({ run }: Sql, id: string, body: string, sequence: number): void {
+  const [from, before] = lanesOf(id)
+  run('INSERT INTO departed_directories VALUES (?, ?, ?)', id, body, sequence)
+  // The last event has attempts of its own.
+  run(
+    'UPDATE deliveries SET attempts = 0, due = 0 WHERE directory_id >= ? AND directory_id < ?',
+    from,
+    before,
+  )
+}
+
+/** Hands the departed directories that owe nothing any more to the purge. Part of a transaction. */
+export function settleDeparted({ all, one, run }: Sql): void {
+  for (const { id } of all<Row>('SELECT * FROM departed_directories')) {
+    const owed =
+      one('SELECT 1 FROM event_queue WHERE directory_id >= ? AND directory_id < ? LIMIT 1', ...lanesOf(id)) ??
+      one('SELECT 1 FROM dead_letters WHERE directory_id = ? LIMIT 1', id)
+    if (owed) continue
+    run('DELETE FROM departed_directories WHERE id = ?', id)
+    run('INSERT OR IGNORE INTO removed_directories VALUES (?)', id)
+  }
+}
+
+/** Departed directories in the embedded database. */
+export function createDepartedStore({
+  run,
+  all,
+  one,
+}: Sql): Pick<DirectoryStore, 'departed' | 'everyDeparted' | 'replaceDeparted'> {
+  return {
+    async departed(id) {
+      const row = one<Row>('SELECT * FROM departed_directories WHERE id = ?', id)
+      return row && read(row)
+    },
+    everyDeparted: async () => all<Row>('SELECT * FROM departed_directories').map(read),
+    replaceDeparted: async (before, after) =>
+      run(
+        'UPDATE departed_directories SET body = ? WHERE id = ? AND body = ?',
+        ...[JSON.stringify(after), before.id, JSON.stringify(before)],
+      ) === 1,
+  }
+}

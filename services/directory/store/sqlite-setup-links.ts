@@ -1,0 +1,56 @@
+import type { SetupLink, SetupLinkStore } from './setup-link-contract.js'
+import type { Sql } from './sql.js'
+
+/** The table of set-up links; there are few at a time. */
+export const setupLinkSchema = `
+CREATE TABLE IF NOT EXISTS setup_links (
+  hash TEXT PRIMARY KEY, id TEXT NOT NULL, directory_id TEXT NOT NULL, created INTEGER NOT NULL,
+  until INTEGER NOT NULL, shown INTEGER
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS setup_links_directory ON setup_links (directory_id, created, id);
+`
+
+interface Row {
+  id: string
+  hash: string
+  directory_id: string
+  created: number
+  until: number
+  shown: number | null
+}
+
+const toLink = ({ directory_id: directoryId, shown, id, hash, created, until }: Row): SetupLink => ({
+  ...{ id, hash, directoryId, created, until },
+  ...(shown !== null && { shown }),
+})
+
+/** Set-up links in the embedded database. */
+export function createSetupLinkStore({ run, all, one, together }: Sql): SetupLinkStore {
+  return {
+    addSetupLink: async ({ hash, id, directoryId, created, until }, now) =>
+      together(() => {
+        run('DELETE FROM setup_links WHERE until <= ?', now)
+        run('INSERT INTO setup_links VALUES (?, ?, ?, ?, ?, NULL)', hash, id, directoryId, created, until)
+      }),
+    async setupLink(hash, now) {
+      const row = one<Row>('SELECT * FROM setup_links WHERE hash = ? AND until > ?', hash, now)
+      return row && toLink(row)
+    },
+    setupLinks: async (directoryId, now) =>
+      all<Row>(
+        'SELECT * FROM setup_links WHERE directory_id = ? AND until > ? ORDER BY created, id',
+        ...[directoryId, now],
+      ).map(toLink),
+    showOnce: async (hash, now) =>
+      run(
+        'UPDATE setup_links SET shown = ? WHERE hash = ? AND until > ? AND shown IS NULL',
+        now,
+        hash,
+        now,
+      ) === 1,
+    dropSetupLinks: async (directoryId, id) =>
+      id === undefined
+        ? run('DELETE FROM setup_links WHERE directory_id = ?', directoryId)
+        : run('DELETE FROM setup_links WHERE directory_id = ? AND id = ?', directoryId, id),
+  }
+}

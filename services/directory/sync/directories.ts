@@ -1,0 +1,74 @@
+import { toEvents, viewConnection } from '../events/event.js'
+import type { Directory } from '../model.js'
+import type { Store } from '../store/contract.js'
+import { Unavailable } from '../store/contract.js'
+import type { ToldEvent } from '../store/event-contract.js'
+import { createTurns } from './turns.js'
+import type { Committed } from './writers.js'
+
+/** Changes directories themselves, and tells of it: the state and its event are kept in one step. */
+export interface DirectoryChanger {
+  /**
+   * Changes the directory as it is at that moment: of two changes at once neither is lost. `next` may run more than once.
+   * Undefined for an unknown directory. Throws what `next` throws, and Unavailable when others change it all the time.
+   */
+  change(id: string, next: (directory: Directory) => Directory): Promise<Directory | undefined>
+  /** False for an unknown directory. */
+  remove(id: string): Promise<boolean>
+}
+
+const maxAttempts = 20
+
+/** `committed` hears of the events once they are kept. */
+export function createDirectoryChanger(store: Store, committed: Committed): DirectoryChanger {
+  const inTurn = createTurns()
+
+  /** Undefined when the step came too late. */
+  async function tried<Result>(
+    id: string,
+    step: (directory: Directory) => Promise<Result | undefined>,
+  ): Promise<Result | undefined> {
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const directory = await store.directory(id)
+      if (!directory) return undefined
+      const result = await step(directory)
+      if (result !== undefined) return result
+    }
+    throw new Unavailable('The directory is changing too fast; try again.')
+  }
+
+  async function events(
+    directory: Directory,
+    event: 'dsync.activated' | 'dsync.deactivated' | 'dsync.deleted',
+  ): Promise<{ head: NonNullable<Awaited<ReturnType<Store['head']>>>; events: ToldEvent[] } | undefined> {
+    const head = await store.head(directory.id)
+    if (!head) return undefined
+    const told = { event, data: viewConnection(directory) }
+    return { head, events: await toEvents(directory, head, [told], new Date().toISOString()) }
+  }
+
+  return {
+    change: (id, next) =>
+      inTurn(id, () =>
+        tried(id, async before => {
+          const after = next(before)
+          if (after.deactivated === before.deactivated) {
+            return (await store.replaceDirectory(before, after)) ? after : undefined
+          }
+          const told = await events(after, after.deactivated ? 'dsync.deactivated' : 'dsync.activated')
+          if (!told || !(await store.replaceDirectory(before, after, told))) return undefined
+          committed(after, told.events)
+          return after
+        }),
+      ),
+    remove: async id =>
+      (await inTurn(id, () =>
+        tried(id, async directory => {
+          const told = await events(directory, 'dsync.deleted')
+          if (!told || !(await store.removeDirectory(id, told))) return undefined
+          committed(directory, told.events)
+          return true
+        }),
+      )) === true,
+  }
+}

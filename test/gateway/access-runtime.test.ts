@@ -1,0 +1,225 @@
+/** Access entries of the admin port: in one process, and over Redis in all gateways and workers. */
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
+import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
+import { send, startApp } from '../helpers/http.js'
+import { oneBucket } from '../helpers/policies.js'
+import { redisCommand, startRedis } from '../helpers/redis.js'
+import { stores } from '../helpers/stores.js'
+import { waitUntil } from '../helpers/wait.js'
+
+const FILE = `version: 1
+kind: access
+rules: [{ id: written, networks: [192.0.2.7], action: deny, mode: enforce, since: 2026-11-01 }]
+`
+
+async function start(t: Test, settings: string, more: Partial<TestGatewayOptions> = {}) {
+  const upstream = await startApp(t, (_req, res) => res.end('here'))
+  const policies = { 'access.yaml': FILE, 'limits.yaml': oneBucket(100) }
+  const gateway = await testGateway(t, {
+    upstream,
+    policies,
+    ...more,
+    settings: `${settings}\ntrustedProxies: [127.0.0.1]`,
+  })
+  return { ...gateway, ...callsOf(gateway) }
+}
+
+function callsOf({ url, adminUrl }: { url: string; adminUrl: string }) {
+  return {
+    from: async (client: string) =>
+      (await send(url, { headers: { host: 'acme.localhost', 'x-forwarded-for': client } })).status,
+    put: (id: string, body: object) =>
+      send(`${adminUrl}/access/${id}`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    remove: (id: string) => send(`${adminUrl}/access/${id}?why=done&by=anna`, { method: 'DELETE' }),
+    list: async () =>
+      (await send(`${adminUrl}/access`)).json<{ entries: Record<string, unknown>[] }>().entries,
+  }
+}
+
+const DENY = { networks: ['203.0.113.0/24'], action: 'deny', why: 'It scrapes.', by: 'anna' }
+
+for (const store of stores) {
+  t.test(`entries of the admin port, ${store.name}`, async t => {
+    if ((await store.settings(t)) === undefined) return
+    const startFresh = async (t: Test) => start(t, (await store.settings(t)) as string)
+
+    t.test('come into force at once, are listed with who and why, and go again', async t => {
+      const { from, put, remove, list, lines, adminUrl } = await startFresh(t)
+      t.equal(await from('203.0.113.9'), 200)
+      const made = await put('scraper', DENY)
+      t.equal(made.status, 201)
+      t.match(made.json(), {
+        id: 'scraper',
+        action: 'deny',
+        mode: 'enforce',
+        src: '/access/scraper',
+        in_force: true,
+      })
+      t.equal(await from('203.0.113.9'), 403)
+      t.match(await list(), [
+        { id: 'written', src: /access\.yaml:3$/, since: '2026-11-01', why: null },
+        {
+          id: 'scraper',
+          networks: ['203.0.113.0/24'],
+          why: 'It scrapes.',
+          by: 'anna',
+          since: /^2\d{3}-/,
+          until: null,
+        },
+      ])
+      t.match(
+        lines.find(({ audit }) => audit === 'access-set'),
+        { level: 'warn', id: 'scraper', why: 'It scrapes.', by: 'anna' },
+      )
+      const record = await waitUntil('a record', () => lines.find(({ decision }) => decision === 'deny'))
+      t.match(record, { rule: 'scraper', src: '/access/scraper', would_status: 403 })
+      t.match((await send(`${adminUrl}/metrics`)).body, /rule="run-time-access",.*outcome="limited"\} 1/)
+      const explained = await send(`${adminUrl}/explain`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ method: 'GET', target: '/', host: 'acme.localhost', ip: '203.0.113.9' }),
+      })
+      t.match(explained.json(), { access: [{ entry: 'scraper', why: 'It scrapes.', set_by: 'anna' }] })
+
+      t.equal((await put('scraper', { ...DENY, networks: ['203.0.113.9'], action: 'exempt' })).status, 200)
+      t.equal(await from('203.0.113.9'), 200, 'changed')
+      t.equal((await put('scraper', DENY)).status, 200)
+      t.equal((await remove('scraper')).status, 200)
+      t.equal(await from('203.0.113.9'), 200)
+      t.match(
+        lines.find(({ audit }) => audit === 'access-removed'),
+        { id: 'scraper', why: 'done', by: 'anna' },
+      )
+      t.equal((await remove('scraper')).status, 404)
+    })
+
+    t.test('share one look-up with the files: the longest network of both wins', async t => {
+      const { from, put } = await startFresh(t)
+      await put('wide', { ...DENY, networks: ['192.0.0.0/8'], action: 'exempt' })
+      t.equal(await from('192.0.2.7'), 403, 'the file names it closer')
+      await put('wide', { ...DENY, networks: ['192.0.2.7'], action: 'exempt' })
+      t.equal(await from('192.0.2.7'), 403, 'deny wins')
+      await put('wide', { ...DENY, networks: ['192.0.2.0/24'] })
+      t.equal(await from('192.0.2.8'), 403)
+    })
+
+    t.test('end at their time', async t => {
+      const { from, put, list } = await startFresh(t)
+      await put('short', { ...DENY, until: new Date(Date.now() + 400).toISOString() })
+      t.equal(await from('203.0.113.9'), 403)
+      await waitUntil('its end', async () => (await from('203.0.113.9')) === 200)
+      t.match((await list()).at(-1), { id: 'short', in_force: false })
+      await put('next', DENY)
+      t.notOk(
+        (await list()).some(({ id }) => id === 'short'),
+        'and is gone with the next change',
+      )
+    })
+
+    t.test('what is wrong is refused with a sentence', async t => {
+      const { put } = await startFresh(t)
+      for (const [id, body, status, detail] of [
+        ['written', DENY, 409, /"written" stands at .*access\.yaml:3/],
+        ['all', DENY, 409, /"all" stands at .*limits\.yaml:3/],
+        ['one', { ...DENY, why: undefined }, 400, /"why" is missing/],
+        ['one', { ...DENY, networks: ['203.0.113.9/24'] }, 422, /Write "203.0.113.0\/24"/],
+        ['one', { ...DENY, networks: ['here'] }, 422, /no address or network/],
+        ['one', { ...DENY, projects: ['acme'] }, 422, /either networks or projects/],
+        ['one', { ...DENY, networks: undefined }, 422, /either networks or projects/],
+        ['one', { ...DENY, networks: undefined, projects: ['acmee'] }, 404, /no project "acmee"/],
+        ['one', { ...DENY, until: 'tomorrow' }, 422, /"until" must be a day/],
+        ['one', { ...DENY, until: '2020-01-01' }, 422, /is over/],
+        ['one', { ...DENY, action: 'block' }, 400, /one of exempt, deny/],
+        ['One', DENY, 400, /"id" in the path/],
+      ] as const) {
+        const answer = await put(id, body)
+        t.equal(answer.status, status, JSON.stringify(body))
+        t.match(answer.json().detail, detail)
+      }
+    })
+  })
+}
+
+t.test('the key of the admin port guards them', async t => {
+  const { put } = await start(t, '', { adminKey: 'canary-0123456789abcdef' })
+  t.equal((await put('scraper', DENY)).status, 401)
+})
+
+t.test('a thousand are kept, and no more', async t => {
+  const { put } = await start(t, '')
+  for (let i = 0; i < 1000; i += 1) {
+    const { status } = await put(`entry-${i}`, { ...DENY, networks: [`10.0.${i >> 8}.${i & 255}`] })
+    if (status !== 201) t.equal(status, 201, `entry ${i}`)
+  }
+  const beyond = await put('beyond', DENY)
+  t.equal(beyond.status, 409)
+  t.match(beyond.json().detail, 'There are 1000 entries')
+  t.equal((await put('entry-7', DENY)).status, 200, 'one of them may change')
+})
+
+t.test('two gateways follow each other, also after a restart and while Redis is away', async t => {
+  if (!redisCommand(t)) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const settings = `redis: ${redis.url}`
+  const [one, other] = [await start(t, settings), await start(t, settings)]
+  t.equal((await one.put('scraper', DENY)).status, 201)
+  t.equal(await one.from('203.0.113.9'), 403)
+  await waitUntil('the other follows', async () => (await other.from('203.0.113.9')) === 403, 3000)
+  const third = await start(t, settings)
+  t.equal(await third.from('203.0.113.9'), 403, 'from its first request on')
+
+  const client = new Redis(redis.url)
+  await client.flushall()
+  await waitUntil(
+    'what was lost is put back',
+    async () => (await client.hexists('sluice:access:1', 'scraper')) === 1,
+  )
+  client.disconnect()
+  t.equal(await one.from('203.0.113.9'), 403)
+
+  await redis.kill()
+  t.equal(await other.from('203.0.113.9'), 403, 'the last known list stays')
+  const refused = await one.put('late', DENY)
+  t.equal(refused.status, 503)
+  t.match(refused.json().detail, 'Redis cannot be told')
+  await redis.restart()
+  await waitUntil('Redis is back', async () => (await other.remove('scraper')).status === 200, 10_000)
+  await waitUntil('all follow', async () => (await one.from('203.0.113.9')) === 200, 5000)
+})
+
+t.test('all workers follow', async t => {
+  if (!redisCommand(t)) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const upstream = await startApp(t, (_req, res) => res.end('here'))
+  const folder = writeConfig(
+    t,
+    `version: 1
+listen: { host: 127.0.0.1, port: 0, workers: 2, maxEventLoopDelay: 1h }
+admin: { host: 127.0.0.1, port: 0 }
+redis: ${redis.url}
+trustedProxies: [127.0.0.1]
+upstreams: { app: { url: "${upstream}" } }
+routes: [{ path: /**, upstream: app }]
+`,
+    { 'limits.yaml': oneBucket(1000) },
+  )
+  const { from, put } = callsOf(await gatewayProcess(t, folder))
+  t.equal((await put('scraper', DENY)).status, 201)
+  await waitUntil(
+    'both workers',
+    async () => {
+      const answers = await Promise.all(Array.from({ length: 8 }, () => from('203.0.113.9')))
+      return answers.every(status => status === 403)
+    },
+    5000,
+  )
+  t.equal(await from('192.0.2.1'), 200)
+})

@@ -1,0 +1,195 @@
+/** Whose requests a rule looks at, as clients meet it: a whole gateway, on each counter store. */
+import { createHash } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+import { onEachStore } from '../../helpers/stores.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { rulesOf } from './volumes.js'
+
+t.jobs = 4
+
+const API_KEY = 'key-of-globex'
+const PROJECTS = `version: 1
+projects:
+  - { id: acme, plan: growth, environment: production, hosts: [acme.localhost] }
+  - { id: acme-staging, plan: growth, environment: staging, hosts: [staging.localhost] }
+  - { id: globex, plan: enterprise, environment: production, hosts: [globex.localhost], apiKeyHashes: [${createHash('sha256').update(API_KEY).digest('hex')}] }
+`
+const once = 'quota: { requests: 1, per: 1m }, mode: enforce'
+
+type Headers = Record<string, string>
+
+/** Each rule lets one request of a key pass; so two in a row tell whether it looks. */
+async function begin(t: Test, settings: string | undefined, policies: Headers) {
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    if (req.headers['x-slow'] === undefined) res.end('done')
+    else setTimeout(() => res.end('done'), 300)
+  })
+  const gateway = await testGateway(t, {
+    upstream,
+    settings: `trustedProxies: [127.0.0.1]\n${settings}`,
+    projects: PROJECTS,
+    policies,
+  })
+  const ask = async (path: string, headers: Headers = {}, method = 'POST') =>
+    (await send(gateway.url + path, { method, headers: { host: 'acme.localhost', ...headers } })).status
+  const looks = async (path: string, headers?: Headers, method?: string) => {
+    await ask(path, headers, method)
+    return (await ask(path, headers, method)) === 429
+  }
+  return { gateway, ask, looks }
+}
+
+onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (t, store) => {
+  const rule = (path: string, when: string) =>
+    `id: ${path}, match: [POST /${path}], key: [project, client-ip], when: { ${when} }, ${once}`
+  const { looks } = await begin(t, await store.settings(t), {
+    'volumetric.yaml': rulesOf(
+      rule('anonymous', 'authenticated: false'),
+      rule('present', 'authenticated: true'),
+      rule('project', 'projects: [acme, "host:new.localhost"]'),
+      rule('plan', 'plans: [enterprise, scale]'),
+      rule('environment', 'environments: [staging]'),
+      rule('network', 'networks: [203.0.113.0/24, "2001:db8::/32"]'),
+      rule(
+        'all',
+        'plans: [growth], environments: [production], networks: [198.51.100.7], authenticated: true',
+      ),
+    ),
+  })
+  const bearer = { authorization: 'Bearer made up' }
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  const host = (name: string) => ({ host: `${name}.localhost` })
+  t.equal(await looks('/anonymous'), true)
+  t.equal(await looks('/anonymous', bearer), false)
+  t.equal(await looks('/present'), false)
+  t.equal(await looks('/present', bearer), true, 'also a made-up one')
+  t.equal(await looks('/project'), true)
+  t.equal(await looks('/project', host('globex')), false)
+  t.equal(await looks('/project', host('new')), true)
+  t.equal(await looks('/plan'), false)
+  t.equal(await looks('/plan', host('globex')), true)
+  t.equal(await looks('/environment'), false)
+  t.equal(await looks('/environment', host('staging')), true)
+  t.equal(await looks('/network', from('203.0.114.1')), false)
+  t.equal(await looks('/network', from('203.0.113.255')), true)
+  t.equal(await looks('/network', from('::ffff:203.0.113.4')), true, 'IPv4 however it is written')
+  t.equal(await looks('/network', from('2001:db8:ffff::1')), true)
+  t.equal(await looks('/network', from('2001:db9::1')), false)
+  const whole = { ...bearer, ...from('198.51.100.7') }
+  t.equal(await looks('/all', { ...whole, ...host('staging') }), false)
+  t.equal(await looks('/all', from('198.51.100.7')), false)
+  t.equal(await looks('/all', { ...whole, ...from('198.51.100.8') }), false)
+  t.equal(await looks('/all', whole), true)
+})
+
+onEachStore(t, 'verified is what an identifier has checked, whatever header carries it', async (t, store) => {
+  const { ask, looks, gateway } = await begin(
+    t,
+    `identify: [{ plugin: api-key, header: x-globex }, host]\nlog: { decisions: all }\n${await store.settings(t)}`,
+    {
+      'volumetric.yaml': rulesOf(
+        `id: verified, match: [POST /verified], key: [project], when: { authenticated: verified }, ${once}`,
+        `id: anonymous, match: [POST /anonymous], key: [project], when: { authenticated: false }, ${once}`,
+        `id: by-auth, match: [POST /auth], key: [auth], ${once}`,
+      ),
+    },
+  )
+  const key = { 'x-globex': API_KEY }
+  const madeUp = { 'x-globex': 'made up', authorization: 'Bearer made up', host: 'globex.localhost' }
+  t.equal(await looks('/verified', madeUp), false, 'presence is not enough')
+  t.equal(await looks('/verified', key), true)
+  t.equal(await looks('/anonymous', key), false, 'a credential that was used is one')
+  t.equal(await looks('/anonymous'), true)
+  t.equal(await ask('/auth', key), 200)
+  t.equal(await ask('/auth', madeUp), 429, 'both are authenticated')
+  t.equal(await ask('/auth'), 200)
+  await waitUntil('the records', () => gateway.lines.some(({ rule }) => rule === 'verified'))
+  t.match(
+    gateway.lines.find(({ rule }) => rule === 'verified'),
+    { auth: 'authenticated', verified: true },
+  )
+})
+
+onEachStore(t, 'slots are held only by those whom their rule looks at', async (t, store) => {
+  const { ask } = await begin(t, await store.settings(t), {
+    'in-flight.yaml': `version: 1
+kind: in-flight
+rules:
+  - { id: free, match: [POST /slow], key: [project], when: { plans: [growth] } }
+  - { id: reading, match: [GET /slow], key: [project], reads: true }
+`,
+  })
+  const two = async (headers: Headers, method?: string) =>
+    (await Promise.all([1, 2].map(() => ask('/slow', { 'x-slow': '1', ...headers }, method)))).sort()
+  t.same(await two({}), [200, 429])
+  t.same(await two({ host: 'globex.localhost' }), [200, 200])
+  t.same(await two({}, 'GET'), [200, 429])
+})
+
+onEachStore(t, 'reads count where the rule says so, preflights never', async (t, store) => {
+  const { ask, looks } = await begin(t, await store.settings(t), {
+    'volumetric.yaml': rulesOf(
+      `id: reads, match: [/pages/**, GET /list], key: [path], reads: true, ${once}`,
+      `id: writes, match: [/items/**, GET /items], key: [path], ${once}`,
+    ),
+  })
+  t.equal(await looks('/pages/1', {}, 'GET'), true)
+  t.equal(await looks('/list', {}, 'POST'), false)
+  t.equal(await ask('/list', {}, 'GET'), 200)
+  t.equal(await ask('/list', {}, 'HEAD'), 429, 'HEAD counts as GET')
+  t.equal(await ask('/pages/2', {}, 'OPTIONS'), 429)
+  const preflight = { origin: 'https://app.example', 'access-control-request-method': 'POST' }
+  t.equal(await ask('/pages/2', preflight, 'OPTIONS'), 200)
+  for (const method of ['GET', 'HEAD', 'OPTIONS']) t.equal(await looks('/items', {}, method), false, method)
+  t.equal(await looks('/items', {}, 'PUT'), true)
+})
+
+t.test('what makes a request authenticated is a setting', async t => {
+  const { looks } = await begin(t, 'credentials: { headers: [x-token], cookies: [sid, "app_*_id"] }', {
+    'volumetric.yaml': rulesOf(
+      `id: known, match: ["POST /{case}"], key: [full-path], when: { authenticated: true }, ${once}`,
+    ),
+  })
+  for (const [headers, authenticated] of [
+    [{ 'x-token': 'a' }, true],
+    [{ 'x-token': '' }, false],
+    [{ authorization: 'Bearer x' }, false],
+    [{ cookie: 'a=1; SID=2' }, true],
+    [{ cookie: 'sid=' }, false],
+    [{ cookie: 'sids=1; xsid=1; session=1' }, false],
+    [{ cookie: 'App_main_Id=1' }, true],
+    [{ cookie: 'app_id=1' }, false],
+  ] as const) {
+    const path = `/${encodeURIComponent(JSON.stringify(headers)).replace(/%/g, '')}`
+    t.equal(await looks(path, headers), authenticated, JSON.stringify(headers))
+  }
+})
+
+onEachStore(t, 'a request may cost several', async (t, store) => {
+  const { ask } = await begin(t, await store.settings(t), {
+    'volumetric.yaml': rulesOf(
+      'id: heavy, match: [POST /export], key: [project], cost: 3, quota: { requests: 10, per: 1m }, mode: enforce',
+    ),
+  })
+  const seen: number[] = []
+  for (let i = 0; i < 4; i += 1) seen.push(await ask('/export'))
+  t.same(seen, [200, 200, 200, 429])
+})
+
+t.test('counters of such a rule are named and reset without what its "when" asks for', async t => {
+  const { gateway, ask } = await begin(t, '', {
+    'volumetric.yaml': rulesOf(
+      `id: narrow, match: [POST /narrow], key: [client-ip], when: { networks: [203.0.113.0/24], authenticated: true, plans: [growth] }, ${once}`,
+    ),
+  })
+  const headers = { 'x-forwarded-for': '203.0.113.9', authorization: 'Bearer x' }
+  t.same([await ask('/narrow', headers), await ask('/narrow', headers)], [200, 429])
+  const counters = await send(`${gateway.adminUrl}/projects/acme/counters?ip=203.0.113.9`)
+  t.match(counters.body, /"rule":"narrow"[^\]]*"used":1,"attempted":2/)
+  const reset = await send(`${gateway.adminUrl}/counters/narrow?ip=203.0.113.9`, { method: 'DELETE' })
+  t.equal(reset.status, 200)
+  t.equal(await ask('/narrow', headers), 200)
+})

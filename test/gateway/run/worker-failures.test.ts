@@ -1,0 +1,187 @@
+/** Workers that are stuck, killed, or left alone: clients, operators and the port are not. */
+import { writeFileSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
+import { send, startApp } from '../../helpers/http.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
+
+/** Loops for ever once a request for /stuck has ended. */
+const PLUGIN = `export const plugins = [{
+  name: 'sticking', kind: 'observe', schema: { type: 'object', properties: {}, required: [] },
+  create: () => ({ finished: ({ facts }) => { while (facts.path === '/stuck'); } }),
+}]`
+const limits = (quota: number) => `version: 1
+kind: project-limits
+buckets: { all: ["*"] }
+limits:
+  - for: [{ environments: [development, staging, production] }]
+    quotas: { all: { burst: 1000, sustained: ${quota} } }
+`
+
+interface State {
+  readonly revision: string
+  readonly workers: readonly { readonly pid: number; readonly answers: boolean }[]
+}
+
+async function startWorkers(t: Test, redis: string, workerTimeout: string) {
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    res.end('done')
+  })
+  const folder = writeConfig(
+    t,
+    `version: 1
+listen: { host: 127.0.0.1, port: 0, workers: 2, workerTimeout: ${workerTimeout} }
+admin: { host: 127.0.0.1, port: 0 }
+redis: ${redis}
+store: { deadline: 5s, onError: closed }
+upstreams: { app: { url: "${upstream}" } }
+routes: [{ path: /**, upstream: app }]
+plugins: [./sticking.mjs]
+observe: [sticking]
+`,
+    { 'limits.yaml': limits(5000) },
+  )
+  writeFileSync(join(folder, 'sticking.mjs'), PLUGIN)
+  const gateway = await gatewayProcess(t, folder)
+  const headers = { host: 'acme.localhost' }
+  const state = async () => (await send(`${gateway.adminUrl}/state`)).json<State>()
+  return {
+    ...gateway,
+    folder,
+    state,
+    pids: async () => (await state()).workers.map(({ pid }) => pid),
+    ask: (path: string) => send(gateway.url + path, { agent: new Agent(), headers }),
+  }
+}
+
+/** A connection with a request on it: resolves when it is answered, reset or closed. */
+function ended(url: string): Promise<void> {
+  return new Promise(resolve => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    socket.on('error', () => {}).on('close', () => resolve())
+    socket.write('GET /other HTTP/1.1\r\nHost: acme.localhost\r\nConnection: close\r\n\r\n')
+    socket.resume()
+  })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return (performance.now() - start) / 1000
+}
+
+t.test('a worker that is stuck', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const gateway = await startWorkers(t, redis, '6s')
+  const pids = await gateway.pids()
+  await gateway.ask('/stuck')
+  const connections = Array.from({ length: 20 }, () => ended(gateway.url))
+
+  const [stuck] = await waitUntil('it to be told of', async () => {
+    const silent = (await gateway.state()).workers.filter(({ answers }) => !answers)
+    return silent.length === 1 ? silent.map(({ pid }) => pid) : undefined
+  })
+  t.ok(pids.includes(stuck as number))
+  for (const path of ['/state', '/slots', '/metrics']) {
+    const took = await seconds(async () => {
+      const { status, body } = await send(gateway.adminUrl + path)
+      t.equal(status, 200, path)
+      t.match(
+        body,
+        new RegExp(`"missing":\\[${stuck}\\]|"pid":${stuck}|sluice_worker_up\\{pid="${stuck}"\\} 0`),
+      )
+    })
+    t.ok(took < 2, `${path} waits for nobody, but took ${took.toFixed(1)} s`)
+  }
+  const reload = await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
+  t.equal(reload.status, 422)
+  t.match(reload.body, `Worker ${stuck} does not answer.`)
+
+  await waitUntil('it to be killed', () => !isAlive(stuck as number), 20_000)
+  t.match(gateway.out(), new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`))
+  const took = await seconds(() => Promise.all(connections))
+  t.ok(took < 1, `every connection was answered or reset, ${took.toFixed(1)} s after it`)
+  await waitUntil('another one', async () => (await gateway.pids()).length === 2, 20_000)
+  t.match(await send(`${gateway.adminUrl}/reload`, { method: 'POST' }), { status: 200 })
+  t.equal((await gateway.ask('/other')).status, 200)
+})
+
+t.test('workers that are killed under load leave no client waiting', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const gateway = await startWorkers(t, redis, '10s')
+  const connections: Promise<void>[] = []
+  for (let round = 0; round < 4; round += 1) {
+    for (let i = 0; i < 50; i += 1) connections.push(ended(gateway.url))
+    const [pid] = await gateway.pids()
+    if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    for (let i = 0; i < 50; i += 1) connections.push(ended(gateway.url))
+    await waitUntil('another one', async () => (await gateway.pids()).length === 2, 20_000)
+  }
+  const took = await seconds(() => Promise.all(connections))
+  t.ok(took < 2, `all ended, the last after ${took.toFixed(1)} s`)
+})
+
+t.test('a worker ends with its supervisor, even when it is stuck', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const gateway = await startWorkers(t, redis, '1h')
+  const pids = await gateway.pids()
+  await gateway.ask('/stuck')
+  await gateway.kill()
+  await waitUntil('both to be gone', () => !pids.some(isAlive), 10_000)
+  t.equal(pids.length, 2)
+})
+
+t.test(
+  'while a broken file lies there, a worker that is killed is replaced on the last good policy',
+  async t => {
+    const redis = await redisUrl(t)
+    if (redis === undefined) return
+    const gateway = await startWorkers(t, redis, '10s')
+    const { revision } = await gateway.state()
+    writeFileSync(join(gateway.folder, 'policies', 'limits.yaml'), 'version: 1\nkind: [\n')
+    await waitUntil('the refusal', () => /Configuration refused/.test(gateway.out()))
+    for (const pid of await gateway.pids()) {
+      process.kill(pid, 'SIGKILL')
+      await waitUntil(
+        'another one',
+        async () => {
+          const pids = await gateway.pids()
+          return pids.length === 2 && !pids.includes(pid)
+        },
+        20_000,
+      )
+    }
+    const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.ask('/other')))
+    for (const { status, headers } of answers) {
+      t.match(
+        { status, policy: headers['ratelimit-policy'] },
+        { status: 200, policy: /"all.sustained";q=5000/ },
+      )
+    }
+    t.equal((await gateway.state()).revision, revision)
+
+    writeFileSync(join(gateway.folder, 'policies', 'limits.yaml'), limits(6000))
+    await waitUntil(
+      'the mended file to be in force',
+      async () => (await gateway.state()).revision !== revision,
+    )
+    t.match((await gateway.ask('/other')).headers['ratelimit-policy'], /"all.sustained";q=6000/)
+  },
+)

@@ -1,0 +1,60 @@
+/** The process is killed while directories are deleted: each is either there still, or gone and told. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { mongoUrl } from '../../helpers/mongo.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { apiKey, startReceiver } from './harness.js'
+import { startServiceProcess } from './service-process.js'
+
+const count = 12
+
+async function crash(t: Test, env: Record<string, string>): Promise<void> {
+  const receiver = await startReceiver(t)
+  const settings = { API_KEYS: apiKey, DATA_DIR: t.testdir(), WEBHOOK_ALLOW_PRIVATE: 'true', ...env }
+  let service = await startServiceProcess(t, settings)
+  const manage = (method: string, path: string, body?: object) =>
+    fetch(`${service.url}/api/v1/directory-sync${path}`, {
+      method,
+      headers: { authorization: `Api-Key ${apiKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  for (const delay of [10, 400]) {
+    const webhook = { webhook_url: receiver.url, webhook_secret: 'hush-hush' }
+    const ids: string[] = []
+    for (let each = 0; each < count; each++) {
+      const made = await manage('POST', '', { tenant: `t${each}`, product: `p${delay}`, ...webhook })
+      ids.push(((await made.json()) as { data: { id: string } }).data.id)
+    }
+    const deletions = ids.map(id => manage('DELETE', `/${id}`).catch(() => undefined))
+    await sleep(delay)
+    await service.kill()
+    const answered = (await Promise.all(deletions)).map(answer => answer?.status === 200)
+    service = await startServiceProcess(t, settings)
+    // What was committed and not finished is taken over after two seconds.
+    await sleep(2500)
+    const told = (id: string) =>
+      receiver.calls.some(({ event }) => event.directory_id === id && event.event === 'dsync.deleted')
+    let gone = 0
+    for (const [index, id] of ids.entries()) {
+      const isGone = await waitUntil(
+        'a settled state',
+        async () => {
+          const isThere = (await manage('GET', `/${id}`)).status === 200
+          return isThere !== told(id) && { isThere }
+        },
+        20_000,
+      )
+      if (!isGone.isThere) gone += 1
+      if (answered[index]) t.notOk(isGone.isThere, 'what was answered is done')
+    }
+    t.comment(`${gone} of ${count} were deleted, ${answered.filter(Boolean).length} answered`)
+  }
+  t.pass('each is there or told')
+}
+
+t.setTimeout(120_000)
+t.test('SQLite: a deletion and its event are one step', async t => crash(t, {}))
+t.test('MongoDB: a deletion and its event are one step', async t => {
+  const MONGODB_URL = await mongoUrl(t)
+  if (MONGODB_URL !== undefined) await crash(t, { MONGODB_URL })
+})

@@ -1,0 +1,216 @@
+/** Set-up links: what the API gives out, and the page behind them, by hand and in a real browser. */
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { openSqlite } from '../../../services/directory/store/sqlite.js'
+import { findCommand } from '../../helpers/child-server.js'
+import { reportMissing } from '../../helpers/missing.js'
+import { type Directory, type Service, startService, writeUsers } from './harness.js'
+
+/** The path and query of a new link of the directory. */
+async function linkOf(
+  service: Service,
+  { id }: Directory,
+  body?: object,
+): Promise<{ id: string; path: string }> {
+  const made = await service.manage('POST', `/${id}/setup-links`, body)
+  const { pathname, search } = new URL(made.body.data.url)
+  return { id: made.body.data.id, path: pathname + search }
+}
+
+/** The answer as text. */
+async function ask(service: Service, path: string, method = 'GET') {
+  const answer = await fetch(new URL(path, service.url), { method })
+  return { status: answer.status, headers: answer.headers, text: await answer.text() }
+}
+
+const at = (path: string, page: string) => path.replace('/page?', `/${page}?`)
+
+t.test('a link is listed without its token, shows its own directory only, and ends when told to', async t => {
+  const service = await startService(t)
+  const [one, other] = [await service.directory({ name: 'Acme <at> "Okta"' }), await service.directory()]
+  const list = async () => (await service.manage('GET', `/${one.id}/setup-links`)).body.data
+  const made = await service.manage('POST', `/${one.id}/setup-links`)
+  t.match(made, {
+    status: 201,
+    body: { data: { id: /^lnk_/, url: /\/api\/scim\/setup\/page\?link=[\w-]{43}$/, token_shown_at: null } },
+  })
+  const { url, ...listed } = made.body.data
+  t.same(await list(), [listed])
+  const days = (Date.parse(listed.expires_at) - Date.parse(listed.created_at)) / 86_400_000
+  t.equal(days, 7)
+  const second = await linkOf(service, one, { lifetime_seconds: 60 })
+  const page = await ask(service, second.path)
+  t.equal(page.status, 200)
+  t.match(page.text, 'Connect Acme &lt;at&gt; &quot;Okta&quot;')
+  t.match(page.text, `/api/scim/v2.0/${one.id}"`)
+  t.notMatch(page.text, other.id)
+  t.notMatch(page.text, one.secret, 'reading the page shows no secret')
+
+  t.match(await service.manage('DELETE', `/${other.id}/setup-links/${second.id}`), { status: 404 })
+  t.match(await service.manage('DELETE', `/${one.id}/setup-links/${second.id}`), { status: 200 })
+  t.equal((await ask(service, second.path)).status, 403)
+  t.equal((await list()).length, 1)
+  await service.manage('DELETE', `/${one.id}/setup-links`)
+  t.same(await list(), [])
+  for (const page of ['page', 'status']) t.equal((await ask(service, at(second.path, page))).status, 403)
+  for (const page of ['token', 'new-token']) {
+    t.equal((await ask(service, at(second.path, page), 'POST')).status, 403)
+  }
+  t.equal((await ask(service, '/api/scim/setup/page')).status, 403)
+  t.equal((await ask(service, '/api/scim/setup/elsewhere')).status, 404)
+  t.equal((await ask(service, second.path, 'POST')).status, 405)
+  t.match(await service.manage('POST', '/unknown/setup-links'), { status: 404 })
+  t.match(await service.manage('GET', '/unknown/setup-links'), { status: 404 })
+  const body = { lifetime_seconds: 59 }
+  t.match(await service.manage('POST', `/${one.id}/setup-links`, body), { status: 400 })
+  const pulled = await service.directory({ type: 'external' })
+  t.match(await service.manage('POST', `/${pulled.id}/setup-links`), {
+    status: 400,
+    body: { error: { message: /consent-link/ } },
+  })
+  t.equal(typeof url, 'string')
+})
+
+t.test('a link ends by itself, with its directory, and is not made without end', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const { path } = await linkOf(service, directory)
+  for (let more = 1; more < 20; more++) await linkOf(service, directory)
+  t.match(await service.manage('POST', `/${directory.id}/setup-links`), { status: 409 })
+  const later = t.intercept(Date, 'now', {
+    value: () => 8 * 86_400_000 + Date.parse(new Date().toISOString()),
+  })
+  t.equal((await ask(service, path)).status, 403)
+  later.restore()
+  t.equal((await ask(service, path)).status, 200)
+  await service.manage('DELETE', `/${directory.id}`)
+  t.equal((await ask(service, path)).status, 403)
+})
+
+t.test(
+  'the token is shown once; a new one is made by choice, and the old one stays good meanwhile',
+  async t => {
+    const service = await startService(t)
+    const directory = await service.directory()
+    const { path } = await linkOf(service, directory)
+    t.notMatch((await ask(service, at(path, 'new-token'), 'POST')).text, /value="[\w-]{43}"/)
+    const shows = await Promise.all([1, 2, 3].map(() => ask(service, at(path, 'token'), 'POST')))
+    const withSecret = shows.filter(({ text }) => text.includes(`value="${directory.secret}"`))
+    t.equal(withSecret.length, 1)
+    const again = await ask(service, path)
+    t.match(again.text, /The token was shown on \d{4}-\d\d-\d\d/)
+    t.notMatch(again.text, directory.secret)
+    const fresh = await ask(service, at(path, 'new-token'), 'POST')
+    const secret = /id="secret" value="([\w-]{43})"/.exec(fresh.text)?.[1] ?? ''
+    t.not(secret, directory.secret)
+    for (const good of [secret, directory.secret]) {
+      t.match(await directory.scim('GET', '/Users', undefined, { authorization: `Bearer ${good}` }), {
+        status: 200,
+      })
+    }
+    t.notMatch(service.logged.join('\n'), secret)
+  },
+)
+
+t.test('the page is sealed: nothing loaded, nothing kept, told to nobody, in no frame', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const { path } = await linkOf(service, directory)
+  const { headers, text } = await ask(service, path)
+  const policy = headers.get('content-security-policy') ?? ''
+  t.match(policy, /^default-src 'none'; style-src 'sha256-[^ ]+'; script-src 'sha256-[^ ]+'; /)
+  for (const rule of ["form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'"])
+    t.match(policy, rule)
+  t.notMatch(policy, /unsafe|https?:/)
+  t.equal(headers.get('referrer-policy'), 'no-referrer')
+  t.equal(headers.get('cache-control'), 'no-store')
+  t.notMatch(text, /<(?:script|img|iframe|object)[^>]*src=/)
+  t.notMatch(text, / on[a-z]+=/)
+  await service.close()
+  const store = openSqlite(`${service.dataDir}/directory.db`)
+  t.teardown(() => store.close())
+  const [link] = await store.setupLinks(directory.id, 0)
+  t.notOk(path.includes(String(link?.hash)), 'the token is kept as its hash')
+})
+
+/** A browser, or undefined after saying how to get one. */
+async function launched(t: Test): Promise<Browser | undefined> {
+  const executablePath = findCommand(['chromium', 'chromium-browser', 'google-chrome'], [])
+  if (executablePath === undefined) {
+    reportMissing(t, 'Chromium', 'install it, or run `npm run services` as root on Debian')
+    return undefined
+  }
+  // Containers run tests as root, where Chromium has no sandbox.
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+t.test('in a browser', async t => {
+  const browser = await launched(t)
+  if (!browser) return
+  const service = await startService(t)
+  const visit = async (t: Test, path: string, options: BrowserContextOptions = {}): Promise<Page> => {
+    const context = await browser.newContext(options)
+    t.teardown(() => context.close())
+    context.setDefaultTimeout(10_000)
+    const page = await context.newPage()
+    page.on('console', message => {
+      if (message.type() === 'error') t.fail(message.text())
+    })
+    await page.goto(service.url + path)
+    return page
+  }
+
+  await t.test('an admin copies address and token, and sees the first user arrive', async t => {
+    const directory = await service.directory({ type: 'azure-scim-v2', name: 'Acme' })
+    const { path } = await linkOf(service, directory)
+    const permissions = ['clipboard-read', 'clipboard-write']
+    const page = await visit(t, path, { permissions })
+    await page.getByRole('heading', { name: 'Steps in Microsoft Entra ID' }).waitFor()
+    const copied = () => page.evaluate('navigator.clipboard.readText()')
+    await page.getByRole('button', { name: 'Copy the Base URL' }).click()
+    await page.getByText('Base URL copied').waitFor()
+    t.equal(await copied(), `${service.url}/api/scim/v2.0/${directory.id}`)
+    await page.getByRole('button', { name: 'Show the token' }).click()
+    await page.getByRole('button', { name: 'Copy the Token' }).click()
+    await page.getByText('Token copied').waitFor()
+    t.equal(await copied(), directory.secret)
+    const mark = page.getByText('Waiting for the first user.')
+    await mark.waitFor()
+    await writeUsers(directory, ['ada'])
+    await page.getByText('The first user arrived. The connection works.').waitFor()
+    await page.reload()
+    await page.getByText('The first user arrived.').waitFor()
+  })
+
+  await t.test('each provider has its steps, by keyboard too', async t => {
+    const { path } = await linkOf(service, await service.directory())
+    const page = await visit(t, path)
+    t.equal(await page.getByRole('link', { name: 'Okta' }).getAttribute('aria-current'), 'page')
+    for (const name of ['Microsoft Entra ID', 'OneLogin', 'JumpCloud', 'Another provider', 'Okta']) {
+      const link = page.getByRole('navigation').getByRole('link', { name })
+      await link.focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: `Steps in ${name}` }).waitFor()
+      t.ok((await page.getByRole('listitem').count()) >= 5 + 4, name)
+    }
+    await page.keyboard.press('Tab')
+    t.equal(await page.evaluate('document.activeElement.textContent'), 'Okta')
+  })
+
+  await t.test('without scripts all of it works but copying and the mark that changes by itself', async t => {
+    const directory = await service.directory()
+    const { path } = await linkOf(service, directory)
+    const page = await visit(t, path, { javaScriptEnabled: false })
+    t.equal(await page.getByRole('button', { name: /^Copy/ }).count(), 0)
+    await page.getByRole('button', { name: 'Show the token' }).click()
+    t.equal(await page.getByRole('textbox', { name: 'Token' }).inputValue(), directory.secret)
+    await page.goto(service.url + path)
+    await page.getByRole('button', { name: 'Make a new token' }).click()
+    t.not(await page.getByRole('textbox', { name: 'Token' }).inputValue(), directory.secret)
+    await writeUsers(directory, ['ada'])
+    await page.getByRole('link', { name: 'Look again' }).click()
+    await page.getByText('The first user arrived.').waitFor()
+  })
+})

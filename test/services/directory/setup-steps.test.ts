@@ -1,0 +1,28 @@
+/** The steps on the set-up page and those in docs/directory.md are the same ones. */
+import t from 'tap'
+import { directoryTypes } from '../../../services/directory/model.js'
+import { providerOf, providers } from '../../../services/directory/setup/steps.js'
+import { projectFile } from '../../helpers/root.js'
+
+const docs = projectFile('docs/directory.md').replace(/\s+/g, ' ').replaceAll("'", '’')
+
+t.test('every name of a provider’s page that the steps tell is in the documentation', async t => {
+  for (const { name, steps } of providers) {
+    const named = steps.flatMap(step => step.split('*').filter((_, index) => index % 2 === 1))
+    for (const words of named) {
+      t.ok(
+        words.split(' → ').every(word => docs.includes(word)),
+        `${name}: ${words}`,
+      )
+    }
+  }
+})
+
+t.test('the page begins with the steps of the directory’s own provider', async t => {
+  t.same(
+    directoryTypes.map(type => providerOf(undefined, type).key),
+    ['entra-id', 'onelogin', 'okta', 'jumpcloud', 'other', 'other', 'other'],
+  )
+  t.equal(providerOf('onelogin', 'okta-scim-v2').key, 'onelogin')
+  t.equal(providerOf('<script>', 'okta-scim-v2').key, 'okta')
+})

@@ -1,0 +1,97 @@
+/** Where webhook calls really go, over real connections: names that change their mind, redirects, http, ports. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { createPoster } from '../../../services/directory/events/post.js'
+import { isPublicAddress, type Resolve, refusedTarget } from '../../../services/directory/events/target.js'
+
+const rules = { allowPrivate: true, allowHttp: true }
+
+/** A server that counts its calls, on an address of its own; connections are not kept. */
+async function counting(t: Test, host: string, port = 0, location?: string) {
+  let calls = 0
+  const server = createServer((request, response) => {
+    calls++
+    request.resume()
+    response.writeHead(location ? 307 : 204, { connection: 'close', ...(location && { location }) }).end()
+  })
+  await new Promise<void>(resolve => server.listen(port, host, resolve))
+  t.teardown(() => server.close())
+  return { port: (server.address() as AddressInfo).port, calls: () => calls }
+}
+
+/** A name server whose answers come in this order, the last one for ever. */
+function rebinding(...answers: string[]): Resolve & { asked(): number } {
+  let asked = 0
+  const resolve: Resolve = (_hostname, _options, callback) => {
+    const address = answers[Math.min(asked++, answers.length - 1)] ?? ''
+    callback(null, [{ address, family: 4 }])
+  }
+  return Object.assign(resolve, { asked: () => asked })
+}
+
+t.test('a connection goes to the address that was checked, whatever the name server says next', async t => {
+  const outside = await counting(t, '127.0.0.1')
+  const inside = await counting(t, '127.0.0.2', outside.port)
+  const names = rebinding('127.0.0.1', '127.0.0.2')
+  const poster = createPoster(rules, names)
+  t.teardown(() => poster.close())
+  t.equal(await poster.post(`http://hook.example:${outside.port}/`, '{}', {}), 204)
+  t.equal(names.asked(), 1, 'asked once for check and connection')
+  t.same([outside.calls(), inside.calls()], [1, 0])
+})
+
+t.test('a name that turns to a private address is refused at its next connection', async t => {
+  const receiver = await counting(t, '127.0.0.1')
+  const poster = createPoster({ allowPrivate: false, allowHttp: true }, rebinding('127.0.0.1'))
+  t.teardown(() => poster.close())
+  await t.rejects(poster.post(`http://hook.example:${receiver.port}/`, '{}', {}), /not a public address/)
+  t.equal(receiver.calls(), 0)
+})
+
+t.test('of several addresses one private one is enough to refuse', async t => {
+  const receiver = await counting(t, '127.0.0.1')
+  const both: Resolve = (_hostname, _options, callback) =>
+    callback(
+      null,
+      ['93.184.216.34', '127.0.0.1'].map(address => ({ address, family: 4 })),
+    )
+  const poster = createPoster({ allowPrivate: false, allowHttp: true }, both)
+  t.teardown(() => poster.close())
+  await t.rejects(poster.post(`http://hook.example:${receiver.port}/`, '{}', {}), /not a public address/)
+  t.equal(receiver.calls(), 0)
+})
+
+t.test('a redirect is an answer, and is not followed', async t => {
+  const inside = await counting(t, '127.0.0.2')
+  const receiver = await counting(t, '127.0.0.1', 0, `http://127.0.0.2:${inside.port}/`)
+  const poster = createPoster(rules)
+  t.teardown(() => poster.close())
+  t.equal(await poster.post(`http://127.0.0.1:${receiver.port}/`, '{}', {}), 307)
+  t.same([receiver.calls(), inside.calls()], [1, 0])
+})
+
+t.test('http leads to private addresses where these are allowed, and to others where http is', async t => {
+  const receiver = await counting(t, '127.0.0.1')
+  const inner = createPoster(
+    { allowPrivate: true, allowHttp: false },
+    rebinding('127.0.0.1', '93.184.216.34'),
+  )
+  t.teardown(() => inner.close())
+  const url = `http://hook.example:${receiver.port}/`
+  t.equal(await inner.post(url, '{}', {}), 204, 'as a receiver on this machine is')
+  await t.rejects(inner.post(url, '{}', {}), /http is not encrypted/)
+  const strict = createPoster({ allowPrivate: false, allowHttp: false }, rebinding('93.184.216.34'))
+  await t.rejects(strict.post(url, '{}', {}), /http is not encrypted/)
+  t.equal(receiver.calls(), 1)
+})
+
+t.test('ports of other protocols are not called, whatever is allowed', async t => {
+  t.ok(isPublicAddress('93.184.216.34'))
+  for (const port of [1, 22, 25, 81, 1023, 2049, 6000, 6379, 10080, 11211, 27017]) {
+    t.match(refusedTarget(new URL(`https://hook.example:${port}/`), rules), /is not called/, String(port))
+  }
+  for (const port of [80, 443, 1024, 3000, 8080, 8443, 65535]) {
+    t.equal(refusedTarget(new URL(`https://hook.example:${port}/`), rules), undefined, String(port))
+  }
+})

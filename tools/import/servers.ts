@@ -1,0 +1,34 @@
+/** What `servers` put before paths (OpenAPI 3.1, 'Server Object'). */
+import type { Path } from '../../config/problem.js'
+import type { Node } from './group.js'
+
+export type Report = (path: Path, message: string, atKey?: boolean) => void
+
+/** The nearest list counts: an operation's, its path's, the document's. Variables stand for their defaults. */
+export function basesOf(holders: readonly (readonly [Node, Path])[], report: Report): readonly string[] {
+  const [holder, at] = holders.find(([{ servers }]) => Array.isArray(servers) && servers.length > 0) ?? []
+  if (holder === undefined || at === undefined) return ['']
+  const known = basesOfList.get(holder)
+  if (known !== undefined) return known
+  const bases = (holder.servers as unknown[]).map((server, i) => {
+    const { url, variables } = nodeOf(server)
+    const filled = String(url).replace(/\{([^{}]+)\}/g, (whole, name: string) => {
+      const { default: fallback } = nodeOf(nodeOf(variables)[name])
+      return fallback === undefined ? whole : String(fallback)
+    })
+    if (URL.canParse(filled, 'http://any')) return new URL(filled, 'http://any').pathname.replace(/\/$/, '')
+    report([...at, 'servers', i], 'Not an address: its path was taken to be "/".')
+    return ''
+  })
+  const distinct = [...new Set(bases)]
+  basesOfList.set(holder, distinct)
+  return distinct
+}
+
+/** A list counts for many operations, and is told of once. */
+const basesOfList = new WeakMap<Node, readonly string[]>()
+
+/** An object's members; nothing of what is none. */
+export function nodeOf(value: unknown): Node {
+  return typeof value === 'object' && value !== null ? (value as Node) : {}
+}

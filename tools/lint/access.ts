@@ -1,0 +1,36 @@
+/** Access entries that do nothing: their time is over, or others decide in their place. */
+
+import { endOf } from '../../config/formats.js'
+import type { AccessPolicy } from '../../config/load.js'
+import type { Remark, Subject } from './finding.js'
+
+export function checkAccess({ loaded, now }: Subject): Remark[] {
+  const { access } = loaded.config
+  return access.flatMap(policy => [...past(policy, now), ...overruled(policy, access)])
+}
+
+function past({ file, document }: AccessPolicy, now: number): Remark[] {
+  return document.rules.flatMap(({ id, until }, i): Remark[] => {
+    if (until === undefined || endOf(until) > now) return []
+    const message = `The time of "${id}" is over: it is ignored. Remove it, or give it a later day.`
+    return [{ severity: 'warning', file, path: ['rules', i, 'until'], message }]
+  })
+}
+
+/** Networks and projects that an entry exempts in vain, since another that lasts as long denies them. */
+function overruled({ file, document }: AccessPolicy, all: readonly AccessPolicy[]): Remark[] {
+  const denied = all.flatMap(({ document }) => document.rules).filter(({ action }) => action === 'deny')
+  return document.rules.flatMap((rule, i) => {
+    if (rule.action === 'deny') return []
+    const over = (list: 'networks' | 'projects') =>
+      (rule[list] ?? []).flatMap((name, j): Remark[] => {
+        const by = denied.find(
+          one => one.mode === rule.mode && one.until === undefined && one[list]?.includes(name),
+        )
+        if (by === undefined) return []
+        const message = `"${name}" is not exempt: "${by.id}" denies it, and deny wins.`
+        return [{ severity: 'warning', file, path: ['rules', i, list, j], message }]
+      })
+    return [...over('networks'), ...over('projects')]
+  })
+}
