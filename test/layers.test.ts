@@ -113,7 +113,10 @@ const HOMES: Record<string, readonly string[]> = {
   libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
   mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
   // The language schemas are written in: spoken wherever a shape is declared.
-  typebox: ['config', 'gateway/plugin.ts', 'gateway/plugins.ts', 'gateway/identify', 'gateway/decide'],
+  typebox: [
+    ...['config', 'gateway/plugin.ts', 'gateway/plugins.ts', 'gateway/identify', 'gateway/decide'],
+    ...['services/directory/schemas', 'services/directory/routes'],
+  ],
 }
 
 /** The one file that imports what only a configuration names. */

@@ -11,7 +11,8 @@ import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
-import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
+import { scanAll, scanTerms } from './sqlite-scan.js'
+import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
 /** Of the tables: a file of another one cannot be read. */
@@ -26,6 +27,16 @@ function checkVersion(db: Database.Database, file: string): void {
   throw new Error(
     `${file} was made by another version of this service (its tables have version ${version}, not ${VERSION}). Move it away to begin anew.`,
   )
+}
+
+/** In one step, as a count that is made while another process writes would stay wrong. */
+function createTables(db: Database.Database): void {
+  const create = db.transaction(() => {
+    const counted = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resource_counts'").get()
+    db.exec(sqliteSchema)
+    if (counted === undefined) db.exec(countOnce)
+  })
+  create.immediate()
 }
 
 function addLaterColumns(db: Database.Database): void {
@@ -49,7 +60,7 @@ export function openSqlite(file: string): Store {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
   db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
   checkVersion(db, file)
-  db.exec(sqliteSchema)
+  createTables(db)
   db.exec(eventSchema)
   addLaterColumns(db)
   db.exec(departedSchema)
@@ -191,26 +202,11 @@ export function openSqlite(file: string): Store {
     },
     count: async (directoryId, type) =>
       one<{ n: number }>(
-        'SELECT count(*) AS n FROM resources WHERE directory_id = ? AND type = ?',
+        'SELECT n FROM resource_counts WHERE directory_id = ? AND type = ?',
         directoryId,
         type,
       )?.n ?? 0,
-    async scan({ directoryId, type, terms, after, limit }) {
-      const where = terms
-        ? `+directory_id = ? AND +type = ? AND number IN (
-             SELECT resource FROM terms
-             WHERE directory_id = ? AND type = ? AND term IN (SELECT value FROM json_each(?)))`
-        : 'directory_id = ? AND type = ?'
-      const place = after ? 'AND (created, id) > (?, ?)' : ''
-      return all<ResourceRow>(
-        `SELECT * FROM resources WHERE ${where} ${place}
-         ORDER BY created, id LIMIT ?`,
-        ...[directoryId, type],
-        ...(terms ? [directoryId, type, JSON.stringify(terms)] : []),
-        ...(after ? [after.created, after.id] : []),
-        limit,
-      ).map(toResource)
-    },
+    scan: async scan => (scan.terms ? scanTerms(sql, scan, scan.terms) : scanAll(sql, scan)).map(toResource),
 
     members: async (groupId, { after, offset, limit }) =>
       all<Member>(
