@@ -1,7 +1,7 @@
 /** Trials beside quotas, and tables for the projects outside a share: made of tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/bucket.js'
-import { bucketOfTrial, isInside, trialName } from '../../config/rollout.js'
-import type { Rule } from '../types.js'
+import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/rollout.js'
+import type { Rule, Share } from '../types.js'
 import type { BucketTries, Table } from './policy.js'
 
 /** The table with its trials, and with those of projects outside its shares. Itself where nothing is tried. */
@@ -59,4 +59,9 @@ function sharesOf({ rules }: Table): number[] {
 function reportingFrom(percent: number, rule: Rule): Rule {
   const isOutside = rule.share !== undefined && rule.share.percent <= percent
   return isOutside ? { ...rule, mode: 'report-only' } : rule
+}
+
+/** Of an `enforceFor` as it is written. */
+export function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
+  return text === undefined ? undefined : { percent: parseShare(text), of }
 }
