@@ -1,7 +1,8 @@
 /**
  * What is tried before it is in force for everybody: a trial beside a quota, and a rule that is enforced for a share of its
- * keys. Imports nothing: every room may know it.
+ * keys.
  */
+import { fractionOf } from './key-fraction.js'
 
 const TRIAL = '.trial'
 
@@ -28,17 +29,5 @@ export function parseShare(text: string): number {
  * reload, and a larger share holds all of a smaller one.
  */
 export function isInside(percent: number, key: string): boolean {
-  return placeOf(key) < percent
-}
-
-const FNV_BASIS = 0x811c9dc5
-const FNV_PRIME = 0x01000193
-
-/** Where a key stands from 0 to below 100: FNV-1a, with the last step of MurmurHash3 for an even spread. */
-function placeOf(key: string): number {
-  let hash = FNV_BASIS
-  for (let i = 0; i < key.length; i += 1) hash = Math.imul(hash ^ key.charCodeAt(i), FNV_PRIME)
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-  return (((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32) * 100
+  return fractionOf(key) * 100 < percent
 }
