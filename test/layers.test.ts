@@ -16,6 +16,7 @@ interface Row {
 
 const WORDS = [
   'config/words.ts',
+  'config/key-fraction.ts',
   'config/rollout.ts',
   'config/quota.ts',
   'config/bucket.ts',
@@ -29,7 +30,8 @@ const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].m
 const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
-  'config/rollout.ts': {},
+  'config/key-fraction.ts': {},
+  'config/rollout.ts': { value: ['config/key-fraction.ts'] },
   'config/quota.ts': { value: ['config/words.ts'] },
   'config/bucket.ts': { types: ['config/quota.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
