@@ -1,10 +1,17 @@
 /** Projects that rules and access entries name. */
 import type { Path, UnplacedProblem } from './problem.js'
 import { unknownName } from './readable.js'
-import type { ProjectEntry } from './schema.js'
+import { HOST_NAME_PATTERN, type ProjectEntry } from './schema.js'
 
 /** Of requests of an unknown host, which need no declaration: they are counted as `host:NAME`. */
 const BY_HOST = 'host:'
+const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
+
+/** Why no request is counted under this id of an unknown host; undefined when one may be, or when it is another id. */
+export function unknownHostFault(id: string): string | undefined {
+  if (!id.startsWith(BY_HOST) || HOST_NAME.test(id.slice(BY_HOST.length))) return undefined
+  return `"${id}" stands for no requests: write the host's name in small letters and without a port, such as "${BY_HOST}example.com".`
+}
 
 /** Those of `named` that do not exist, each at its place in the list at `path`. */
 export function unknownProjects(
@@ -15,8 +22,9 @@ export function unknownProjects(
   if (named.length === 0) return []
   const known = new Set(projects.map(({ id }) => id))
   return named.flatMap((id, i) => {
-    if (known.has(id) || id.startsWith(BY_HOST)) return []
-    const message = unknownName('project', id, new Set([...known, `${BY_HOST}NAME`]))
+    const fault = unknownHostFault(id)
+    if (fault === undefined && (known.has(id) || id.startsWith(BY_HOST))) return []
+    const message = fault ?? unknownName('project', id, new Set([...known, `${BY_HOST}NAME`]))
     return { path: [...path, i], message }
   })
 }

@@ -28,8 +28,10 @@ export interface PluginSchemas {
   readonly observe: Readonly<Record<string, TSchema>>
 }
 
+/** A host as requests are counted by it. */
+export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$'
 const HostName = Type.String({
-  pattern: '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$',
+  pattern: HOST_NAME_PATTERN,
   maxLength: 253,
   expected: 'a host name in small letters, without port',
 })

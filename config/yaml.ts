@@ -11,7 +11,7 @@ const MAX_ALIASES = 100
 const MAX_ALIASED_NODES = 10_000
 const MAX_SYNTAX_FAULTS = 10
 /** Keys that would read or write an object's prototype in some consumer. */
-const UNSAFE_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
+export const UNSAFE_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 
 export interface Position {
   readonly line: number

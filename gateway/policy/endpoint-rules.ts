@@ -1,5 +1,6 @@
 /** The rules that stand by themselves, in the order in which they are written, and the tree they are found by. */
 import type { Rule } from '../types.js'
+import { networkFault } from './access-entries.js'
 import { type Fault, readPattern } from './fault.js'
 import type { PolicyInput } from './input.js'
 import type { EndpointRule } from './policy.js'
@@ -20,6 +21,10 @@ export function compileEndpointRules(
       const share = shareOf(config.enforceFor, 'keys')
       const reads = limitsReads || config.reads
       const when = config.when && compileWhen(config.when)
+      for (const [j, network] of (config.when?.networks ?? []).entries()) {
+        const message = networkFault(network)
+        if (message !== undefined) faults.push({ file, path: ['rules', i, 'when', 'networks', j], message })
+      }
       const rule: Rule = { id, kind, mode, key, missing, onStoreError, share, config, source, when, reads }
       all.push({ rule, match })
       for (const [j, text] of match.entries()) {

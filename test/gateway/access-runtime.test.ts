@@ -128,6 +128,7 @@ for (const store of stores) {
 
     t.test('what is wrong is refused with a sentence', async t => {
       const { put } = await startFresh(t)
+      t.equal((await put('constructor', DENY)).status, 201, 'a name like any other')
       for (const [id, body, status, detail] of [
         ['written', DENY, 409, /"written" stands at .*access\.yaml:3/],
         ['all', DENY, 409, /"all" stands at .*limits\.yaml:3/],
@@ -137,6 +138,7 @@ for (const store of stores) {
         ['one', { ...DENY, projects: ['acme'] }, 422, /either networks or projects/],
         ['one', { ...DENY, networks: undefined }, 422, /either networks or projects/],
         ['one', { ...DENY, networks: undefined, projects: ['acmee'] }, 404, /no project "acmee"/],
+        ['one', { ...DENY, networks: undefined, projects: ['host:Any.Example'] }, 422, /in small letters/],
         ['one', { ...DENY, until: 'tomorrow' }, 422, /"until" must be a day/],
         ['one', { ...DENY, until: '2020-01-01' }, 422, /is over/],
         ['one', { ...DENY, action: 'block' }, 400, /one of exempt, deny/],

@@ -63,6 +63,14 @@ t.test('tags group what names no bucket, and the suggested limits pass the check
   t.match(out, '#       products: { burst: 5, sustained: 150 }')
 })
 
+t.test('a group whose name a bucket cannot have gets one that it can', async t => {
+  const file = join(t.testdir(), 'a.yaml')
+  writeFileSync(file, 'openapi: 3.0.0\npaths: { /e: { get: { tags: [Constructor], responses: {} } } }\n')
+  const { out } = await sluice(['import', 'openapi', file, '--by', 'tag'])
+  t.match(out, 'constructor-bucket:')
+  t.equal((await sluice(['check', '--config', folderOf(t, out)])).code, 0)
+})
+
 t.test('by path, each path has a bucket; by operation, each operation', async t => {
   const paths = await bucketsOf('shop.yaml', '--by', 'path')
   t.same(paths['products-product-id'], [

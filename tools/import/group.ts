@@ -1,5 +1,6 @@
 /** Which bucket an operation of an OpenAPI document belongs to: the one it names, or the one its group is. */
 import type { Path } from '../../config/problem.js'
+import { UNSAFE_KEYS } from '../../config/yaml.js'
 
 /** What operations that name no bucket are grouped by. */
 export const GROUPINGS = ['tag', 'path', 'operation'] as const
@@ -76,5 +77,6 @@ function plainName(text: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^[^a-z]+|-+$/g, '')
-  return words.slice(0, LONGEST_NAME).replace(/-+$/, '') || 'root'
+  const name = words.slice(0, LONGEST_NAME).replace(/-+$/, '') || 'root'
+  return UNSAFE_KEYS.has(name) ? `${name}-bucket` : name
 }

@@ -21,18 +21,21 @@ export class Seen {
   #refusedThen = 0
   #answered = 0
   #away = 0
+  #ruledAtRunTime = 0
   #wholeSeconds = 0
   readonly #headers = new Set<string>()
   readonly #words = new Set<string>()
   #hashedPaths = 0
   #emailOrFlow = 0
 
-  add({ at, facts, durationMs, status, wasRefused, wasAway }: Traffic, parts: readonly KeyPart[]): void {
+  add(traffic: Traffic, parts: readonly KeyPart[]): void {
+    const { at, facts, durationMs, status, wasRefused, wasAway, wasRuledAtRunTime } = traffic
     this.#requests += 1
     if (status !== undefined) this.#answered += 1
     if (durationMs !== undefined) this.#timed += 1
     if (wasRefused) this.#refusedThen += 1
     if (wasAway) this.#away += 1
+    if (wasRuledAtRunTime) this.#ruledAtRunTime += 1
     if (at % 1000 === 0) this.#wholeSeconds += 1
     if (facts === undefined) return
     if (facts.query.includes('flow=')) this.#emailOrFlow += 1
@@ -62,11 +65,18 @@ export class Seen {
       ...this.#keys(policies, formats),
       ...hashedShares(policies, formats),
       ...access(policies, formats),
+      ...this.#runTimeEntries(),
       ...this.#unseenWords(policies),
       ...this.#times(),
       ...leases(policies),
       ...this.#outages(),
     ]
+  }
+
+  #runTimeEntries(): string[] {
+    if (this.#ruledAtRunTime === 0) return []
+    const requests = count(this.#ruledAtRunTime, 'request')
+    return [`Access entries set at run time decided about ${requests}; a replay knows those of files only.`]
   }
 
   #completeness(

@@ -29,6 +29,8 @@ export interface Traffic extends Entry {
   readonly wasRefused: boolean | undefined
   /** It was decided while the counter store was away. */
   readonly wasAway: boolean
+  /** An access entry that the admin port had been given decided it. */
+  readonly wasRuledAtRunTime?: boolean
 }
 
 export interface LoggedProject {
@@ -117,6 +119,7 @@ export function trafficOf(record: LoggedDecision): Traffic {
     status: wasRefused ? undefined : sent_status,
     wasRefused,
     wasAway: record.store === 'local' || record.decision.startsWith('error_'),
+    wasRuledAtRunTime: record.src?.startsWith('/access/') ?? false,
   }
 }
 

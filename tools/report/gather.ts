@@ -48,7 +48,7 @@ export class Gathered {
       tally?.asked(at, 1 / sample)
       if (tally !== undefined) tally.enforcedFor = beside.enforce_for
       if (beside.result === 'unavailable') tally?.decided('error_closed', at, null, null)
-      for (const counter of beside.counters) peakOf(tally, counter)
+      for (const counter of beside.counters) peakOf(tally, project, counter)
       if (tally !== undefined) this.demand.add(beside, at, record.duration_ms ?? 0)
     }
   }
@@ -59,14 +59,14 @@ export class Gathered {
   }
 
   /** The counters of an enforced record are those of all its enforced rules. */
-  #countPolicies({ counters, rule, kind, mode, at, sample, decision }: LoggedDecision): void {
+  #countPolicies({ counters, rule, kind, mode, at, sample, decision, project }: LoggedDecision): void {
     const asked = new Set<RuleTally>()
     for (const counter of counters) {
       const name = ruleOf(counter)
       const tally = this.#tallyOf(name, name === rule ? (kind ?? '') : kindOf(counter), mode)
       if (tally === undefined) continue
       asked.add(tally)
-      peakOf(tally, counter)
+      peakOf(tally, project, counter)
     }
     if (decision !== 'would_deny') for (const tally of asked) tally.asked(at, 1 / sample)
   }
@@ -85,9 +85,13 @@ export class Gathered {
   }
 }
 
-function peakOf(tally: RuleTally | undefined, { policy, q, used, w_ms, cost }: Counter): void {
+function peakOf(
+  tally: RuleTally | undefined,
+  project: string | null,
+  { policy, q: quota, used: attempted, w_ms: windowMs = null, cost }: Counter,
+): void {
   if (tally !== undefined && cost === 0) tally.countsAnswers = true
-  if (used !== null) tally?.peak(policy, q, used, w_ms ?? null)
+  if (attempted !== null) tally?.peak(project, { policy, quota, attempted, windowMs })
 }
 
 /** A policy is named after its rule; those of a bucket say which window as well. */

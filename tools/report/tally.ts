@@ -13,8 +13,7 @@ export interface Hour {
 /** The most that was asked for of one window's or slot's quota, as counters told it. */
 export interface Peak {
   readonly policy: string
-  /** The quota as last seen. */
-  quota: number
+  readonly quota: number
   attempted: number
   readonly windowMs: number | null
   /** Quotas seen before the last one. */
@@ -50,6 +49,8 @@ export class RuleTally {
   readonly hours = new Map<number, Hour>()
   readonly peaks = new Map<string, Peak>()
   readonly #days = new Set<number>()
+  /** The quota of each project as last seen. */
+  readonly #quotas = new Map<string, number>()
 
   constructor(rule: string, kind: string, mode: Mode) {
     this.rule = rule
@@ -82,17 +83,37 @@ export class RuleTally {
     }
   }
 
-  /** `attempted` is what a counter stood at: some count what they refuse. */
-  peak(policy: string, quota: number, attempted: number, windowMs: number | null): void {
-    const present = this.peaks.get(policy)
-    if (present === undefined) {
-      this.peaks.set(policy, { policy, quota, attempted, windowMs, formerQuotas: new Set() })
-      return
+  /**
+   * `attempted` is what a counter stood at: some count what they refuse. Plans and projects may have quotas of their own,
+   * each with its peak; where that of one project changed, the rule was edited.
+   */
+  peak(project: string | null, { policy, quota, attempted, windowMs }: Omit<Peak, 'formerQuotas'>): void {
+    const peak = this.#peakOf(policy, quota) ?? {
+      policy,
+      quota,
+      attempted,
+      windowMs,
+      formerQuotas: new Set(),
     }
-    if (present.quota !== quota) present.formerQuotas.add(present.quota)
-    present.formerQuotas.delete(quota)
-    present.quota = quota
-    present.attempted = Math.max(present.attempted, attempted)
+    this.peaks.set(`${policy} ${quota}`, peak)
+    peak.attempted = Math.max(peak.attempted, attempted)
+    const place = `${policy} ${project}`
+    const before = this.#quotas.get(place)
+    if (before !== undefined && before !== quota) this.#edited(peak, before)
+    if (before !== undefined || this.#quotas.size < MOST_PROJECTS) this.#quotas.set(place, quota)
+  }
+
+  #peakOf(policy: string, quota: number): Peak | undefined {
+    return this.peaks.get(`${policy} ${quota}`)
+  }
+
+  /** What was asked for under the former quota is told with the present one. */
+  #edited(peak: Peak, before: number): void {
+    const former = this.#peakOf(peak.policy, before)
+    this.peaks.delete(`${peak.policy} ${before}`)
+    peak.attempted = Math.max(peak.attempted, former?.attempted ?? 0)
+    for (const quota of [...(former?.formerQuotas ?? []), before]) peak.formerQuotas.add(quota)
+    peak.formerQuotas.delete(peak.quota)
   }
 
   /** How long it was watched: the time between, but no more than the days on which there was anything. */

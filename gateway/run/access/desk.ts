@@ -1,5 +1,6 @@
 /** What the admin port does about access entries: lists, sets and removes them, and leaves a line in the log. */
 import { isCidr, isDayOrInstant } from '../../../config/formats.js'
+import { unknownHostFault } from '../../../config/project-names.js'
 import type { AccessBody, AccessDesk } from '../../admin/access.js'
 import { NotFound, Taken, Unnamed } from '../../admin/refusals.js'
 import { projectOf } from '../../explain/policy.js'
@@ -62,7 +63,11 @@ function faultOf({ networks, projects, until }: AccessBody, loaded: Loaded): str
     return `"until" must be a day such as 2026-12-31 or a moment such as 2026-12-31T18:00:00Z, but it is "${until}".`
   }
   if (isPast({ ...(until !== undefined && { until }) }, Date.now())) return `"until" is over: ${until}.`
-  for (const project of projects ?? []) projectOf(loaded, project)
+  for (const project of projects ?? []) {
+    const fault = unknownHostFault(project)
+    if (fault !== undefined) return fault
+    projectOf(loaded, project)
+  }
   for (const network of networks ?? []) {
     if (!isCidr(network)) return `"${network}" is no address or network such as 203.0.113.0/24.`
     const fault = networkFault(network)
@@ -73,7 +78,9 @@ function faultOf({ networks, projects, until }: AccessBody, loaded: Loaded): str
 
 /** Where a file has that name: logs and metrics go by it. */
 function ownerOf(id: string, { config, compiled }: Loaded): Source | undefined {
-  const bucket = config.policies.find(({ document }) => 'buckets' in document && id in document.buckets)
+  const bucket = config.policies.find(
+    ({ document }) => 'buckets' in document && Object.hasOwn(document.buckets, id),
+  )
   if (bucket !== undefined)
     return { file: bucket.file, line: config.locate(bucket.file, ['buckets', id]).line }
   const rules = [...compiled.access.entries, ...compiled.policy.rules].map(({ rule }) => rule)

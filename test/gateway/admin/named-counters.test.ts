@@ -46,3 +46,30 @@ t.test('an empty value names the counter that requests without the part share', 
     t.equal(await post(), 200)
   }
 })
+
+t.test('many counters are looked at in turns, between which requests are served', async t => {
+  const buckets = Array.from({ length: 300 }, (_, i) => `b${i}`)
+  const quotas = buckets.map(name => `      ${name}: { burst: 5, sustained: 100 }`).join('\n')
+  const policy = `version: 1
+kind: project-limits
+buckets:
+${buckets.map((name, i) => `  ${name}: [/p${i}]`).join('\n')}
+limits:
+  - for: [{ environments: [development, staging, production] }]
+    quotas:
+${quotas}
+`
+  const upstream = await startApp(t, (_req, res) => res.end())
+  const { adminUrl } = await testGateway(t, { upstream, policies: { 'many.yaml': policy } })
+  let turns = 0
+  let counting = true
+  const turn = (): void => {
+    turns += 1
+    if (counting) setImmediate(turn)
+  }
+  turn()
+  const told = await send(`${adminUrl}/projects/acme/counters`)
+  counting = false
+  t.equal(told.json<{ counters: unknown[] }>().counters.length, 300)
+  t.ok(turns > 15, `there were ${turns} turns`)
+})

@@ -49,7 +49,11 @@ export const places: readonly KindOfPlace[] = [
   },
 ]
 
-async function onRedis(t: Test, url: string | undefined, gateways: number): Promise<CountingPlace | undefined> {
+async function onRedis(
+  t: Test,
+  url: string | undefined,
+  gateways: number,
+): Promise<CountingPlace | undefined> {
   if (url === undefined) return undefined
   const clock = { at: START }
   const stores = Array.from(
