@@ -44,7 +44,8 @@ t.test('gateways whose clocks differ agree on the turn of a period, for Redis’
       for (const at of [clock.at - 1, clock.at, clock.at + 1]) {
         const now = clock.at
         clock.at = at
-        const [answer] = (await stores[i % 2]?.take([ask], 'holder')) as [Answer]
+        const store = stores[i % 2] as (typeof stores)[number]
+        const [answer] = (await store.take([ask], 'holder')) as [Answer]
         const period = periodOf(berlin, at)
         if (answer.granted) admitted.set(period, (admitted.get(period) ?? 0) + 1)
         if (period === '2026-10-25') lengths.add(answer.counts[0]?.windowMs)
