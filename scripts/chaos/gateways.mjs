@@ -1,5 +1,5 @@
 /** Two built gateways on one Redis, as clients and operators see them. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { gatewayProcess, writeConfig } from '../../dist/test/helpers/gateway-process.js'
@@ -23,10 +23,23 @@ export async function startGateways(t, { url: redis, env }, upstream) {
   }
   return {
     each,
-    /** Whether any of them counts by itself now. */
-    async areAway() {
+    /** Whether any of them counts by itself now (`isAway`), and how many of their calls have failed. */
+    async state() {
       const pages = await Promise.all(each.map(({ adminUrl }) => send(`${adminUrl}/metrics`)))
-      return pages.some(({ body }) => /^sluice_store_fallback_active 1/m.test(body))
+      const failed = pages.map(({ body }) =>
+        Number(/^sluice_store_errors_total\S* (\d+)/m.exec(body)?.[1] ?? 0),
+      )
+      return {
+        isAway: pages.some(({ body }) => /^sluice_store_fallback_active 1/m.test(body)),
+        failed: failed[0] + failed[1],
+      }
+    },
+    /** For how long they and this process have waited for a core so far, in milliseconds. */
+    waitedMs() {
+      const waited = [process.pid, ...each.map(({ pid }) => pid)].map(pid =>
+        Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]),
+      )
+      return (waited[0] + Math.max(waited[1], waited[2])) / 1e6
     },
     /** Whether each sees what the other one counts, by a project that nobody has asked for yet. */
     async countTogether(project) {

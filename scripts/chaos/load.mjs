@@ -1,6 +1,5 @@
 /** A paced load on both gateways, and what its clients saw. */
 import { Agent } from 'node:http'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { send } from '../../dist/test/helpers/http.js'
 import { hostOf } from './settings.mjs'
@@ -15,15 +14,13 @@ const PATIENCE_MS = 10_000
 /**
  * @param urls of the gateways
  * @returns `stop`, which resolves to what was seen: `sent`, `admitted` pages, `strange` (answers beside 200 and 429, and how many),
- *   `longestMs` of a page, of which the run itself was `lateMs` late at most, `unanswered`
+ *   `longestMs` of a page, `unanswered`
  */
 export function startLoad(urls, project) {
   const agent = new Agent({ keepAlive: true })
   const headers = { host: hostOf(project) }
   const seen = { sent: 0, admitted: 0, strange: new Map(), longestMs: 0 }
   const waiting = new Set()
-  const delay = monitorEventLoopDelay({ resolution: 5 })
-  delay.enable()
   const started = performance.now()
   let isOn = true
 
@@ -67,10 +64,8 @@ export function startLoad(urls, project) {
       isOn = false
       await pacing
       await Promise.race([Promise.all(waiting), sleep(PATIENCE_MS, undefined, { ref: false })])
-      delay.disable()
       agent.destroy()
-      const lateMs = delay.max / 1e6
-      return { ...seen, lateMs, unanswered: waiting.size }
+      return { ...seen, unanswered: waiting.size }
     },
   }
 }

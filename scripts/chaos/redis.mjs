@@ -82,12 +82,11 @@ async function onOne(t, name, start, faults, rows) {
   }
   for (const [title, fault] of faults) {
     await waitUntil('the gateways to count together', () => gateways.countTogether(projects.next()), 20_000)
-    const { cells, sent, warnings } = await runCell({ fault, form, gateways, app, projects })
+    const { cells, sent, lateMs, warnings } = await runCell({ fault, form, gateways, app, projects })
     const isKept = cells.every(cell => cell.isKept)
+    const told = `${name} / ${title}: ${cells.map(cell => cell.told).join('; ')} (${sent} requests, ${Math.round(lateMs)} ms waiting for a core)`
     rows.push({ name: title, cells })
-    say(
-      `${isKept ? 'kept  ' : 'BROKEN'} ${name} / ${title}: ${cells.map(({ told }) => told).join('; ')} (${sent} requests)`,
-    )
+    say(`${isKept ? 'kept  ' : 'BROKEN'} ${told}`)
     for (const warning of warnings) say(`  ${warning}`)
     if (!isKept) return
   }

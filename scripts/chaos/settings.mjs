@@ -1,5 +1,5 @@
 /** What all gateways of the run are configured with. */
-export const DEADLINE_MS = 100
+export const DEADLINE_MS = 250
 /** Requests a minute, and a second. */
 export const QUOTA = 400
 export const BURST = 150
