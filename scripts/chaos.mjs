@@ -4,8 +4,11 @@
  * of the gateway has warned.
  */
 import { parseArgs } from 'node:util'
+import { mongoSections } from './chaos/mongodb.mjs'
 import { writeFaults } from './chaos/page.mjs'
+import { receiverSections } from './chaos/receivers.mjs'
 import { redisSections } from './chaos/redis.mjs'
+import { upstreamSections } from './chaos/upstreams.mjs'
 import { Failure, onPath, say, script } from './lib/run.mjs'
 
 const { values } = parseArgs({
@@ -20,7 +23,8 @@ await script(async () => {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
   const chosen = { short, wants: cell => only === undefined || cell.includes(only) }
   const sections = []
-  for (const part of [redisSections]) sections.push(...(await part(chosen)))
+  for (const part of [redisSections, mongoSections, upstreamSections, receiverSections])
+    sections.push(...(await part(chosen)))
   const rows = sections.flatMap(section => section.rows)
   const broken = rows.filter(({ cells }) => cells.some(({ isKept }) => !isKept))
   if (!short && only === undefined) writeFaults(sections)

@@ -1,14 +1,11 @@
 /** Two built gateways on one Redis, as clients and operators see them. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { gatewayProcess, writeConfig } from '../../dist/test/helpers/gateway-process.js'
 import { send } from '../../dist/test/helpers/http.js'
+import { complaintsOf, waitedMs } from './process.mjs'
 import { BURST, gatewayYaml, hostOf, POLICIES, projectsYaml } from './settings.mjs'
-
-const WARNING = /\(node:\d+\) .*Warning.*/g
-/** Of what a gateway logs: pino's level, or its name. */
-const FAULT = /^\{"level":("error"|"fatal"|[56]0).*$/gm
 
 /** @returns `each` (the processes) and what both tell together */
 export async function startGateways(t, { url: redis, env }, upstream) {
@@ -35,12 +32,7 @@ export async function startGateways(t, { url: redis, env }, upstream) {
       }
     },
     /** For how long they and this process have waited for a core so far, in milliseconds. */
-    waitedMs() {
-      const waited = [process.pid, ...each.map(({ pid }) => pid)].map(pid =>
-        Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]),
-      )
-      return (waited[0] + Math.max(waited[1], waited[2])) / 1e6
-    },
+    waitedMs: () => waitedMs(each),
     /** Whether each sees what the other one counts, by a project that nobody has asked for yet. */
     async countTogether(project) {
       const left = []
@@ -48,7 +40,6 @@ export async function startGateways(t, { url: redis, env }, upstream) {
       return left[0] === BURST - 1 && left[1] === BURST - 2
     },
     /** What must never be said: warnings of Node's, and errors. */
-    complaints: () =>
-      each.flatMap(({ out }) => [...(out().match(WARNING) ?? []), ...(out().match(FAULT) ?? [])]),
+    complaints: () => each.flatMap(complaintsOf),
   }
 }

@@ -1,6 +1,7 @@
 /** One fault of one Redis: before, during and after it, against what is promised. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from './load.mjs'
+import { kept } from './row.mjs'
 import { DEADLINE_MS, hostOf, QUOTA, SLOTS } from './settings.mjs'
 
 const BEFORE_MS = 1_200
@@ -86,8 +87,6 @@ export const COLUMNS = [
   'longest answer',
   'warnings',
 ]
-
-const kept = (told, promise, isKept) => ({ told, promise, isKept })
 
 /** Whether both gateways count together again before `until`. Of a fault that heals by itself it must have been felt first. */
 async function comeBack(gateways, projects, until, isSelfHealing) {

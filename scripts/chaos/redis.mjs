@@ -6,6 +6,7 @@ import { startGateways } from './gateways.mjs'
 import { COLUMNS, runCell } from './redis-cell.mjs'
 import { FAULTS, SETTINGS } from './redis-faults.mjs'
 import { FORMS } from './redis-forms.mjs'
+import { verdictRow } from './row.mjs'
 import { scope } from './scope.mjs'
 import { PROJECTS } from './settings.mjs'
 
@@ -83,11 +84,9 @@ async function onOne(t, name, start, faults, rows) {
   for (const [title, fault] of faults) {
     await waitUntil('the gateways to count together', () => gateways.countTogether(projects.next()), 20_000)
     const { cells, sent, lateMs, warnings } = await runCell({ fault, form, gateways, app, projects })
-    const isKept = cells.every(cell => cell.isKept)
-    const told = `${name} / ${title}: ${cells.map(cell => cell.told).join('; ')} (${sent} requests, ${Math.round(lateMs)} ms waiting for a core)`
-    rows.push({ name: title, cells })
-    say(`${isKept ? 'kept  ' : 'BROKEN'} ${told}`)
+    const more = ` (${sent} requests, ${Math.round(lateMs)} ms waiting for a core)`
+    rows.push(verdictRow(name, title, cells, more))
     for (const warning of warnings) say(`  ${warning}`)
-    if (!isKept) return
+    if (!cells.every(({ isKept }) => isKept)) return
   }
 }

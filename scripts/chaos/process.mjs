@@ -1,0 +1,17 @@
+/** What one gateway's process tells about itself. */
+import { readFileSync } from 'node:fs'
+
+const WARNING = /\(node:\d+\) .*Warning.*/g
+/** Of what a gateway logs: pino's level, or its name. */
+const FAULT = /^\{"level":("error"|"fatal"|[56]0).*$/gm
+
+/** What must never be said: warnings of Node's, and errors. */
+export function complaintsOf({ out }) {
+  return [...(out().match(WARNING) ?? []), ...(out().match(FAULT) ?? [])]
+}
+
+/** For how long these and this process have waited for a core so far, in milliseconds: of the gateways the one that waited longest. */
+export function waitedMs(gateways) {
+  const waited = pid => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
+  return waited(process.pid) + Math.max(...gateways.map(({ pid }) => waited(pid)))
+}
