@@ -4,7 +4,7 @@ import { faultProxy } from '../../dist/test/helpers/faults.js'
 import { startMongo } from '../../dist/test/helpers/mongo.js'
 import { say } from '../lib/run.mjs'
 import { startDirectory } from './directory.mjs'
-import { complaintsOf, waitedMs } from './process.mjs'
+import { waitedMs, warningsOf } from './process.mjs'
 import { kept, verdictRow } from './row.mjs'
 import { scope } from './scope.mjs'
 
@@ -73,7 +73,6 @@ export async function mongoSections({ short, wants }) {
 }
 
 async function measure(fault, { gateway, kept: directory, ...parts }) {
-  const complained = complaintsOf(gateway).length
   const waited = waitedMs([gateway])
   const seen = { reads: [], writes: [] }
   let isOn = true
@@ -106,7 +105,7 @@ async function measure(fault, { gateway, kept: directory, ...parts }) {
   const longest = Math.max(...[...seen.reads, ...seen.writes].map(({ ms }) => ms))
   const acknowledged = seen.writes.filter(({ status }) => status === 201).length
   const found = await directory.users()
-  const warnings = complaintsOf(gateway).length - complained
+  const warnings = warningsOf(gateway).length
   const backMs = backAt - ended
   return [
     kept(told(seen.reads), '200, or 503 with Retry-After', areHonest(seen.reads, 200)),

@@ -5,9 +5,14 @@ const WARNING = /\(node:\d+\) .*Warning.*/g
 /** Of what a gateway logs: pino's level, or its name. */
 const FAULT = /^\{"level":("error"|"fatal"|[56]0).*$/gm
 
-/** What must never be said: warnings of Node's, and errors. */
-export function complaintsOf({ out }) {
-  return [...(out().match(WARNING) ?? []), ...(out().match(FAULT) ?? [])]
+/** What Node warns of: too many listeners are a leak. */
+export function warningsOf({ out }) {
+  return out().match(WARNING) ?? []
+}
+
+/** What must not be said while nothing but Redis or an upstream fails: warnings of Node's, and errors. */
+export function complaintsOf(gateway) {
+  return [...warningsOf(gateway), ...(gateway.out().match(FAULT) ?? [])]
 }
 
 /** For how long these and this process have waited for a core so far, in milliseconds: of the gateways the one that waited longest. */
