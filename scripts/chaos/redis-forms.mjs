@@ -11,6 +11,8 @@ import { behindProxy } from './redis-node.mjs'
 
 const DEBUG = ['--enable-debug-command', 'local']
 const SLOTS = 16_384
+/** A Sentinel makes a replica of a master that has come back when it has looked twice. */
+const ROLES_WITHIN_MS = 40_000
 
 /**
  * By name, how to start one. Each has the `url` that the gateway is given, `env` for its process, `master()` (the node that
@@ -114,13 +116,17 @@ function alone(node, url, env = {}) {
 
 /** Of two nodes that answer, the master or the replica. */
 function whichIs(nodes, master) {
-  return waitUntil(master ? 'a master' : 'a replica', async () => {
-    const roles = await Promise.all(nodes.map(node => node.isMaster()))
-    return roles[0] !== roles[1] && nodes[roles.indexOf(master)]
-  })
+  return waitUntil(
+    master ? 'a master' : 'a replica',
+    async () => {
+      const roles = await Promise.all(nodes.map(node => node.isMaster()))
+      return roles[0] !== roles[1] && nodes[roles.indexOf(master)]
+    },
+    ROLES_WITHIN_MS,
+  )
 }
 
 export function inSync(replica) {
   const isLinked = async () => /master_link_status:up/.test(await replica.admin.info('replication'))
-  return waitUntil('the replica to be in sync', isLinked, 20_000)
+  return waitUntil('the replica to be in sync', isLinked, ROLES_WITHIN_MS)
 }
