@@ -1,6 +1,7 @@
 /** What may befall a Redis, and what is promised while it does. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hashSlot } from '../../dist/gateway/decide/store/hash-slot.js'
+import { waitUntil } from '../../dist/test/helpers/wait.js'
 import { inSync } from './redis-forms.mjs'
 import { BURST, DEADLINE_MS, QUOTA } from './settings.mjs'
 
@@ -85,7 +86,7 @@ export const FAULTS = {
     promise: SHARE,
     lastsMs: 0,
     backWithinMs: 15_000,
-    begin: ({ form }) => form.sentinel.admin.call('SENTINEL', 'FAILOVER', 'main'),
+    begin: ({ form }) => failOver(form, () => form.sentinel.admin.call('SENTINEL', 'FAILOVER', 'main')),
     after: async ({ form }) => inSync(await form.replica()),
   },
   'replica promoted': {
@@ -93,7 +94,7 @@ export const FAULTS = {
     promise: SHARE,
     lastsMs: 0,
     backWithinMs: 15_000,
-    begin: async ({ form }) => (await form.replica()).admin.call('CLUSTER', 'FAILOVER'),
+    begin: ({ form }) => failOver(form, replica => replica.admin.call('CLUSTER', 'FAILOVER')),
     after: async ({ form }) => inSync(await form.replica()),
   },
   'slot moved': {
@@ -113,6 +114,13 @@ export const FAULTS = {
       await inSync(await form.replica())
     },
   },
+}
+
+/** Until the replica is the master. */
+async function failOver(form, command) {
+  const replica = await form.replica()
+  await command(replica)
+  await waitUntil('the replica to be master', () => replica.isMaster(), 15_000)
 }
 
 /** Key by key to the second master, as `redis-cli --cluster reshard` does. */
