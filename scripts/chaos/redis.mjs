@@ -83,10 +83,10 @@ async function onOne(t, name, start, faults, rows) {
   }
   for (const [title, fault] of faults) {
     await waitUntil('the gateways to count together', () => gateways.countTogether(projects.next()), 20_000)
-    const { cells, sent, lateMs, warnings } = await runCell({ fault, form, gateways, app, projects })
+    const { cells, sent, lateMs, complaints } = await runCell({ fault, form, gateways, app, projects })
     const more = ` (${sent} requests, ${Math.round(lateMs)} ms waiting for a core)`
     rows.push(verdictRow(name, title, cells, more))
-    for (const warning of warnings) say(`  ${warning}`)
+    for (const complaint of complaints) say(`  ${complaint}`)
     if (!cells.every(({ isKept }) => isKept)) return
   }
 }
