@@ -5,7 +5,7 @@ import { startMongo } from '../../dist/test/helpers/mongo.js'
 import { say } from '../lib/run.mjs'
 import { startDirectory } from './directory.mjs'
 import { waitedMs, warningsOf } from './process.mjs'
-import { kept, verdictRow } from './row.mjs'
+import { kept, keptInTime, verdictRow } from './row.mjs'
 import { scope } from './scope.mjs'
 
 const LASTS_MS = 3_000
@@ -110,7 +110,7 @@ async function measure(fault, { gateway, kept: directory, ...parts }) {
   return [
     kept(told(seen.reads), '200, or 503 with Retry-After', areHonest(seen.reads, 200)),
     kept(told(seen.writes), '201, or 503 with Retry-After', areHonest(seen.writes, 201)),
-    kept(`${Math.round(longest)} ms`, `${ANSWER_WITHIN_MS} ms`, longest - lateMs <= ANSWER_WITHIN_MS),
+    keptInTime(longest, ANSWER_WITHIN_MS, lateMs),
     kept(
       backAt === undefined ? 'not back' : `${(backMs / 1000).toFixed(1)} s`,
       `${BACK_WITHIN_MS / 1000} s`,

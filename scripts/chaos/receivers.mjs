@@ -4,7 +4,7 @@ import { faultProxy } from '../../dist/test/helpers/faults.js'
 import { startApp } from '../../dist/test/helpers/http.js'
 import { startDirectory } from './directory.mjs'
 import { waitedMs, warningsOf } from './process.mjs'
-import { kept, verdictRow } from './row.mjs'
+import { kept, keptInTime, verdictRow } from './row.mjs'
 import { scope } from './scope.mjs'
 
 const USERS = 5
@@ -80,7 +80,7 @@ async function measure(t, { network, answer }, { gateway, directory }) {
   const warnings = warningsOf(gateway).length
   return [
     kept(statuses, 201, statuses === '201'),
-    kept(`${Math.round(longest)} ms`, `${INTAKE_WITHIN_MS} ms`, longest - lateMs <= INTAKE_WITHIN_MS),
+    keptInTime(longest, INTAKE_WITHIN_MS, lateMs),
     kept(elsewhere > 0 ? `${elsewhere} elsewhere` : order, 'each, nowhere else', isWhole),
     kept(`${(tookMs / 1000).toFixed(1)} s`, `${DELIVERED_WITHIN_MS / 1000} s`, sequences.length >= USERS),
     kept(warnings, 0, warnings === 0),

@@ -1,7 +1,7 @@
 /** One fault of one Redis: before, during and after it, against what is promised. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from './load.mjs'
-import { kept } from './row.mjs'
+import { kept, keptInTime } from './row.mjs'
 import { DEADLINE_MS, hostOf, QUOTA, SLOTS } from './settings.mjs'
 
 const BEFORE_MS = 1_200
@@ -87,7 +87,7 @@ function cellsOf(seen) {
     { told: seconds(awayMs), isKept: true },
     kept(seen.isBack ? seconds(seen.backMs) : 'not back', `${seen.withinMs / 1000} s`, seen.isBack),
     kept(strange.join(', ') || 'none', 'none', strange.length === 0),
-    kept(`${Math.round(longestMs)} ms`, `${patience} ms`, longestMs - lateMs <= patience),
+    keptInTime(longestMs, patience, lateMs),
     kept(complaints.length, 0, complaints.length === 0),
   ]
 }

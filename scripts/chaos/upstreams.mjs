@@ -6,7 +6,7 @@ import { freePort } from '../../dist/test/helpers/child-server.js'
 import { gatewayProcess, writeConfig } from '../../dist/test/helpers/gateway-process.js'
 import { send, startApp } from '../../dist/test/helpers/http.js'
 import { complaintsOf, waitedMs } from './process.mjs'
-import { kept, verdictRow } from './row.mjs'
+import { kept, keptInTime, verdictRow } from './row.mjs'
 import { scope } from './scope.mjs'
 
 const HEAD_MS = 1_000
@@ -111,7 +111,7 @@ rules: [{ id: all, match: [POST /**], key: [project], max: 1000, mode: enforce, 
     const warnings = complaintsOf(gateway).length - complained
     return [
       kept(statuses(answers), answer, statuses(answers) === String(answer)),
-      kept(`${Math.round(longest)} ms`, `${withinMs + SLACK_MS} ms`, longest - lateMs <= withinMs + SLACK_MS),
+      keptInTime(longest, withinMs + SLACK_MS, lateMs),
       kept(
         `${statuses(beside)} in ${Math.round(longestBeside)} ms`,
         `200 in ${SLACK_MS} ms`,
