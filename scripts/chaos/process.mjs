@@ -1,5 +1,5 @@
 /** What one gateway's process tells about itself. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 const WARNING = /\(node:\d+\) .*Warning.*/g
 /** Of what a gateway logs: pino's level, or its name. */
@@ -15,8 +15,15 @@ export function complaintsOf(gateway) {
   return [...warningsOf(gateway), ...(gateway.out().match(FAULT) ?? [])]
 }
 
-/** For how long these and this process have waited for a core so far, in milliseconds: of the gateways the one that waited longest. */
+/**
+ * For how long these and this process have waited for a core so far, in milliseconds: of the gateways the one that waited
+ * longest. 0 where the system does not tell, as only Linux does.
+ */
 export function waitedMs(gateways) {
-  const waited = pid => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
-  return waited(process.pid) + Math.max(...gateways.map(({ pid }) => waited(pid)))
+  return waitedBy(process) + Math.max(...gateways.map(waitedBy))
+}
+
+function waitedBy({ pid }) {
+  const file = `/proc/${pid}/schedstat`
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split(' ')[1]) / 1e6 : 0
 }
