@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '../../dist/test/helpers/faults.js'
 import { startMongo } from '../../dist/test/helpers/mongo.js'
-import { say } from '../lib/run.mjs'
+import { Failure, say } from '../lib/run.mjs'
 import { startDirectory } from './directory.mjs'
 import { waitedMs, warningsOf } from './process.mjs'
 import { kept, keptInTime, verdictRow } from './row.mjs'
@@ -45,6 +45,8 @@ export async function mongoSections({ short, wants }) {
   if (faults.length === 0) return []
   const server = await startMongo()
   if (server === undefined) {
+    if (process.env.CI === 'true')
+      throw new Failure('CI needs a server of MongoDB’s protocol: `npm run services`')
     say('Skipped: no server of MongoDB’s protocol; `npm run services` builds one')
     return []
   }

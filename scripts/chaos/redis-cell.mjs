@@ -55,7 +55,8 @@ export async function runCell({ fault, form, gateways, app, projects }) {
 
 /** Before, during and after: whether both gateways came back (`isBack`), and after how long (`backMs`), of `withinMs`. */
 async function goThrough(fault, at, gateways, projects) {
-  const { lastsMs = LASTS_MS, backWithinMs: withinMs = BACK_WITHIN_MS } = fault
+  const { lastsMs = LASTS_MS } = fault
+  const withinMs = fault.backWithinMs ?? at.form.backWithinMs ?? BACK_WITHIN_MS
   const waited = gateways.waitedMs()
   await sleep(BEFORE_MS)
   const begun = performance.now()

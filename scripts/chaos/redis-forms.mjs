@@ -17,7 +17,7 @@ const ROLES_WITHIN_MS = 40_000
 /**
  * By name, how to start one. Each has the `url` that the gateway is given, `env` for its process, `master()` (the node that
  * counts now), `counts(project)` (whether that node keeps a project's counters), `stop`, and for what only it can do `replica()`,
- * `sentinel`, or `nodes` and `others`.
+ * `sentinel`, or `nodes` and `others`. `backWithinMs` stands where it is not the usual.
  */
 export const FORMS = {
   async single() {
@@ -68,6 +68,8 @@ export const FORMS = {
     return {
       url: `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
       env: {},
+      // A fault may be longer than a Sentinel waits before it looks for another master.
+      backWithinMs: 20_000,
       sentinel,
       master: () => whichIs(nodes, true),
       replica: () => whichIs(nodes, false),
