@@ -56,6 +56,18 @@ t.test('connections that fall silent are given up at once', async t => {
     backMs < 3500,
     `after ${Math.round(backMs)} ms: the patience of a call, and no farewell to a connection that is dead`,
   )
+
+  // The next one is made while nothing passes, and is dead before it was of any use.
+  await proxy.set({ kind: 'reset' })
+  await proxy.set({ kind: 'blackhole' })
+  const { connections } = proxy
+  await waitUntil('that to be noticed', async () => {
+    await store.take([slot], `lost ${performance.now()}`)
+    return isAway
+  })
+  await waitUntil('a connection that hears nothing', () => proxy.connections > connections)
+  await proxy.set({ kind: 'halfopen' })
+  await waitUntil('another one to count', () => !isAway)
 })
 
 t.test('a connection that is given up again and again keeps no listeners, and comes back', async t => {
