@@ -50,6 +50,23 @@ t.test('the fault proxy does what its fault says', async t => {
   await proxy.set({ kind: 'refuse' })
   t.equal((await exchange('hello')).answer, 'ECONNREFUSED', 'refuse')
 
+  await proxy.set({ kind: 'pass' })
+  const old = connect(proxy.port, '127.0.0.1')
+  t.teardown(() => old.destroy())
+  let heard = ''
+  old.on('data', chunk => {
+    heard += chunk
+  })
+  old.write('before')
+  await waitUntil('the echo', () => heard === 'before')
+  await proxy.set({ kind: 'halfopen' })
+  old.write('after')
+  t.equal((await exchange('hello')).answer, 'hello', 'half-open: a new connection passes')
+  await proxy.set({ kind: 'pass' })
+  await sleep(60)
+  t.equal(heard, 'before', 'and an old one leads nowhere, for good')
+  t.ok(old.writable)
+
   await proxy.set({ kind: 'blackhole' })
   let answered = false
   const waiting = exchange('hello').then(result => {
@@ -60,7 +77,7 @@ t.test('the fault proxy does what its fault says', async t => {
   t.equal(answered, false, 'blackhole')
   await proxy.set({ kind: 'pass' })
   t.equal((await waiting).answer, 'hello', 'and what was held arrives once it ends')
-  t.equal(proxy.connections, 7)
+  t.equal(proxy.connections, 9)
 })
 t.test('a Redis of the test can be paused, killed and restarted', async t => {
   if (!redisCommand(t)) return

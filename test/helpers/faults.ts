@@ -19,6 +19,8 @@ export type Fault =
   | { readonly kind: 'slow'; readonly bytes: number; readonly ms: number }
   /** A connection whose answers have reached this many bytes is closed. */
   | { readonly kind: 'cut'; readonly after: number }
+  /** Open connections stay open and lead nowhere for good, as after a crash of the machine behind them; new ones pass. */
+  | { readonly kind: 'halfopen' }
 
 export interface FaultProxy {
   readonly port: number
@@ -75,6 +77,12 @@ const UNHARMED: Fault = { kind: 'pass' }
 class Weather extends EventEmitter {
   fault = UNHARMED
 
+  constructor() {
+    super()
+    // Every connection watches it.
+    this.setMaxListeners(0)
+  }
+
   change(fault: Fault): void {
     this.fault = fault
     this.emit('change')
@@ -83,6 +91,13 @@ class Weather extends EventEmitter {
 
 /** Carries bytes both ways; an error on one side resets the other. */
 function join(client: Socket, target: Socket, weather: Weather): void {
+  const forget = () => {
+    if (weather.fault.kind !== 'halfopen') return
+    client.unpipe().resume()
+    target.unpipe().destroy()
+  }
+  weather.on('change', forget)
+  client.once('close', () => weather.off('change', forget))
   const answer = passage(weather, 'answer')
   client.pipe(passage(weather, 'request')).pipe(target)
   target.pipe(answer).pipe(client)

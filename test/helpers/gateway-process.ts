@@ -12,6 +12,7 @@ import { waitUntil } from './wait.js'
 export interface GatewayProcess {
   readonly url: string
   readonly adminUrl: string
+  readonly pid: number
   /** Everything it has logged. */
   out(): string
   /** Resident memory now, in bytes. */
@@ -83,6 +84,7 @@ export async function gatewayProcess(
   return {
     url: url as string,
     adminUrl: adminUrl as string,
+    pid: child.pid as number,
     out: () => out,
     async resident() {
       const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)])

@@ -35,10 +35,16 @@ function withDatabase(url: string, database: string): string {
 let server: Promise<ChildServer> | undefined
 
 async function ownServer(): Promise<string | undefined> {
+  server ??= startMongo()
+  if (server === undefined) return undefined
+  return `mongodb://127.0.0.1:${(await server).port}`
+}
+
+/** A server of the caller's own, to be killed and started again; undefined where there is none. */
+export function startMongo(): Promise<ChildServer> | undefined {
   const command = findCommand(['mongod', 'ferretdb'], serverFolders)
   if (!command) return undefined
-  server ??= startServer(basename(command) === 'mongod' ? mongod(command) : ferretdb(command))
-  return `mongodb://127.0.0.1:${(await server).port}`
+  return startServer(basename(command) === 'mongod' ? mongod(command) : ferretdb(command))
 }
 
 const mongod = (command: string): ServerKind => ({

@@ -78,8 +78,12 @@ export interface RedisCluster {
 
 const SLOTS = 16_384
 
-/** Three masters, and a replica of the first. A part of the slots that nobody keeps does not stop the others. */
-export async function startCluster(): Promise<RedisCluster> {
+/**
+ * Three masters, and a replica of the first. A part of the slots that nobody keeps does not stop the others.
+ *
+ * @param options for each node
+ */
+export async function startCluster(...options: string[]): Promise<RedisCluster> {
   const nodes: RedisServer[] = []
   const busPorts: number[] = []
   for (let i = 0; i < 4; i += 1) {
@@ -89,6 +93,7 @@ export async function startCluster(): Promise<RedisCluster> {
       await startRedis(
         ...['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1'],
         ...['--cluster-node-timeout', '2000', '--cluster-require-full-coverage', 'no'],
+        ...options,
       ),
     )
   }
@@ -129,8 +134,8 @@ export async function startCluster(): Promise<RedisCluster> {
   }
 }
 
-/** A Sentinel that watches `master` under the name `main`. */
-export async function startSentinel(master: RedisServer): Promise<RedisServer> {
+/** A Sentinel that watches the master on that port of 127.0.0.1 under the name `main`. */
+export async function startSentinel(master: Pick<RedisServer, 'port'>): Promise<RedisServer> {
   const child = await startServer({
     command: findCommand(['redis-server']) as string,
     args(port, folder) {

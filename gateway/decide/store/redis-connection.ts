@@ -24,13 +24,15 @@ const OPTIONS: RedisOptions = {
 }
 /** How soon a Cluster's new masters are known when the old ones cannot tell. */
 const TOPOLOGY_EVERY_MS = 1000
+const GREETING_MS = 2000
 
 /** Starts to connect; an address that cannot be reached now is tried again. */
 export function connectRedis(url: string, log: Log): RedisClient {
   const client = clientFor(url)
   const onError = (error: unknown) => log.debug({ err: error }, 'redis connection')
   client.on('error', onError)
-  if (client instanceof Cluster) client.on('node error', onError)
+  if (client instanceof Cluster) client.on('node error', onError).on('+node', watchGreeting)
+  else watchGreeting(client)
   client.connect().catch(onError)
   return client
 }
@@ -74,13 +76,35 @@ export function nodeOf(client: RedisClient, key: string): string {
 /** Gives up a connection that swallows bytes, for a new one. */
 export function reconnect(client: RedisClient, key: string): void {
   if (client instanceof Redis) {
-    client.disconnect(true)
+    giveUp(client)
     return
   }
   const node = nodeOf(client, key)
   for (const redis of client.nodes()) {
-    if (`${redis.options.host}:${redis.options.port}` === node) redis.disconnect(true)
+    if (`${redis.options.host}:${redis.options.port}` === node) giveUp(redis)
   }
+}
+
+/**
+ * Nothing is asked of a connection before Redis has greeted it, so nobody else would notice that it has fallen silent by
+ * then. A Redis that is still loading its data sees a new connection now and then.
+ */
+function watchGreeting(redis: Redis): void {
+  redis.on('connect', () => {
+    const { stream } = redis
+    const look = () => {
+      if (redis.status === 'connect' && redis.stream === stream) giveUp(redis)
+    }
+    setTimeout(look, GREETING_MS).unref()
+  })
+}
+
+/**
+ * Without a farewell: a dead connection answers none, for which `disconnect` would wait two seconds, and each call would
+ * leave a listener. When it has closed, ioredis makes a new one.
+ */
+function giveUp({ stream }: { readonly stream: Redis['stream'] | undefined }): void {
+  stream?.destroy()
 }
 
 /** Sends what `calls` asks for in one write per connection: each write is a system call, which costs more than its bytes. */

@@ -1,0 +1,35 @@
+/**
+ * `npm run chaos [-- --short --only 'cluster / reset']`: faults against real parts, each beside what is promised. The long form
+ * writes docs/faults.md, or the rows of it that `--only` names; the short one runs some of the cells in a few minutes. Fails when a promise is broken, or when a process
+ * of the gateway has warned.
+ */
+import { parseArgs } from 'node:util'
+import { mongoSections } from './chaos/mongodb.mjs'
+import { updateFaults, writeFaults } from './chaos/page.mjs'
+import { receiverSections } from './chaos/receivers.mjs'
+import { redisSections } from './chaos/redis.mjs'
+import { upstreamSections } from './chaos/upstreams.mjs'
+import { Failure, onPath, say, script } from './lib/run.mjs'
+
+const { values } = parseArgs({
+  options: { short: { type: 'boolean', default: false }, only: { type: 'string' } },
+})
+const { short, only } = values
+
+await script(async () => {
+  for (const name of ['redis-server', 'openssl'])
+    if (!onPath(name)) throw new Failure(`The matrix of faults needs ${name}: apt-get install ${name}`)
+  // What was started ends with this process, whatever ends it.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
+  const chosen = { short, wants: cell => only === undefined || cell.includes(only) }
+  const sections = []
+  for (const part of [redisSections, mongoSections, upstreamSections, receiverSections])
+    sections.push(...(await part(chosen)))
+  const rows = sections.flatMap(section => section.rows)
+  const broken = rows.filter(({ cells }) => cells.some(({ isKept }) => !isKept))
+  if (!short && only === undefined) writeFaults(sections)
+  else if (!short) updateFaults(sections)
+  say(`${rows.length - broken.length} faults kept their promises, ${broken.length} broke one`)
+  if (rows.length === 0) throw new Failure(`No cell is called ${only}`)
+  if (broken.length > 0) throw new Failure('See the lines that begin with BROKEN')
+})

@@ -1,0 +1,71 @@
+/** A paced load on both gateways, and what its clients saw. */
+import { Agent } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { send } from '../../dist/test/helpers/http.js'
+import { hostOf } from './settings.mjs'
+
+const TICK_MS = 20
+/** For each gateway, a second. */
+const PAGES = 80
+const WORKS = 15
+/** For who still waits when all is over. */
+const PATIENCE_MS = 10_000
+
+/**
+ * @param urls of the gateways
+ * @returns `stop`, which resolves to what was seen: `sent`, `admitted` pages, `strange` (answers beside 200 and 429, and how many),
+ *   `longestMs` of a page, `unanswered`
+ */
+export function startLoad(urls, project) {
+  const agent = new Agent({ keepAlive: true })
+  const headers = { host: hostOf(project) }
+  const seen = { sent: 0, admitted: 0, strange: new Map(), longestMs: 0 }
+  const waiting = new Set()
+  const started = performance.now()
+  let isOn = true
+
+  const ask = async (url, path, method) => {
+    const sentAt = performance.now()
+    seen.sent += 1
+    const answer = await send(url + path, { method, agent, headers }).catch(error => ({ status: error.code }))
+    const { status } = answer
+    if (method === 'GET') {
+      seen.longestMs = Math.max(seen.longestMs, performance.now() - sentAt)
+      if (status === 200) seen.admitted += 1
+    }
+    const isReported = status === 429 && answer.body.includes('"watch"')
+    if (isReported) count('429 by a report-only rule')
+    else if (status !== 200 && status !== 429) count(String(status))
+  }
+  const count = name => seen.strange.set(name, (seen.strange.get(name) ?? 0) + 1)
+  const start = (url, path, method) => {
+    const sent = ask(url, path, method).finally(() => waiting.delete(sent))
+    waiting.add(sent)
+  }
+  const pacing = Promise.all(
+    [
+      ['/', 'GET', PAGES],
+      ['/work', 'POST', WORKS],
+    ].map(async ([path, method, perSecond]) => {
+      for (let asked = 0; isOn; ) {
+        // What a busy machine has put off is not made up for all at once.
+        const due = Math.min(((performance.now() - started) / 1000) * perSecond - asked, 5)
+        for (let i = 0; i < due; i += 1) {
+          for (const url of urls) start(url, path, method)
+          asked += 1
+        }
+        asked = Math.max(asked, ((performance.now() - started) / 1000) * perSecond - 5)
+        await sleep(TICK_MS)
+      }
+    }),
+  )
+  return {
+    async stop() {
+      isOn = false
+      await pacing
+      await Promise.race([Promise.all(waiting), sleep(PATIENCE_MS, undefined, { ref: false })])
+      agent.destroy()
+      return { ...seen, unanswered: waiting.size }
+    },
+  }
+}

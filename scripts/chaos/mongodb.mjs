@@ -1,0 +1,137 @@
+/** The directory on a server of MongoDB's protocol that is away, slow, reset or restarted. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { faultProxy } from '../../dist/test/helpers/faults.js'
+import { startMongo } from '../../dist/test/helpers/mongo.js'
+import { Failure, say } from '../lib/run.mjs'
+import { startDirectory } from './directory.mjs'
+import { waitedMs, warningsOf } from './process.mjs'
+import { kept, keptInTime, verdictRow } from './row.mjs'
+import { scope } from './scope.mjs'
+
+const LASTS_MS = 3_000
+const BACK_WITHIN_MS = 15_000
+/** The driver's own time limits (services/directory/store/mongodb-connection.ts), one after the other. */
+const ANSWER_WITHIN_MS = 15_500
+const EVERY_MS = 200
+
+const on = fault => ({
+  begin: ({ proxy }) => proxy.set(fault),
+  end: ({ proxy }) => proxy.set({ kind: 'pass' }),
+})
+
+const FAULTS = {
+  'latency 200 ms': on({ kind: 'latency', ms: 200 }),
+  refused: on({ kind: 'refuse' }),
+  'black hole': on({ kind: 'blackhole' }),
+  reset: on({ kind: 'reset' }),
+  'half-open': on({ kind: 'halfopen' }),
+  'killed and restarted': { begin: ({ server }) => server.kill(), end: ({ server }) => server.start() },
+}
+const IN_SHORT = ['reset', 'killed and restarted']
+const COLUMNS = [
+  'reads saw',
+  'writes saw',
+  'longest answer',
+  'back after',
+  'acknowledged users found',
+  'warnings',
+]
+
+/** @returns as `redisSections` */
+export async function mongoSections({ short, wants }) {
+  const faults = Object.entries(FAULTS).filter(
+    ([name]) => (!short || IN_SHORT.includes(name)) && wants(`mongodb / ${name}`),
+  )
+  if (faults.length === 0) return []
+  const server = await startMongo()
+  if (server === undefined) {
+    if (process.env.CI === 'true')
+      throw new Failure('CI needs a server of MongoDB’s protocol: `npm run services`')
+    say('Skipped: no server of MongoDB’s protocol; `npm run services` builds one')
+    return []
+  }
+  const t = scope()
+  t.teardown(() => server.stop())
+  try {
+    const proxy = await faultProxy(server.port)
+    t.teardown(() => proxy.stop())
+    const url = `mongodb://127.0.0.1:${proxy.port}/chaos`
+    const { gateway, directory } = await startDirectory(t, { MONGODB_URL: url })
+    const rows = []
+    for (const [name, fault] of faults) {
+      rows.push(
+        verdictRow(
+          'mongodb',
+          name,
+          await measure(fault, { proxy, server, gateway, kept: await directory() }),
+        ),
+      )
+    }
+    const note = `A gateway with the embedded directory; five reads and five new users a second, before, during and after a fault of ${LASTS_MS / 1000} s.`
+    return [{ title: 'MongoDB’s protocol', note, columns: COLUMNS, rows }]
+  } finally {
+    await t.end()
+  }
+}
+
+async function measure(fault, { gateway, kept: directory, ...parts }) {
+  const waited = waitedMs([gateway])
+  const seen = { reads: [], writes: [] }
+  let isOn = true
+  let backAt
+  let ended = Number.POSITIVE_INFINITY
+  const asking = []
+  const working = (async () => {
+    for (let i = 0; isOn; i += 1) {
+      asking.push(directory.read().then(answer => seen.reads.push(answer)))
+      const write = directory.addUser(`u${i}@example.com`).then(answer => {
+        seen.writes.push(answer)
+        if (answer.status === 201 && performance.now() > ended) backAt ??= performance.now()
+      })
+      asking.push(write)
+      await sleep(EVERY_MS)
+    }
+  })()
+  await sleep(1_000)
+  await fault.begin(parts)
+  await sleep(LASTS_MS)
+  await fault.end(parts)
+  ended = performance.now()
+  while (backAt === undefined && performance.now() < ended + BACK_WITHIN_MS) await sleep(50)
+  await sleep(1_000)
+  isOn = false
+  await working
+  await Promise.all(asking)
+  const lateMs = waitedMs([gateway]) - waited
+
+  const longest = Math.max(...[...seen.reads, ...seen.writes].map(({ ms }) => ms))
+  const acknowledged = seen.writes.filter(({ status }) => status === 201).length
+  const found = await directory.users()
+  const warnings = warningsOf(gateway).length
+  const backMs = backAt - ended
+  return [
+    kept(told(seen.reads), '200, or 503 with Retry-After', areHonest(seen.reads, 200)),
+    kept(told(seen.writes), '201, or 503 with Retry-After', areHonest(seen.writes, 201)),
+    keptInTime(longest, ANSWER_WITHIN_MS, lateMs),
+    kept(
+      backAt === undefined ? 'not back' : `${(backMs / 1000).toFixed(1)} s`,
+      `${BACK_WITHIN_MS / 1000} s`,
+      backAt !== undefined,
+    ),
+    kept(`${found} of ${acknowledged}`, 'all', found >= acknowledged),
+    kept(warnings, 0, warnings === 0),
+  ]
+}
+
+/** A client is told that it is done, or when to come back. */
+function areHonest(answers, good) {
+  return answers.every(
+    ({ status, headers }) => status === good || (status === 503 && headers['retry-after'] > 0),
+  )
+}
+
+function told(answers) {
+  const times = new Map()
+  for (const { status } of answers) times.set(status, (times.get(status) ?? 0) + 1)
+  return [...times].map(([status, many]) => `${many} × ${status}`).join(', ')
+}

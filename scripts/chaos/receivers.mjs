@@ -1,0 +1,88 @@
+/** Receivers of webhooks that fail: the directory goes on, and once they are well they have every event, in order. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { faultProxy } from '../../dist/test/helpers/faults.js'
+import { startApp } from '../../dist/test/helpers/http.js'
+import { startDirectory } from './directory.mjs'
+import { waitedMs, warningsOf } from './process.mjs'
+import { kept, keptInTime, verdictRow } from './row.mjs'
+import { scope } from './scope.mjs'
+
+const USERS = 5
+const LASTS_MS = 1_500
+/** Two waits, of 2 s and 5 s and a quarter more, for an attempt that came just too soon. */
+const DELIVERED_WITHIN_MS = 10_000
+const INTAKE_WITHIN_MS = 500
+const COLUMNS = ['intake saw', 'longest answer', 'events, in order', 'all delivered after', 'warnings']
+
+/** By name: what the receiver answers with meanwhile, or what happens to connections to it. */
+const FAULTS = {
+  refused: { network: { kind: 'refuse' } },
+  reset: { network: { kind: 'reset' } },
+  slow: { network: { kind: 'latency', ms: 500 } },
+  500: { answer: res => res.writeHead(500).end() },
+  redirect: { answer: (res, elsewhere) => res.writeHead(307, { location: elsewhere }).end() },
+}
+
+/** @returns as `redisSections` */
+export async function receiverSections({ wants }) {
+  const faults = Object.entries(FAULTS).filter(([name]) => wants(`receiver / ${name}`))
+  if (faults.length === 0) return []
+  const t = scope()
+  try {
+    const service = await startDirectory(t, { WEBHOOK_ALLOW_PRIVATE: 'true', WEBHOOK_ALLOW_HTTP: 'true' })
+    const measured = await Promise.all(faults.map(([, fault]) => measure(t, fault, service)))
+    const rows = faults.map(([name], i) => verdictRow('receiver', name, measured[i]))
+    const note = `A gateway with the embedded directory; ${USERS} new users while the receiver fails for ${LASTS_MS / 1000} s. All receivers fail at once.`
+    return [{ title: 'Receivers of webhooks', note, columns: COLUMNS, rows }]
+  } finally {
+    await t.end()
+  }
+}
+
+async function measure(t, { network, answer }, { gateway, directory }) {
+  let isIll = true
+  let elsewhere = 0
+  const sequences = []
+  const trap = await startApp(t, (_req, res) => {
+    elsewhere += 1
+    res.end()
+  })
+  const app = await startApp(t, async (req, res) => {
+    const body = (await req.toArray()).join('')
+    if (isIll && answer) return void answer(res, trap)
+    sequences.push(JSON.parse(body).sequence)
+    res.end()
+  })
+  const proxy = await faultProxy(Number(new URL(app).port))
+  t.teardown(() => proxy.stop())
+  const webhook = { webhook_url: `http://127.0.0.1:${proxy.port}/`, webhook_secret: 'chaos-secret-0123' }
+  const one = await directory(webhook)
+  if (network) await proxy.set(network)
+
+  const waited = waitedMs([gateway])
+  const added = []
+  for (let i = 0; i < USERS; i += 1) {
+    added.push(await one.addUser(`u${i}@example.com`))
+    await sleep(LASTS_MS / USERS)
+  }
+  isIll = false
+  await proxy.set({ kind: 'pass' })
+  const ended = performance.now()
+  const until = () => ended + DELIVERED_WITHIN_MS + waitedMs([gateway]) - waited
+  while (sequences.length < USERS && performance.now() < until()) await sleep(50)
+  const tookMs = performance.now() - ended
+  const lateMs = waitedMs([gateway]) - waited
+
+  const order = [...new Set(sequences)].join(' ')
+  const statuses = [...new Set(added.map(({ status }) => status))].join(', ')
+  const longest = Math.max(...added.map(({ ms }) => ms))
+  const isWhole = order === Array.from({ length: USERS }, (_, i) => i + 1).join(' ') && elsewhere === 0
+  const warnings = warningsOf(gateway).length
+  return [
+    kept(statuses, 201, statuses === '201'),
+    keptInTime(longest, INTAKE_WITHIN_MS, lateMs),
+    kept(elsewhere > 0 ? `${elsewhere} elsewhere` : order, 'each, nowhere else', isWhole),
+    kept(`${(tookMs / 1000).toFixed(1)} s`, `${DELIVERED_WITHIN_MS / 1000} s`, sequences.length >= USERS),
+    kept(warnings, 0, warnings === 0),
+  ]
+}

@@ -1,0 +1,92 @@
+/** All faults of all forms of Redis, a row for each. */
+import { waitUntil } from '../../dist/test/helpers/wait.js'
+import { say } from '../lib/run.mjs'
+import { startWorkingApp } from './app.mjs'
+import { startGateways } from './gateways.mjs'
+import { COLUMNS, runCell } from './redis-cell.mjs'
+import { FAULTS, SETTINGS } from './redis-faults.mjs'
+import { FORMS } from './redis-forms.mjs'
+import { verdictRow } from './row.mjs'
+import { scope } from './scope.mjs'
+import { PROJECTS } from './settings.mjs'
+
+const TITLES = {
+  single: 'Redis',
+  tls: 'Redis over TLS',
+  sentinel: 'Redis with Sentinel',
+  cluster: 'Redis Cluster',
+}
+/** Enough to see each form lose its master and its network; the other faults are told apart by no form. */
+const SHORT = {
+  single: [
+    'latency 30 ms',
+    'black hole',
+    'half-open',
+    'restart, empty',
+    'out of memory',
+    'SCRIPT FLUSH',
+    'busy script, SCRIPT KILL',
+  ],
+  tls: ['reset'],
+  sentinel: ['SENTINEL FAILOVER'],
+  cluster: ['slot moved', 'replica promoted'],
+}
+
+/**
+ * @param wants whether a cell is run, by `form / fault`
+ * @returns sections of the page: `title`, `columns`, `rows` of `name` and `cells`
+ */
+export async function redisSections({ short, wants }) {
+  const sections = []
+  for (const [name, start] of Object.entries(FORMS)) {
+    const faults = Object.entries(FAULTS).filter(
+      ([fault, { forms }]) =>
+        (forms?.includes(name) ?? true) &&
+        (!short || SHORT[name].includes(fault)) &&
+        wants(`${name} / ${fault}`),
+    )
+    if (faults.length > 0) sections.push(await section(name, start, faults))
+  }
+  return sections
+}
+
+async function section(name, start, faults) {
+  const rows = []
+  // What could not come back by itself does not spoil the cells that follow.
+  while (rows.length < faults.length) {
+    const t = scope()
+    const left = faults.slice(rows.length)
+    await onOne(t, name, start, left, rows).catch(error => rows.push(failed(faults[rows.length][0], error)))
+    await t.end().catch(error => rows.push(failed(`after ${rows.at(-1).name}`, error)))
+  }
+  return { title: TITLES[name], columns: COLUMNS, note: `Two gateways with ${SETTINGS}.`, rows }
+}
+
+/** What could not even be measured. */
+function failed(name, error) {
+  say(`BROKEN ${name}: ${error.message}`)
+  return { name, cells: COLUMNS.map((_, i) => ({ told: i === 0 ? error.message : '', isKept: i > 0 })) }
+}
+
+/** Runs cells on one Redis and one pair of gateways, up to the first that breaks a promise. */
+async function onOne(t, name, start, faults, rows) {
+  const form = await start()
+  t.teardown(() => form.stop())
+  const app = await startWorkingApp(t)
+  const gateways = await startGateways(t, form, app.url)
+  const unused = [...PROJECTS]
+  const projects = {
+    next() {
+      const project = unused.pop()
+      return form.counts(project) ? project : projects.next()
+    },
+  }
+  for (const [title, fault] of faults) {
+    await waitUntil('the gateways to count together', () => gateways.countTogether(projects.next()), 20_000)
+    const { cells, sent, lateMs, complaints } = await runCell({ fault, form, gateways, app, projects })
+    const more = ` (${sent} requests, ${Math.round(lateMs)} ms waiting for a core)`
+    rows.push(verdictRow(name, title, cells, more))
+    for (const complaint of complaints) say(`  ${complaint}`)
+    if (!cells.every(({ isKept }) => isKept)) return
+  }
+}

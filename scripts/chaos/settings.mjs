@@ -1,0 +1,41 @@
+/** What all gateways of the run are configured with. */
+export const DEADLINE_MS = 250
+/** Requests a minute, and a second. */
+export const QUOTA = 400
+export const BURST = 150
+/** In flight at a time. */
+export const SLOTS = 4
+export const WORK_MS = 100
+/** One for each cell, and for each time that counting together is tried. */
+export const PROJECTS = Array.from({ length: 3000 }, (_, i) => `p${i}`)
+
+export const hostOf = project => `${project}.localhost`
+
+export const POLICIES = {
+  'project-limits.yaml': `version: 1
+kind: project-limits
+buckets: { pages: [GET /] }
+limits: [{ for: [{}], quotas: { pages: { burst: ${BURST}, sustained: ${QUOTA} } } }]
+`,
+  'in-flight.yaml': `version: 1
+kind: in-flight
+rules: [{ id: work, match: [POST /work], key: [project], max: ${SLOTS}, mode: enforce, slotTtl: 5s }]
+`,
+  'volumetric.yaml': `version: 1
+kind: volumetric
+rules: [{ id: watch, match: [GET /], reads: true, key: [project], quota: { requests: 5, per: 1m }, mode: report-only }]
+`,
+}
+
+/** @returns gateway.yaml on that Redis */
+export const gatewayYaml = (redis, upstream) => `version: 1
+listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
+admin: { host: 127.0.0.1, port: 0 }
+redis: ${redis}
+store: { deadline: ${DEADLINE_MS}ms, instances: 2, onError: local }
+upstreams: { app: { url: "${upstream}" } }
+routes: [{ path: /**, upstream: app }]
+`
+
+export const projectsYaml = () =>
+  `version: 1\nprojects:\n${PROJECTS.map(id => `  - { id: ${id}, plan: growth, environment: production, hosts: [${hostOf(id)}] }\n`).join('')}`
