@@ -22,6 +22,7 @@ const WORDS = [
   'gateway/message.ts',
   'gateway/errors.ts',
   'gateway/plugin.ts',
+  'gateway/redis-keys.ts',
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
@@ -33,6 +34,7 @@ const PLACES: Record<string, Row> = {
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': {},
+  'gateway/redis-keys.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // The command that package.json names.

@@ -15,10 +15,10 @@ t.test('a wait is never shorter, and longer by no more than the share and a minu
 })
 
 t.test('a key is told the same each time, and keys that are much alike are spread evenly', async t => {
-  t.equal(spreadWait(60_000, 'sluice:{acme}:e', 0.1), spreadWait(60_000, 'sluice:{acme}:e', 0.1))
+  t.equal(spreadWait(60_000, 'sluice:1:{acme}:e', 0.1), spreadWait(60_000, 'sluice:1:{acme}:e', 0.1))
   const tenths = Array<number>(10).fill(0)
   for (let i = 0; i < 10_000; i += 1) {
-    const added = spreadWait(1000, `sluice:{project-${i}}:e:project-limits:catch-all`, 1) - 1000
+    const added = spreadWait(1000, `sluice:1:{project-${i}}:e:project-limits:catch-all`, 1) - 1000
     tenths[Math.floor(added / 100)] = (tenths[Math.floor(added / 100)] as number) + 1
   }
   t.ok(
