@@ -87,8 +87,10 @@ const PLACES: Record<string, Row> = {
   },
 
   config: {},
-  'services/directory': {},
-  'services/identity': {},
+  // What both services' databases have in common.
+  'services/storage': {},
+  'services/directory': { value: ['services/storage'] },
+  'services/identity': { value: ['services/storage'] },
 }
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */

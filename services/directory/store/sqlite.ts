@@ -1,31 +1,36 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
-import { promisify } from 'node:util'
+import { closeSync, openSync } from 'node:fs'
 import Database from 'libsql'
+import Background from 'libsql/promise'
+import { sqliteFault } from '../../storage/sqlite-faults.js'
+import { openVersion } from '../../storage/sqlite-version.js'
+import type { Log } from '../log.js'
 import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
+import { guarded, type TellFault } from './guarded.js'
 import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
+import { createCheckpoints } from './sqlite-checkpoints.js'
 import { departedSchema } from './sqlite-departed.js'
 import { createDirectoryStore } from './sqlite-directories.js'
 import { eventSchema, laterColumns } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
+import { openLog } from './sqlite-log.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
-/** Of the tables: a file of another one cannot be read. */
-const VERSION = 1
+/** Of the tables. Version 1 is from before several webhooks. */
+const VERSION = 2
+const OLDEST = 1
 
-function checkVersion(db: Database.Database, file: string): void {
+function makeTables(db: Database.Database, file: string, say: Log['info']): void {
   const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resources'").get() === undefined
-  if (isNew) db.exec(`PRAGMA user_version = ${VERSION}`)
-  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
-  if (version === VERSION) return
-  db.close()
-  throw new Error(
-    `${file} was made by another version of this service (its tables have version ${version}, not ${VERSION}). Move it away to begin anew.`,
-  )
+  const migrate = (): void => {
+    db.exec([sqliteSchema, eventSchema, departedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'))
+    addLaterColumns(db)
+  }
+  openVersion({ db, file, version: VERSION, oldest: OLDEST, isNew, migrate, say })
 }
 
 function addLaterColumns(db: Database.Database): void {
@@ -40,22 +45,27 @@ function addLaterColumns(db: Database.Database): void {
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
  * the data cannot part (sqlite-group.ts). What was answered survives a power cut: SQLite itself is left to flush at its
  * checkpoints (`synchronous=NORMAL`), and each commit is flushed by us, as SQLite would hold up the whole process meanwhile.
- * 16 MiB of cache and as much of log, as each new resource is written at many places of the indexes.
+ * 16 MiB of cache, as each new resource is written at many places of the indexes. The log is moved into the file by another
+ * thread (sqlite-checkpoints.ts); SQLite does it here only when the log has grown to 64 MiB all the same.
  */
-export function openSqlite(file: string): Store {
+export function openSqlite(
+  file: string,
+  {
+    say = () => undefined,
+    tell = () => undefined,
+  }: { readonly say?: Log['info'] | undefined; readonly tell?: TellFault | undefined } = {},
+): Store {
   // Made by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
-  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
-  checkVersion(db, file)
-  db.exec(sqliteSchema)
-  db.exec(eventSchema)
-  addLaterColumns(db)
-  db.exec(departedSchema)
-  db.exec(pullSchema)
-  db.exec(linkSchema)
-  db.exec(setupLinkSchema)
+  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 16000;')
+  try {
+    makeTables(db, file, say)
+  } catch (error) {
+    db.close()
+    throw error
+  }
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -74,9 +84,26 @@ export function openSqlite(file: string): Store {
   const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
   const sql: Sql = { run, all, one, together }
 
-  const log = openSync(`${file}-wal`, 'r+')
-  const flushLog = promisify(fdatasync)
-  const disk: Disk = { flush: () => flushLog(log), flushNow: () => fdatasyncSync(log) }
+  const log = openLog(file)
+  const background = new Background(file, {})
+  const checkpoints = createCheckpoints({
+    waiting: log.waiting,
+    move: () => background.exec('PRAGMA wal_checkpoint(PASSIVE)'),
+    failed(error) {
+      const fault = sqliteFault(error)
+      tell(fault ?? 'failing', String(error))
+    },
+  })
+  const disk: Disk = {
+    async flush() {
+      await log.flush()
+      checkpoints.changed()
+    },
+    flushNow() {
+      log.flushNow()
+      checkpoints.changed()
+    },
+  }
   const group = createGroup(text => db.exec(text), disk)
   /** For what is no change of users or groups: its writes are on the disk when they return. */
   const writing: Sql = {
@@ -141,7 +168,7 @@ export function openSqlite(file: string): Store {
     return true
   }
 
-  return {
+  const store: Store = {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
     ...createPullStore(writing),
@@ -231,10 +258,24 @@ export function openSqlite(file: string): Store {
         userId,
       ).map(row => row.group_id),
 
+    async restore() {
+      await checkpoints.settled()
+      await background.exec('PRAGMA wal_checkpoint(PASSIVE)')
+      group.mend(() => {
+        const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+        if (busy === 1) throw new Error('the log is being read')
+      })
+      group.alone(() => db.exec(`PRAGMA user_version = ${VERSION}`))
+    },
     async close() {
-      group.flush()
+      try {
+        group.flush()
+      } catch {
+        // What is not on the disk was not confirmed.
+      }
       await group.settled()
-      closeSync(log)
+      await checkpoints.settled()
+      background.close()
       statements.clear()
       try {
         // Takes the side files into the database file; libsql's close alone leaves them behind.
@@ -243,6 +284,8 @@ export function openSqlite(file: string): Store {
         // Another process has the database open: the side files are its own now.
       }
       db.close()
+      log.close()
     },
   }
+  return guarded(store, sqliteFault, tell)
 }

@@ -36,7 +36,8 @@ async function start(
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
-  const more = { key: '', wrongKeys, inspected, access, documents: () => ({}) }
+  const troubles = (): string[] => []
+  const more = { key: '', wrongKeys, inspected, access, troubles, documents: () => ({}) }
   const options = {
     ...listen,
     ...more,
