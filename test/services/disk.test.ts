@@ -41,7 +41,7 @@ async function running(t: Test, dataDir: string, more: Readonly<Record<string, s
     scim: ({ id, secret }: Connection, method: string, path: string, body?: object) =>
       call(method, `/api/scim/v2.0/${id}${path}`, `Bearer ${secret}`, body),
     register: (email: string) =>
-      call('POST', '/admin/identities', `Bearer ${apiKey}`, { schema_id: 'default', traits: { email } }),
+      call('POST', '/admin/identities', `Bearer ${apiKey}`, { traits: { email, name: { first: 'Ann', last: 'Bee' } } }),
   }
 }
 type Running = Awaited<ReturnType<typeof running>>
@@ -54,7 +54,7 @@ async function connection({ manage }: Running, webhook_url: string): Promise<Con
 
 const readiness = async ({ adminUrl }: GatewayProcess) => {
   const answer = await fetch(`${adminUrl}/readyz`)
-  return { status: answer.status, body: await answer.json() }
+  return { status: answer.status, body: (await answer.json()) as { status: string; detail?: string } }
 }
 const metric = async ({ adminUrl }: GatewayProcess, series: string) => {
   const line = (await (await fetch(`${adminUrl}/metrics`)).text())

@@ -1,6 +1,6 @@
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
+import { promisify } from 'node:util'
 import Database from 'libsql'
-import Background from 'libsql/promise'
 import { sqliteFault } from '../../storage/sqlite-faults.js'
 import { openVersion } from '../../storage/sqlite-version.js'
 import type { Log } from '../log.js'
@@ -8,14 +8,12 @@ import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'
 import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
-import { createCheckpoints } from './sqlite-checkpoints.js'
 import { departedSchema } from './sqlite-departed.js'
 import { createDirectoryStore } from './sqlite-directories.js'
 import { eventSchema, laterColumns } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
-import { openLog } from './sqlite-log.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
@@ -45,8 +43,7 @@ function addLaterColumns(db: Database.Database): void {
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
  * the data cannot part (sqlite-group.ts). What was answered survives a power cut: SQLite itself is left to flush at its
  * checkpoints (`synchronous=NORMAL`), and each commit is flushed by us, as SQLite would hold up the whole process meanwhile.
- * 16 MiB of cache, as each new resource is written at many places of the indexes. The log is moved into the file by another
- * thread (sqlite-checkpoints.ts); SQLite does it here only when the log has grown to 64 MiB all the same.
+ * 16 MiB of cache and as much of log, as each new resource is written at many places of the indexes.
  */
 export function openSqlite(
   file: string,
@@ -59,7 +56,7 @@ export function openSqlite(
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
-  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 16000;')
+  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
   try {
     makeTables(db, file, say)
   } catch (error) {
@@ -84,26 +81,9 @@ export function openSqlite(
   const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
   const sql: Sql = { run, all, one, together }
 
-  const log = openLog(file)
-  const background = new Background(file, {})
-  const checkpoints = createCheckpoints({
-    waiting: log.waiting,
-    move: () => background.exec('PRAGMA wal_checkpoint(PASSIVE)'),
-    failed(error) {
-      const fault = sqliteFault(error)
-      tell(fault ?? 'failing', String(error))
-    },
-  })
-  const disk: Disk = {
-    async flush() {
-      await log.flush()
-      checkpoints.changed()
-    },
-    flushNow() {
-      log.flushNow()
-      checkpoints.changed()
-    },
-  }
+  const log = openSync(`${file}-wal`, 'r+')
+  const flushLog = promisify(fdatasync)
+  const disk: Disk = { flush: () => flushLog(log), flushNow: () => fdatasyncSync(log) }
   const group = createGroup(text => db.exec(text), disk)
   /** For what is no change of users or groups: its writes are on the disk when they return. */
   const writing: Sql = {
@@ -259,8 +239,8 @@ export function openSqlite(
       ).map(row => row.group_id),
 
     async restore() {
-      await checkpoints.settled()
-      await background.exec('PRAGMA wal_checkpoint(PASSIVE)')
+      // There is room when what waits in the log can move into the file.
+      db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       group.mend(() => {
         const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
         if (busy === 1) throw new Error('the log is being read')
@@ -274,8 +254,7 @@ export function openSqlite(
         // What is not on the disk was not confirmed.
       }
       await group.settled()
-      await checkpoints.settled()
-      background.close()
+      closeSync(log)
       statements.clear()
       try {
         // Takes the side files into the database file; libsql's close alone leaves them behind.
@@ -284,7 +263,6 @@ export function openSqlite(
         // Another process has the database open: the side files are its own now.
       }
       db.close()
-      log.close()
     },
   }
   return guarded(store, sqliteFault, tell)
