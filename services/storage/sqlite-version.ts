@@ -1,6 +1,7 @@
 /** Brings a SQLite file of an older release forward, with a copy of it as it was. */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { atomically } from './sqlite-transaction.js'
 
 interface Database {
   exec(sql: string): unknown
@@ -40,14 +41,10 @@ export function openVersion({ db, file, version, oldest, isNew, migrate, say }: 
     )
   }
   if (!isNew) copy(db, file, found)
-  db.exec('BEGIN IMMEDIATE')
-  try {
+  atomically(db, () => {
     migrate()
-    db.exec(`PRAGMA user_version = ${version}; COMMIT`)
-  } catch (error) {
-    db.exec('ROLLBACK')
-    throw error
-  }
+    db.exec(`PRAGMA user_version = ${version}`)
+  })
   if (isNew) return
   const fields = { file, from: found, to: version, backup: backupOf(file, found) }
   say(fields, `The tables were brought from version ${found} to ${version}; the file as it was is kept`)

@@ -2,6 +2,7 @@ import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import Database from 'libsql'
 import { sqliteFault } from '../../storage/sqlite-faults.js'
+import { atomically } from '../../storage/sqlite-transaction.js'
 import { openVersion } from '../../storage/sqlite-version.js'
 import type { Log } from '../log.js'
 import type { Member } from '../model.js'
@@ -78,7 +79,7 @@ export function openSqlite(
   const one = <Row>(sql: string, ...values: unknown[]): Row | undefined =>
     prepared(sql).get(values) as Row | undefined
 
-  const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
+  const together = <Result>(work: () => Result): Result => atomically(db, work)
   const sql: Sql = { run, all, one, together }
 
   const log = openSync(`${file}-wal`, 'r+')

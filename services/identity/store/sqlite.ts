@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { sqliteFault } from '../../storage/sqlite-faults.js'
+import { atomically } from '../../storage/sqlite-transaction.js'
 import { openVersion } from '../../storage/sqlite-version.js'
 import {
   type Identifiers,
@@ -156,9 +157,8 @@ class SqliteStore implements IdentityStore {
     this.#db.prepare('DELETE FROM unique_keys WHERE identity_id = ?').run(id)
   }
 
-  /** One transaction that takes the write lock at once, so that two processes cannot block each other half-way. */
   #atomically<Result>(work: () => Result): Result {
-    return reached(() => this.#db.transaction(work).immediate())
+    return reached(() => atomically(this.#db, work))
   }
 }
 
