@@ -22,7 +22,8 @@ export interface BucketPattern {
 }
 
 /** What a bucket's rule counts by; or that nothing is counted. */
-export type BucketConfig = (Quota & Costs) | { readonly unlimited: true }
+export type BucketConfig = CountedBucket | { readonly unlimited: true }
+export type CountedBucket = Quota & Costs
 
 interface Costs {
   /** By pattern, where a request costs more than one. */

@@ -6,6 +6,7 @@ import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
 import { quotaFaults, windowFaults } from './quota-schema.js'
 import { type FileFault, placeText, type Readable, unknownName } from './readable.js'
+import { checkRollout } from './rollout-checks.js'
 import { checkRules } from './rule-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
 
@@ -29,6 +30,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkQuotas(limits, buckets),
     ...checkWindows(read, limits),
     ...checkNames(read, limits, [...rules, ...read.access]),
+    ...checkRollout(read.policies),
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,

@@ -15,6 +15,7 @@ import {
   when,
 } from './fields.js'
 import { QuotaSchema } from './quota-schema.js'
+import { SHARE_PATTERN } from './rollout.js'
 import { ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from './words.js'
 
 /** The kind whose buckets and limits stand apart, as in the spec's tables. */
@@ -27,6 +28,14 @@ export const Mode = Word(MODES, {
   default: 'enforce',
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
+const EnforceFor = Type.Optional(
+  Type.String({
+    pattern: SHARE_PATTERN,
+    expected: 'a share above 0% and below 100%, such as 25% or 0.5%',
+    description:
+      'With mode: enforce. In force for this share, report-only for the rest: of a rule its keys, of a file of project limits the projects. A larger share holds all of a smaller one.',
+  }),
+)
 const Patterns = (description: string) =>
   Type.Array(
     Type.String({ minLength: 1, maxLength: 1024, description: '"[METHOD ]/path/{id}/*/**", or "*".' }),
@@ -70,6 +79,7 @@ export const projectLimitsSchema = Strict({
   version: Version(),
   kind: Type.Literal(PROJECT_LIMITS, { description: 'What this file holds.' }),
   mode: Mode,
+  enforceFor: EnforceFor,
   since: Since,
   onStoreError: optionalOnStoreError,
   buckets: NamedMap(BucketSchema, {
@@ -137,6 +147,7 @@ const commonProperties = {
     description: 'What is counted by; requests with equal parts share a counter.',
   }),
   mode: Mode,
+  enforceFor: EnforceFor,
   since: Since,
   missing: Word(MISSING, {
     description:
@@ -148,7 +159,7 @@ const commonProperties = {
 /** Keys that every rule has, whatever its kind. */
 export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
 
-const OPTIONAL = new Set(['since', 'onStoreError', 'when', 'reads'])
+const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError', 'when', 'reads'])
 
 /** The common keys of a rule, and the plugin's own beside them. */
 export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }

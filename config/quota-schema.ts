@@ -60,17 +60,35 @@ const windowProperties = {
   ),
 }
 
+const TRIAL = {
+  minProperties: 1,
+  expected: 'a map with burst, sustained or windows',
+  description:
+    'A quota that is tried: it counts every request of the bucket, refused or not, and only reports, as "<bucket>.trial".',
+}
+const Trial = Type.Optional(
+  Strict(
+    {
+      ...windowProperties,
+      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Without it: that of the quota.' })),
+    },
+    TRIAL,
+  ),
+)
+
 /** The keys of a whole quota. */
 export const quotaProperties = {
   ...windowProperties,
   algorithm: Word(ALGORITHMS, { default: 'sliding-window', description: ALGORITHM_HELP }),
   lease: Type.Boolean({ default: false, description: LEASE_HELP }),
+  trial: Trial,
 }
 
 const overrideProperties = {
   ...windowProperties,
   algorithm: Type.Optional(Word(ALGORITHMS, { description: ALGORITHM_HELP })),
   lease: Type.Optional(Type.Boolean({ description: LEASE_HELP })),
+  trial: Trial,
 }
 
 /** An object of these keys, or the word `unlimited`. */
@@ -93,6 +111,9 @@ export function quotaFaults(quota: QuotaEntry, path: Path): UnplacedProblem[] {
   const faults = windowFaults(quota, path)
   if (quota !== UNLIMITED && windowsOf(quota).length === 0) {
     faults.push({ path, message: 'A quota needs a window: burst, sustained or windows.' })
+  }
+  if (quota !== UNLIMITED && quota.trial !== undefined && windowsOf(quota.trial).length === 0) {
+    faults.push({ path: [...path, 'trial'], message: 'A trial needs a window: burst, sustained or windows.' })
   }
   return faults
 }
@@ -117,5 +138,5 @@ export function windowFaults(quota: QuotaOverride, path: Path): UnplacedProblem[
   }
   const many = tooMany(quota)
   if (many !== undefined) faults.push({ path: [...path, 'windows'], message: many })
-  return faults
+  return quota.trial === undefined ? faults : [...faults, ...windowFaults(quota.trial, [...path, 'trial'])]
 }

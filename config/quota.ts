@@ -1,4 +1,5 @@
 /** What a quota says: its windows, and how they count. Knows only words, so every room may know it. */
+import { isDeepStrictEqual } from 'node:util'
 import { type Algorithm, type CalendarUnit, UNLIMITED } from './words.js'
 
 /** One window beside the spec's two. */
@@ -21,7 +22,12 @@ export interface Quota {
   readonly windows?: readonly QuotaWindow[]
   readonly algorithm: Algorithm
   readonly lease: boolean
+  readonly trial?: Trial
 }
+
+/** A quota that is tried beside another: how it counts is as in that, where it does not say. */
+export type Trial = Omit<Partial<Quota>, 'lease' | 'trial'>
+
 export type QuotaEntry = Quota | typeof UNLIMITED
 /** What it does not name stays as the row says. */
 export type QuotaOverride = Partial<Quota> | typeof UNLIMITED
@@ -48,12 +54,35 @@ export function windowsOf({ burst, sustained, windows = [] }: Partial<Quota>): r
 /** A row's quota with what an override says in its place; windows go by their names. */
 export function overridden(base: QuotaEntry | undefined, override: QuotaOverride): QuotaEntry {
   if (override === UNLIMITED) return UNLIMITED
-  const row = base === undefined || base === UNLIMITED ? PLAIN : base
+  const { trial: tried, ...row } = base === undefined || base === UNLIMITED ? PLAIN : base
+  const { trial: own, ...fixed } = override
+  const quota = merged(row, fixed)
+  const trial = trialUnder(quota, tried, own, fixed)
+  return trial === undefined ? quota : { ...quota, trial }
+}
+
+function merged<Q extends Partial<Quota>>(row: Q, override: Partial<Quota>): Q {
   const { windows = [] } = override
   const kept = (row.windows ?? []).map(one => windows.find(({ name }) => name === one.name) ?? one)
   const added = windows.filter(({ name }) => !kept.some(one => one.name === name))
   const all = [...kept, ...added]
   return { ...row, ...override, ...(all.length > 0 && { windows: all }) }
+}
+
+/**
+ * The trial beside an overridden quota: the override's own, or that of the row as if it were in force, when the override
+ * would still stand. Undefined when it would try what is in force.
+ */
+function trialUnder(
+  quota: Quota,
+  tried: Trial | undefined,
+  own: Trial | undefined,
+  { lease: _, ...fixed }: Partial<Quota>,
+): Trial | undefined {
+  const { lease, ...present } = quota
+  if (own !== undefined) return merged(present, own)
+  const trial = tried && merged({ algorithm: quota.algorithm, ...tried }, fixed)
+  return isDeepStrictEqual(trial, present) ? undefined : trial
 }
 
 /** Why so many windows are no quota; undefined when they are. */

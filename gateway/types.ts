@@ -60,6 +60,12 @@ export interface Source {
   readonly line: number | undefined
 }
 
+/** `enforceFor`: a rule in force for so many per cent of its keys, or of the projects, and report-only for the others. */
+export interface Share {
+  readonly percent: number
+  readonly of: 'keys' | 'projects'
+}
+
 /** One thing to check. `config` belongs to the limit plugin named by `kind`. */
 export interface Rule<Config = unknown> {
   /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
@@ -69,6 +75,8 @@ export interface Rule<Config = unknown> {
   readonly key: readonly KeyPart[]
   readonly missing: Missing
   readonly onStoreError: OnStoreError
+  /** Absent where the rule is in force for all, or for nobody. */
+  readonly share?: Share | undefined
   readonly config: Config
   readonly source: Source
   /** What metrics call it, where its id does not stand in the files: they bound the number of series. */

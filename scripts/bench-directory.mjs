@@ -5,17 +5,18 @@
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { creates } from './bench/directory/creates.mjs'
+import { peerSizes } from './bench/directory/peer-sizes.mjs'
 import { sizes } from './bench/directory/sizes.mjs'
 import { webhooks } from './bench/directory/webhooks.mjs'
 import { writePage } from './bench/page.mjs'
 import { require } from './bench/processes.mjs'
 import { Failure, say, script } from './lib/run.mjs'
 
-const PARTS = { sizes, creates, webhooks }
+const PARTS = { sizes, 'peer-sizes': peerSizes, creates, webhooks }
 const { values: options } = parseArgs({
   options: {
     parts: { type: 'string', default: Object.keys(PARTS).join(',') },
-    size: { type: 'string', default: '100000' },
+    size: { type: 'string', default: '1000000' },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '4' },
     write: { type: 'boolean', default: false },

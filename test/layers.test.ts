@@ -16,6 +16,8 @@ interface Row {
 
 const WORDS = [
   'config/words.ts',
+  'config/key-fraction.ts',
+  'config/rollout.ts',
   'config/quota.ts',
   'config/bucket.ts',
   'gateway/types.ts',
@@ -29,6 +31,8 @@ const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].m
 const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
+  'config/key-fraction.ts': {},
+  'config/rollout.ts': { value: ['config/key-fraction.ts'] },
   'config/quota.ts': { value: ['config/words.ts'] },
   'config/bucket.ts': { types: ['config/quota.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
@@ -115,7 +119,10 @@ const HOMES: Record<string, readonly string[]> = {
   libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
   mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
   // The language schemas are written in: spoken wherever a shape is declared.
-  typebox: ['config', 'gateway/plugin.ts', 'gateway/plugins.ts', 'gateway/identify', 'gateway/decide'],
+  typebox: [
+    ...['config', 'gateway/plugin.ts', 'gateway/plugins.ts', 'gateway/identify', 'gateway/decide'],
+    ...['services/directory/schemas', 'services/directory/routes'],
+  ],
 }
 
 /** The one file that imports what only a configuration names. */

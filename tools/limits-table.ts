@@ -1,5 +1,6 @@
 /** Effective limits as tables for people. */
 import { basename } from 'node:path'
+import { bucketOfTrial } from '../config/rollout.js'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'
 import { costTexts, windowText } from './settings.js'
@@ -9,8 +10,10 @@ import { grouped, wrap } from './text.js'
 export function writeLimits({ for: whom, buckets }: LimitsOf, io: Io): void {
   io.out(`\n${io.style('bold', wrap(whom, io.columns))}\n`)
   io.out(table(BUCKET_COLUMNS, buckets.map(rowOf), io.columns))
-  const leases = buckets.filter((bucket): bucket is BucketLimit => 'leases' in bucket)
-  for (const { bucket, leases: sentence } of leases) io.out(`${wrap(`${bucket}: ${sentence}`, io.columns)}\n`)
+  for (const limit of buckets) {
+    if (limit.falls_to !== undefined || limit.leases === undefined) continue
+    io.out(`${wrap(`${limit.bucket}: ${limit.leases}`, io.columns)}\n`)
+  }
 }
 
 const BUCKET_COLUMNS = [
@@ -36,11 +39,13 @@ function unlimitedText({ mode }: Unlimited): string {
 }
 
 /** What is not as usual. */
-function notesOf({ algorithm, lease, mode, windows = [], costs }: BucketLimit): string {
+function notesOf({ bucket, algorithm, lease, mode, enforceFor, windows = [], costs }: BucketLimit): string {
+  const isTrial = bucketOfTrial(bucket) !== undefined
   const notes = [
     ...windows.map(windowText),
     ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
-    mode === 'report-only' ? mode : '',
+    isTrial ? 'trial' : mode === 'report-only' ? mode : '',
+    enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
     algorithm === 'sliding-window' ? '' : algorithm,
     lease ? 'lease' : '',
   ]
@@ -51,11 +56,11 @@ export function writeEndpointLimits(limits: readonly EndpointLimit[], io: Io): v
   if (limits.length === 0) return
   io.out(`\n${io.style('bold', 'Endpoint rules, for every project')}\n`)
   const titles = columns(['Rule', 'Limit', 'Counted by', 'Mode', 'Written at'])
-  const rows = limits.map(({ rule, limit, key, mode, src }) => [
+  const rows = limits.map(({ rule, limit, key, mode, enforceFor, src }) => [
     rule,
     limit,
     key.join(' + '),
-    mode,
+    enforceFor === undefined ? mode : `${mode} for ${enforceFor}`,
     basename(src),
   ])
   io.out(table(titles, rows, io.columns))

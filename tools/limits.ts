@@ -1,6 +1,6 @@
 /** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
 
-import type { BucketConfig } from '../config/bucket.js'
+import type { BucketConfig, CountedBucket } from '../config/bucket.js'
 import { describeColumns } from '../config/column-text.js'
 import { isProjectLimits } from '../config/load.js'
 import type { RuleEntry } from '../config/policy-schema.js'
@@ -11,15 +11,32 @@ import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
+import type { Rule } from '../gateway/types.js'
 import { groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
 import { costText, type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
-/** A bucket where it is in force, or has no quota. */
-type Bucket = ReturnType<typeof bucketsIn>[number]
-export type BucketLimit = Extract<Bucket, { algorithm: unknown }>
-export type Unlimited = Extract<Bucket, { unlimited: unknown }>
-export type Fallen = Extract<Bucket, { falls_to: unknown }>
+/** A bucket where it has a quota, or a trial beside one. */
+export type BucketLimit = Omit<CountedBucket, 'trial'> &
+  Pick<Rule, 'mode' | 'onStoreError'> & {
+    readonly bucket: string
+    /** Absent where `mode` is for all projects. */
+    readonly enforceFor?: string
+    readonly src: string
+    /** What leases may withhold; absent without them. */
+    readonly leases?: string
+    readonly falls_to?: undefined
+    readonly unlimited?: undefined
+  }
+export interface Unlimited
+  extends Pick<BucketLimit, 'bucket' | 'mode' | 'enforceFor' | 'src' | 'leases' | 'falls_to'> {
+  readonly unlimited: true
+}
+/** A bucket where it has none: those that take its requests; null when nothing limits them. */
+export interface Fallen {
+  readonly bucket: string
+  readonly falls_to: readonly (string | null)[]
+}
 export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
 export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 
@@ -37,7 +54,7 @@ export function limitsByColumn(loaded: Loaded) {
   return [...groups].map(([text, names]) => ({
     for: describeColumns(names, planWords),
     columns: [...names],
-    buckets: JSON.parse(text) as Bucket[],
+    buckets: JSON.parse(text) as (BucketLimit | Unlimited | Fallen)[],
   }))
 }
 
@@ -56,27 +73,33 @@ export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefine
 }
 
 /** The buckets in the order in which they are written. */
-function bucketsIn({ config, compiled }: Loaded, table: Table | undefined) {
+function bucketsIn(
+  { config, compiled }: Loaded,
+  table: Table | undefined,
+): (BucketLimit | Unlimited | Fallen)[] {
   const buckets = compiled.policy.buckets.map(bucket => ({
     ...bucket,
     patterns: bucket.patterns.map(parsePattern),
   }))
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
-  return buckets.map(({ name: bucket, mode, patterns }) => {
+  const limitOf = (rule: Rule): BucketLimit | Unlimited => {
+    const { id: bucket, mode, share, onStoreError, source } = rule
+    const src = `${source.file}:${source.line}`
+    const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
+    const written = rule.config as BucketConfig
+    if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }
+    const { trial: _, ...quota } = written
+    const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
+    return { bucket, ...quota, mode, ...enforceFor, onStoreError, src, ...leases }
+  }
+  return buckets.flatMap(({ name: bucket, mode, patterns }): (BucketLimit | Unlimited | Fallen)[] => {
     const rule = table?.rules.get(bucket)
-    if (rule !== undefined) {
-      const quota = rule.config as BucketConfig
-      const src = `${rule.source.file}:${rule.source.line}`
-      if ('unlimited' in quota) return { bucket, unlimited: true as const, mode: rule.mode, src }
-      // What leases may withhold; absent without them.
-      const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
-      return { bucket, ...quota, mode: rule.mode, onStoreError: rule.onStoreError, src, ...leases }
-    }
-    // Null when nothing limits them.
+    const trial = table?.trials?.get(bucket)
+    if (rule !== undefined) return [limitOf(rule), ...(trial ? [limitOf(trial)] : [])]
     const falls = patterns
       .flatMap(pattern => witnessesOf(pattern, extent))
       .map(({ method, path }) => table?.buckets[mode].find(method, path)?.value ?? null)
-    return { bucket, falls_to: [...new Set(falls)] }
+    return [{ bucket, falls_to: [...new Set(falls)] }]
   })
 }
 
@@ -89,6 +112,7 @@ export function endpointLimits({ config }: Loaded) {
       rule: rule.id,
       kind,
       mode: rule.mode,
+      ...(rule.enforceFor && { enforceFor: rule.enforceFor }),
       match: rule.match,
       key: rule.key,
       limit: limitText(kind, rule),

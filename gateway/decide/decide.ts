@@ -49,7 +49,7 @@ export class Decider {
         continue
       }
       if ('result' in question) verdict.add(question)
-      else (matched.rule.mode === 'enforce' ? enforced : observed).push(question)
+      else (question.rule.mode === 'enforce' ? enforced : observed).push(question)
     }
     const { id } = request.facts
     if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {
@@ -79,6 +79,10 @@ export class Decider {
     const answers = store.take(asked, id)
     const judge = (answers: readonly Answer[]) => {
       this.#record(asked, answers, verdict)
+      // A Cluster asks the project's slot of nothing once another slot has refused.
+      for (let i = enforced.length; i < asked.length; i += 1) {
+        if (answers[i]?.skipped) beside.push(asked[i] as Question)
+      }
       return this.#observe(beside, verdict, id)
     }
     return answers instanceof Promise ? answers.then(judge) : judge(answers)

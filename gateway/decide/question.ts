@@ -3,6 +3,7 @@ import type { Limiter } from '../plugin.js'
 import type { Facts, Log, Matched, Outcome, Project, Rule } from '../types.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { counterKey, type Keyed, shownParts } from './key.js'
+import { ruleFor } from './shares.js'
 import type { Ask } from './store/store.js'
 
 export interface DecideRequest {
@@ -44,20 +45,25 @@ export class Questions {
    * @param number tells a report-only question from the others of its request
    */
   of(matched: Matched, request: DecideRequest, number: number): Question | Outcome | 'skip' {
-    const { rule, route } = matched
+    const { route } = matched
+    let { rule } = matched
     const { facts } = request
     const limiter = this.#limiters.get(rule.kind)
     if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
     try {
       if (limiter.applies?.(rule, facts) === false) return 'skip'
-      const key = counterKey(rule, this.#keyed(rule, route, request))
-      if (key === undefined) return rule.missing === 'deny' ? outcomeWithout(matched, 'limited') : 'skip'
+      const keyed = this.#keyed(rule, route, request)
+      let key = counterKey(rule, keyed)
+      rule = ruleFor(rule, key)
+      if (rule !== matched.rule) key = counterKey(rule, keyed)
+      if (key === undefined)
+        return rule.missing === 'deny' ? outcomeWithout({ rule, route }, 'limited') : 'skip'
       const group = rule.mode === 'enforce' ? ENFORCED : number + 1
       const demand = limiter.demand({ rule, key, route, facts })
       return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
     } catch (error) {
       this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter failed')
-      return outcomeWithout(matched, rule.onStoreError === 'closed' ? 'unavailable' : 'allowed')
+      return outcomeWithout({ rule, route }, rule.onStoreError === 'closed' ? 'unavailable' : 'allowed')
     }
   }
 

@@ -20,7 +20,8 @@ export async function countersOf(
 ): Promise<object> {
   const { policy } = loaded.compiled
   const project = projectOf(loaded, id)
-  const buckets = [...(policy.tableOf(project)?.rules.values() ?? [])]
+  const table = policy.tableOf(project)
+  const buckets = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   const others = policy.rules.map(({ rule }) => rule)
   const isNamed = (rule: Rule) => missingNames(rule, { ...given, project: id }).length === 0
   const told = await Promise.all(
@@ -52,7 +53,7 @@ async function countersOfRule(rule: Rule, { loaded, counters, project, given }: 
   return {
     rule: rule.id,
     kind: rule.kind,
-    mode: rule.mode,
+    mode: question?.rule.mode ?? rule.mode,
     src: `${rule.source.file}:${rule.source.line}`,
     store: look?.store ?? null,
     counters: (look?.readings ?? []).map(explainedCounter),

@@ -226,7 +226,7 @@ class Explainer {
       ({ name, mode: written }) => (table?.rules.get(name)?.mode ?? written) === mode,
     )
     if (mode === 'report-only' && buckets.length === 0) return null
-    const chosen = this.#matched.find(({ rule }) => rule.kind === 'project-limits' && rule.mode === mode)
+    const chosen = this.#matched.find(({ rule }) => rule.mode === mode && table?.rules.get(rule.id) === rule)
     const named = buckets.map(({ name, patterns }) => [name, patterns] as const)
     const passed = passedBuckets(named, table, this.#facts, chosen?.route)
     return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }

@@ -4,7 +4,7 @@ import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
 import { type AnswerSettings, answer, refusal } from '../pipeline/answer.js'
-import type { Facts, Matched, Outcome, Reading, Verdict } from '../types.js'
+import type { Facts, Matched, Outcome, Reading, Rule, Verdict } from '../types.js'
 
 export type ExplainedRule = ReturnType<typeof explainedRule>
 export type ExplainedCounter = ReturnType<typeof explainedCounter>
@@ -35,7 +35,8 @@ export const NO_ANSWER: ExplainedAnswer = {
 
 /** What one rule has said; undefined when it was not asked. */
 export function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched): Outcome | undefined {
-  return [...outcomes, ...reportOnly].find(outcome => outcome.rule === rule)
+  // By name: for a key outside the rule's share, one like it has spoken.
+  return [...outcomes, ...reportOnly].find(outcome => outcome.rule.id === rule.id)
 }
 
 /** @param outcome undefined when the rule has nothing to say about the request */
@@ -50,7 +51,8 @@ export function explainedRule(
   return {
     rule: rule.id,
     kind: rule.kind,
-    mode: rule.mode,
+    mode: outcome?.rule.mode ?? rule.mode,
+    share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
     /** `unlimited`: it counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is absent. */
@@ -63,7 +65,17 @@ export function explainedRule(
   }
 }
 
-function whySkipped(one: Matched, request: DecideRequest, questions: Questions): 'unlimited' | 'when' | 'key' {
+/** For whom the rule is in force, and whether this request is among them, if that is known; null where that is all, or nobody. */
+function explainedShare({ share, mode }: Rule, isAsked: boolean) {
+  if (share === undefined) return null
+  return { ...share, inside: isAsked || share.of === 'projects' ? mode === 'enforce' : null }
+}
+
+function whySkipped(
+  one: Matched,
+  request: DecideRequest,
+  questions: Questions,
+): 'unlimited' | 'when' | 'key' {
   if (questions.applies(one, request)) return 'key'
   return isUnlimited(one.rule) ? 'unlimited' : 'when'
 }

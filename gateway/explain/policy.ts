@@ -16,10 +16,11 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
   const patterns = new Map(policy.buckets.map(bucket => [bucket.name, bucket.patterns]))
   const table = policy.tableOf({ id: project?.id ?? '', plan, environment })
   const buckets = [...(table?.rules.values() ?? [])].map(
-    ({ id, mode, onStoreError, config: quota, source }) => ({
+    ({ id, mode, share, onStoreError, config: quota, source }) => ({
       bucket: id,
       patterns: patterns.get(id) ?? [],
       mode,
+      ...(share && { enforceFor: `${share.percent}%` }),
       ...(quota as object),
       onStoreError,
       src: `${source.file}:${source.line}`,
@@ -29,6 +30,7 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
     rule: rule.id,
     kind: rule.kind,
     mode: rule.mode,
+    ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
     match,
     key: rule.key,
     missing: rule.missing,

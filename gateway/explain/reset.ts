@@ -4,6 +4,7 @@ import type { CounterName } from '../admin/inspect.js'
 import { NotFound, Unnamed, Unreachable } from '../admin/refusals.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
+import { bucketRuleOf } from '../policy/rollout.js'
 import type { Loaded } from '../run/load.js'
 import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
@@ -45,7 +46,7 @@ export async function reset(
 function counterOf(name: CounterName, loaded: Loaded, questions: Questions): { rule: Rule; key: string } {
   const { policy } = loaded.compiled
   const project = name.project === undefined ? undefined : projectOf(loaded, name.project)
-  const bucket = project && policy.tableOf(project)?.rules.get(name.rule)
+  const bucket = project && bucketRuleOf(policy.tableOf(project), name.rule)
   const rule = bucket ?? policy.rules.find(one => one.rule.id === name.rule)?.rule
   if (rule === undefined) {
     const help = project === undefined ? ' Name the project of a bucket.' : ''

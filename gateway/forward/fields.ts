@@ -22,9 +22,12 @@ export function limitNames(families: Families): readonly string[] {
   return families === 'none' ? [] : NAMES.filter(name => name.startsWith('x-') === (families === 'x'))
 }
 
+/** What floating point makes of a whole second. */
+const CRUMB_SECONDS = 1e-7
+
 /** Whole seconds a client should wait: rounded up, at least 1, so that a client that waits is admitted. */
 export function seconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000))
+  return Math.max(1, Math.ceil(ms / 1000 - CRUMB_SECONDS))
 }
 
 /** Flat name, value, … list for one verdict; empty when no limit applies. */

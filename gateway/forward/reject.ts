@@ -3,7 +3,6 @@ import { STATUS_CODES } from 'node:http'
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Outcome, Reading, Verdict } from '../types.js'
-import { seconds } from './fields.js'
 import { spreadWait } from './spread-wait.js'
 import { perText, waitText } from './units.js'
 
@@ -32,7 +31,7 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
     readings.flatMap(({ violated, resetMs }) => (violated ? spreadWait(resetMs, key, jitter) : [])),
   )
   // A request that lacks something will lack it later too.
-  const retryAfter = waits.length === 0 ? undefined : seconds(Math.max(...waits))
+  const retryAfter = waits.length === 0 ? undefined : Math.max(...waits)
   const tryAgain = retryAfter === undefined ? [] : [`Try again in ${waitText(retryAfter)}.`]
   return {
     code: violated.some(({ hidden }) => hidden) ? 'abnormal-usage' : 'quota-exceeded',

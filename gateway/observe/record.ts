@@ -1,5 +1,5 @@
 /** The decision record: the one log line of a verdict. Pure. */
-import type { Facts, Finished, Outcome, Source } from '../types.js'
+import type { Facts, Finished, Outcome, Rule, Source } from '../types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
@@ -102,6 +102,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     /** Null when no enforced rule applied; so are kind, src, route and key. */
     rule: rule?.id ?? null,
     kind: rule?.kind ?? null,
+    ...shareOf(rule),
     rev: event.revision,
     src: rule ? placeOf(rule.source) : null,
     project: project?.id ?? null,
@@ -149,7 +150,13 @@ function placeOf({ file, line }: Source): string {
 /** What a report-only rule said of a request. */
 function besideOf(outcome: Outcome, redactor: Redactor) {
   const { rule, result, key } = outcome
-  return { rule: rule.id, kind: rule.kind, result, key: redactor.hash(key), counters: countersOf(outcome) }
+  const { id, kind } = rule
+  return { rule: id, kind, ...shareOf(rule), result, key: redactor.hash(key), counters: countersOf(outcome) }
+}
+
+/** Per cent of a rule's keys for which it is in force, as `mode` says of this one; only where that is a share. */
+function shareOf(rule: Rule | undefined): { readonly enforce_for?: number } {
+  return rule?.share === undefined ? {} : { enforce_for: rule.share.percent }
 }
 
 /** The e-mail or flow stands in no facts; but equal ones made equal keys. */

@@ -2,7 +2,7 @@
 import type { AccessAction, Mode, Source } from '../types.js'
 import { type AccessEntry, AccessTable } from './access.js'
 import { masked, networkText, parseNetwork } from './address.js'
-import type { Fault } from './compile.js'
+import type { Fault } from './fault.js'
 
 /** One entry as it is written; `until` is the end of its time in milliseconds since the epoch. */
 export interface WrittenAccess {

@@ -2,6 +2,7 @@
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { factsWith } from './facts-with.js'
+import { tableFor } from './rollout.js'
 import type { PathTrie } from './trie.js'
 import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
@@ -15,6 +16,10 @@ export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 export interface Table {
   readonly rules: ReadonlyMap<string, Rule>
   readonly buckets: BucketTries
+  /** By bucket: what is tried beside its quota. Absent where nothing is. */
+  readonly trials?: ReadonlyMap<string, Rule> | undefined
+  /** What counts for projects outside the smallest share among the rules. Absent where all is in force for all. */
+  readonly outside?: { readonly percent: number; readonly table: Table } | undefined
 }
 
 /** A bucket as it is written; what its requests may spend stands in the tables. */
@@ -58,12 +63,12 @@ export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
 
   /** The buckets that count for a project. */
   function tableOf({ id, plan, environment }: Project): Table | undefined {
-    return told.projects.get(id) ?? told.columns.get(columnName(plan, environment))
+    return tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
   }
 
   /**
-   * The rules that apply: at most one enforced bucket and one that only reports, then every endpoint rule whose `when`
-   * holds. CORS preflights are not charged.
+   * The rules that apply: at most one enforced bucket and one that only reports, each with its trial, then every endpoint
+   * rule whose `when` holds. CORS preflights are not charged.
    */
   function match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
@@ -115,11 +120,13 @@ function holds(when: Rule['when'], facts: Facts, project: Project): boolean {
   return true
 }
 
-function addBucket(matched: Matched[], { rules, buckets }: Table, mode: Mode, facts: Facts): void {
+function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: Mode, facts: Facts): void {
   const found = buckets[mode].findFor(facts)
   if (found === undefined) return
   const rule = rules.get(found.value)
   if (rule !== undefined) matched.push({ rule, route: found.route })
+  const trial = trials?.get(found.value)
+  if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
 /** The GET that opens a WebSocket is no read: it holds the upstream like a write. */

@@ -2,9 +2,10 @@
 import { patternsOf } from '../../config/bucket.js'
 import { type Config, isProjectLimits } from '../../config/load.js'
 import type { Gateway } from '../../config/schema.js'
+import { MODES } from '../../config/words.js'
 import { GatewayError } from '../errors.js'
 import { normalizePath } from '../listen/path.js'
-import type { Fault } from '../policy/compile.js'
+import type { Fault } from '../policy/fault.js'
 import { foldPattern, parsePattern } from '../policy/pattern.js'
 import { PathTrie } from '../policy/trie.js'
 import type { UpstreamReading } from '../policy/upstream-reading.js'
@@ -30,9 +31,11 @@ export function caseTies({ gateway, policies }: Config): Fault[] {
   const faults: Fault[] = []
   const owners = { enforce: new PathTrie<string>(), 'report-only': new PathTrie<string>() }
   for (const { file, document } of policies.filter(isProjectLimits)) {
+    const modes = document.enforceFor === undefined ? [document.mode] : MODES
     for (const [bucket, entry] of Object.entries(document.buckets)) {
       for (const { text, path } of patternsOf(entry, ['buckets', bucket])) {
-        const tie = owners[document.mode].add(foldPattern(parsePattern(text)), bucket)
+        const pattern = foldPattern(parsePattern(text))
+        const tie = modes.map(mode => owners[mode].add(pattern, bucket)).find(one => one !== undefined)
         if (tie === undefined || tie.value === bucket) continue
         const message = `The pattern "${text}" differs from "${tie.route}" of bucket "${tie.value}" in letter case alone, which upstream "${folding}" does not tell apart: a request must fall into exactly one bucket. Remove one of the two.`
         faults.push({ file, path, message })

@@ -1,41 +1,12 @@
-import { viewWebhook, type WebhookView } from './events/webhook.js'
+import { viewWebhook } from './events/webhook.js'
 import { openTokens } from './external/connection.js'
 import { firstWebhook } from './lane.js'
 import type { Directory } from './model.js'
 import { overlapOf } from './old-secrets.js'
+import type { DirectoryView, PullView } from './schemas/directory.js'
 import type { SecretBox } from './secrets.js'
 import type { Store } from './store/contract.js'
-import type { PullCounts, PullState } from './store/pull-contract.js'
-
-/** A directory as the management API and the library show it (the spec's "Directory (connection)"), its secrets in clear. */
-export interface DirectoryView {
-  id: string
-  name: string
-  tenant: string
-  product: string
-  type: string
-  log_webhook_events: boolean
-  deactivated: boolean
-  scim: { path: string; secret: string; endpoint: string; old_secret_valid_until?: string }
-  webhook: WebhookView
-  /** These four only of directories that are pulled. Empty: all domains. */
-  external_domain?: string
-  /** Empty before the directory is connected. */
-  external_access_token?: string
-  external_refresh_token?: string
-  /** Null before the first pull. */
-  external_sync?: PullView | null
-}
-
-/** How the last pull went. */
-export interface PullView extends PullCounts {
-  /** `interrupted`: the process that pulled is gone. */
-  status: PullState['outcome'] | 'interrupted'
-  /** ISO 8601, UTC. */
-  started_at: string
-  finished_at: string | null
-  error: string | null
-}
+import type { PullState } from './store/pull-contract.js'
 
 export interface ViewParts {
   readonly store: Store

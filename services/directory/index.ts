@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { type Core, openCore } from './core.js'
 import { managementKey } from './data-folder.js'
 import { oauthPath } from './external/service.js'
-import { type EmbeddedDirectory, embed } from './in-process.js'
+import { type EmbeddedDirectory, embed } from './library/embedded.js'
 import type { Log } from './log.js'
 import { addApiDocument } from './routes/api-document.js'
 import { addConsent } from './routes/consent.js'
@@ -17,13 +17,35 @@ import { hashKey } from './secrets.js'
 import type { Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
-export type { DirectoryView, PullView } from './directory-view.js'
-export type { DirectoryEvent, EventCallback } from './events/callback.js'
+export type { EventCallback } from './events/callback.js'
 export type { TokenSet } from './external/oauth.js'
-export type { Answer, EmbeddedDirectory, NewDirectory, SyncResult } from './in-process.js'
-export type { DirectoryRequest, DirectoryResponse } from './in-process-handler.js'
+export type { Answer, Listed } from './library/calls.js'
+export type { EmbeddedDirectory, SyncResult } from './library/embedded.js'
+export type { DirectoryRequest, DirectoryResponse } from './library/handler.js'
+export type { Feed, Management } from './library/management.js'
 export type { Log } from './log.js'
 export { type Rotation, rotateKeys } from './rotate-keys.js'
+export type { Paging, Where } from './routes/describe.js'
+export type {
+  ConsentLinkView,
+  DirectoryChange,
+  DirectoryView,
+  NewConsentLink,
+  NewDirectory,
+  PullView,
+  SecretRotation,
+} from './schemas/directory.js'
+export type {
+  DeadLetterView,
+  DirectoryEvent,
+  Replayed,
+  Started,
+  WebhookEventView,
+} from './schemas/events.js'
+export type { FullGroupView, GroupView, MemberView, UserView } from './schemas/people.js'
+export type { Refusal } from './schemas/refusals.js'
+export type { NewSetupLinkView, SetupLinkView } from './schemas/setup-links.js'
+export type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from './schemas/webhooks.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
 export interface DirectoryService extends EmbeddedDirectory {

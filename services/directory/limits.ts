@@ -16,8 +16,8 @@ export const limits = {
   operations: 1000,
   /** Operations of one Bulk request. */
   bulkOperations: 1000,
-  /** Resources of one answer that is sorted. */
-  sortedResources: 200_000,
+  /** Resources that one question may look at: to compare each with a filter, or to sort them. */
+  searchedResources: 200_000,
   /** Names in a path such as `name.givenName`. */
   pathNames: 8,
   /** Values that all operations of one PATCH may look at, each counted as often as it is looked at. */

@@ -1,4 +1,5 @@
 /** The service over HTTP: fastify carries, the handlers know nothing of it. */
+import { STATUS_CODES } from 'node:http'
 import fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -130,17 +131,20 @@ function send(reply: FastifyReply, { status, headers, body }: Answer, { say }: L
   if (headers) reply.headers(headers)
   if (body === undefined) return reply.send()
   if (headers?.['content-type']) return reply.send(body)
-  return reply
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify(isRefusal(body) ? said(body.errors, say) : body))
+  if (!isRefusal(body)) return reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+  return reply.type('application/problem+json').send(JSON.stringify(said(status, body.errors, say)))
 }
 
 function isRefusal(body: unknown): body is { readonly errors: readonly FieldError[] } {
   return typeof body === 'object' && body !== null && 'errors' in body && Array.isArray(body.errors)
 }
 
-function said(errors: readonly FieldError[], say: Language['say']): object {
-  return { errors: errors.map(error => ({ ...error, message: say(error.message) })) }
+/** Problem details (RFC 9457), as the gateway in front answers, with what is wrong at each place as `errors`. */
+function said(status: number, list: readonly FieldError[], say: Language['say']): object {
+  const errors = list.map(error => ({ ...error, message: say(error.message) }))
+  const [first] = errors
+  const told = { status, detail: first?.message, code: first?.code }
+  return { type: 'about:blank', title: STATUS_CODES[status], ...told, errors }
 }
 
 function problem(error: HttpError): Answer {

@@ -47,7 +47,7 @@ export function noIdentity(): HttpError {
   return new HttpError(404, 'not_found', 'There is no such identity.')
 }
 
-/** Every refusal has this body: `{errors: [{path, code, message}]}`. */
+/** A refusal: sent as problem details, with `errors: [{path, code, message}]` (see app.ts). */
 export function refusal(status: number, errors: readonly FieldError[]): Answer {
   return { status, body: { errors } }
 }

@@ -1,5 +1,6 @@
 /** `retryJitter`: who is told to wait comes back spread out, and never too early. */
 import t, { type Test } from 'tap'
+import { waitText } from '../../gateway/forward/units.js'
 import { testGateway } from '../helpers/gateway.js'
 import { send, startApp } from '../helpers/http.js'
 
@@ -41,7 +42,7 @@ t.test('each project is told another time, the same in field, member and sentenc
     const wait = Number(headers['retry-after'])
     const problem = JSON.parse(body)
     t.equal(problem.retry_after, wait)
-    t.match(problem.detail, `in ${wait} s`)
+    t.match(problem.detail, `Try again in ${waitText(wait)}.`)
     t.match(headers, { 'x-ratelimit-reset': '60', ratelimit: /"all.sustained";r=0;t=60/ }, 'resets are exact')
   }
 })

@@ -59,9 +59,11 @@ function columnChanges(before: Loaded, after: Loaded, column: string): Change[] 
 }
 
 function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
+  const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   return new Map(
-    [...(table?.rules ?? [])].map(([name, { config, mode, onStoreError }]) => {
-      return [name, { ...quotaFields(config as BucketConfig), mode, onStoreError }]
+    rules.map(({ id, config, mode, share, onStoreError }) => {
+      const enforceFor = share && { enforceFor: `${share.percent}%` }
+      return [id, { ...quotaFields(config as BucketConfig), mode, ...enforceFor, onStoreError }]
     }),
   )
 }
@@ -94,9 +96,14 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
   )
   return new Map(
     rules.map(({ kind, rule }) => {
-      const { id, match, key, mode, missing, onStoreError = config.gateway.store.onError, when, reads } = rule
+      const { id, match, key, mode, enforceFor, missing, when, reads } = rule
+      const { onStoreError = config.gateway.store.onError } = rule
+      const share = enforceFor && { enforceFor }
       const narrowed = { ...(when && { when }), ...(reads && { reads }) }
-      return [id, { kind, match, key, mode, missing, onStoreError, ...narrowed, ...pluginConfig(rule) }]
+      return [
+        id,
+        { kind, match, key, mode, ...share, missing, onStoreError, ...narrowed, ...pluginConfig(rule) },
+      ]
     }),
   )
 }

@@ -1,4 +1,5 @@
 /** A difference as people read it. */
+import { bucketOfTrial } from '../../config/rollout.js'
 import type { Mode } from '../../gateway/types.js'
 import type { Io } from '../io.js'
 import { settingText } from '../settings.js'
@@ -58,9 +59,12 @@ function bucketName(name: string | null, mode: Mode): string {
 
 /** `catch-all: 600 → 700 per second`. */
 function bucketText({ name, change, fields }: Change): string {
-  if (change === 'removed') return `${name}: no quota any more, its requests fall into other buckets`
+  const isTrial = bucketOfTrial(name) !== undefined
+  if (change === 'removed') {
+    return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
+  }
   const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
-  return `${name}: ${said.map(quotaText).join(', ')}`
+  return `${name}: ${[...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])].join(', ')}`
 }
 
 /** What only comes or goes with a quota as a whole goes without saying. */
@@ -73,6 +77,8 @@ function quotaText(change: FieldChange): string {
   const { field, old, new: now } = change
   if (field === 'unlimited') return now === null ? 'no longer unlimited' : 'unlimited'
   if (old !== null && now !== null) return fieldText(change, plain)
+  if (field === 'enforceFor')
+    return now === null ? `no share any more (${old})` : `enforced for ${now} of projects`
   const text = (value: unknown) => `${[value].flat().join(', ')}${UNITS[field] ?? ''}`
   const what = field === 'costs' ? 'costs ' : ''
   return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`

@@ -1,6 +1,7 @@
 /** An explanation as people read it, in the order in which the gateway works. */
 
 import { listed } from '../../config/problem.js'
+import { bucketOfTrial } from '../../config/rollout.js'
 import type { ExplainedAccess } from '../../gateway/explain/access.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
@@ -104,6 +105,9 @@ function whyPassed({ why, unmet }: Explanation['passed'][number], { request, pro
 
 function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   lines.heading(`${rule.rule} (${rule.kind}, ${rule.mode})`)
+  const tried = bucketOfTrial(rule.rule)
+  if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
+  if (rule.share !== null) lines.field('share', shareText(rule.share))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
   lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
   if (rule.skipped !== null) {
@@ -112,6 +116,11 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   }
   for (const counter of rule.counters) lines.field(counter.policy, counterText(counter, live))
   lines.field('says', resultText(rule))
+}
+
+function shareText({ percent, of, inside }: NonNullable<ExplainedRule['share']>): string {
+  const whose = of === 'projects' ? 'of projects' : 'of its keys'
+  return `enforced for ${percent}% ${whose}${inside === null ? '' : `; this one is ${inside ? 'inside' : 'outside'}`}`
 }
 
 const SKIPPED: Record<NonNullable<ExplainedRule['skipped']>, string> = {

@@ -8,11 +8,13 @@ import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
 import { checkReach } from './reach.js'
 import { checkRules } from './rules.js'
+import { checkTrials } from './trials.js'
 
 const CHECKS: readonly Lint[] = [
   checkReach,
   checkBuckets,
   checkQuotas,
+  checkTrials,
   checkRules,
   checkKeys,
   checkObservation,

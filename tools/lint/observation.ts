@@ -1,4 +1,4 @@
-/** Rules that only report, for longer than anybody meant to. */
+/** Rules that only report, or are in force for a share alone, for longer than anybody meant to. */
 import { listed, type Path } from '../../config/problem.js'
 import { count } from '../text.js'
 import type { Remark, Subject } from './finding.js'
@@ -9,6 +9,12 @@ interface Observer {
   readonly what: string
   readonly path: Path
   readonly since: string | undefined
+}
+
+/** A rule or file that may be in force for a share. */
+interface Dated {
+  readonly enforceFor?: string | undefined
+  readonly since?: string | undefined
 }
 
 export function checkObservation(subject: Subject): Remark[] {
@@ -24,15 +30,33 @@ export function checkObservation(subject: Subject): Remark[] {
       ),
     })),
   ]
-  return files.flatMap(({ file, observers }) => [
+  const shares = [
+    ...subject.limits.flatMap(({ file, document }) => lastingShare(document, file, [], subject)),
+    ...subject.rules.flatMap(({ file, document }) =>
+      document.rules.flatMap((rule, i) => lastingShare(rule, file, ['rules', i], subject)),
+    ),
+  ]
+  const reports = files.flatMap(({ file, observers }) => [
     ...observers.flatMap(observer => tooLong(observer, file, subject)),
     ...undated(observers, file),
   ])
+  return [...reports, ...shares]
+}
+
+function lastingShare({ enforceFor, since }: Dated, file: string, path: Path, subject: Subject): Remark[] {
+  const days = since === undefined ? 0 : daysSince(since, subject)
+  if (enforceFor === undefined || days <= subject.reportOnlyDays) return []
+  const message = `Enforced for ${enforceFor} since ${since}, for ${count(days, 'day')}: raise the share, or remove it.`
+  return [{ severity: 'warning', file, path: [...path, 'since'], message }]
+}
+
+function daysSince(day: string, { now }: Subject): number {
+  return Math.floor((now - Date.parse(day)) / DAY_MS)
 }
 
 function tooLong({ what, path, since }: Observer, file: string, subject: Subject): Remark[] {
   if (since === undefined) return []
-  const days = Math.floor((subject.now - Date.parse(since)) / DAY_MS)
+  const days = daysSince(since, subject)
   if (days <= subject.reportOnlyDays) return []
   const message = `Report-only since ${since}, for ${count(days, 'day')}: enforce ${what}, or remove it.`
   return [{ severity: 'warning', file, path: [...path, 'since'], message }]

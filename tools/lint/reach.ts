@@ -3,6 +3,7 @@ import { patternsOf } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
+import { variantsOf } from '../../gateway/policy/rollout.js'
 import type { PathTrie } from '../../gateway/policy/trie.js'
 import { type Extent, extentOf, type Witness, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
@@ -19,7 +20,7 @@ export function checkReach(subject: Subject): Remark[] {
   const rules = rulePatterns(subject)
   const written = routePatterns(subject)
   const extent = extentOf([...buckets, ...rules, ...written].map(({ pattern }) => pattern))
-  const all = [...columns.values(), ...projects.values()]
+  const all = [...columns.values(), ...projects.values()].flatMap(table => [...variantsOf(table)])
   return [
     ...written.flatMap(one => shadowedRoute(one, routes, extent)),
     ...[...buckets, ...rules].flatMap(one => unrouted(one, written)),

@@ -44,6 +44,8 @@ function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark
 /** True when `other` refuses whatever `one` would. Of two that say the same, the first is the one to keep. */
 function refusesFirst(other: Written, one: Written, all: readonly Written[], extent: Extent): boolean {
   const [a, b] = [other.rule, one.rule]
+  // A rule for a share lets the others' keys pass.
+  if (a.enforceFor !== undefined) return false
   if (other.kind !== one.kind || a.mode !== b.mode || a.missing !== b.missing) return false
   if ((a.when !== undefined && !isDeepStrictEqual(a.when, b.when)) || (b.reads && !a.reads)) return false
   // With the part `path` each pattern has counters of its own.

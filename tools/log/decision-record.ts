@@ -75,6 +75,7 @@ const FIELDS: Readonly<Record<string, Check>> = {
   ja4: textOrNull,
   auth: text,
   counters,
+  enforce_for: optional(isPercent),
   sent_status: optional(value => typeof value === 'number'),
   sample: value => typeof value === 'number' && value > 0 && value <= 1,
   client: optional(text),
@@ -106,7 +107,12 @@ function isCounter(value: unknown): value is Counter {
   )
 }
 
+function isPercent(value: unknown): boolean {
+  return typeof value === 'number' && value > 0 && value < 100
+}
+
 function isBeside(value: unknown): value is Beside {
-  const { rule, kind, result, key, counters: list } = (value ?? {}) as Partial<Beside>
-  return [rule, kind, result, key].every(text) && counters(list)
+  const { rule, kind, result, key, enforce_for, counters: list } = (value ?? {}) as Partial<Beside>
+  const isShare = enforce_for === undefined || isPercent(enforce_for)
+  return [rule, kind, result, key].every(text) && counters(list) && isShare
 }

@@ -60,6 +60,7 @@ export class Seen {
       ...this.#answers(policies),
       ...conditions(policies, formats),
       ...this.#keys(policies, formats),
+      ...hashedShares(policies, formats),
       ...access(policies, formats),
       ...this.#unseenWords(policies),
       ...this.#times(),
@@ -195,6 +196,7 @@ interface NamedRule {
   readonly id: string
   readonly kind: string
   readonly key: readonly KeyPart[]
+  readonly enforceFor?: string | undefined
   readonly when: WrittenWhen | undefined
   /** The settings of a volumetric rule. */
   readonly flood: Flood | undefined
@@ -207,13 +209,28 @@ export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
     for (const policy of config.policies) {
       if (isProjectLimits(policy)) continue
       for (const rule of policy.document.rules) {
-        const { id, key, when } = rule
+        const { id, key, when, enforceFor } = rule
         const flood = policy.kind === 'volumetric' ? (rule as unknown as Flood) : undefined
-        rules.set(`${id} ${key}`, { id, kind: policy.kind, key, when, flood })
+        rules.set(`${id} ${key}`, { id, kind: policy.kind, key, when, enforceFor, flood })
       }
     }
   }
   return [...rules.values()]
+}
+
+/** Parts of keys that decision records hold as hashes. */
+const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
+
+/** Which keys are inside a share depends on what the keys are made of. */
+function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  if (![...formats].some(({ name }) => name === 'records')) return []
+  const shared = rulesOf(policies).filter(
+    ({ enforceFor, key }) => enforceFor !== undefined && key.some(part => HASHED_PART.test(part)),
+  )
+  if (shared.length === 0) return []
+  return [
+    `The log holds hashes of what these rules count by, so as many keys are inside their shares here as at the gateway, but not the same ones: ${names(shared)}.`,
+  ]
 }
 
 /** What the conditions of rules ask for, and no line tells whole. */

@@ -34,7 +34,7 @@ export const report = defineCommand({
 over. Several files are merged by time.
 
 A report-only rule is safe to enforce when it was observed for a week and would have refused no more than the percentile
-leaves over. Shares and suggested quotas need admitted requests in the log: log.decisions: all, or a share.
+leaves over. So is a trial safe to be made the quota, and a share to be raised. Shares of requests and suggested quotas need admitted requests in the log: log.decisions: all, or a share.
 
 Exit code 0 when every report-only rule in the log is safe to enforce, or there is none. 1 when one is not safe yet, or when
 more than 1 % of the lines, or the rest of a file, could not be read, so that the numbers cannot be relied on. 2 when there is

@@ -32,7 +32,10 @@ export class Gathered {
     }
     if (rule !== null) {
       const tally = this.#tallyOf(rule, kind ?? '', mode)
-      if (tally !== undefined) tally.src = record.src
+      if (tally !== undefined) {
+        tally.src = record.src
+        tally.enforcedFor = record.enforce_for
+      }
       // Who is denied or exempt meets no counter that would tell of the request.
       if (kind === 'access' && mode === 'enforce') tally?.asked(at, 1 / sample)
       tally?.decided(decision, at, key, project)
@@ -43,10 +46,16 @@ export class Gathered {
       this.isOld = false
       const tally = this.#tallyOf(beside.rule, beside.kind, 'report-only')
       tally?.asked(at, 1 / sample)
+      if (tally !== undefined) tally.enforcedFor = beside.enforce_for
       if (beside.result === 'unavailable') tally?.decided('error_closed', at, null, null)
       for (const counter of beside.counters) peakOf(tally, counter)
       if (tally !== undefined) this.demand.add(beside, at, record.duration_ms ?? 0)
     }
+  }
+
+  /** The rule's tally in that mode; undefined where no record tells of it. */
+  tallyOf(rule: string, mode: Mode): RuleTally | undefined {
+    return this.#tallies.get(`${mode} ${rule}`)
   }
 
   /** The counters of an enforced record are those of all its enforced rules. */

@@ -4,7 +4,7 @@ import { barChart } from './chart.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import { escapeHtml } from './escape-html.js'
 import type { Promotion } from './promotion.js'
-import { loggedSentences, suggestionSentence, windowWords } from './words.js'
+import { insideSentence, loggedSentences, promotionsTitle, suggestionSentence, windowWords } from './words.js'
 
 const STYLE = `
 :root { color-scheme: light dark; --ink: #1d2129; --soft: #5c6470; --line: #d5d9e0; --page: #fff; --hit: #b3261e; --would: #8a5a00 }
@@ -43,7 +43,7 @@ export function reportPage(report: ReportDocument): string {
 <svg width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 6 6 0"/></pattern></defs></svg>
 <h1>Sluice report</h1>
 <p>${escapeHtml(`${count(report.input.used, 'decision record')}, from ${minuteOf(from ?? '')} to ${minuteOf(to ?? '')} UTC.`)} ${escapeHtml(loggedSentences(report))}</p>
-${promotions.length === 0 ? '' : `<h2>Report-only rules: safe to enforce?</h2>${promotions.map(one => promotionHtml(one, percentile)).join('')}`}
+${promotions.length === 0 ? '' : `<h2>${promotionsTitle(report)}</h2>${promotions.map(one => promotionHtml(one, percentile)).join('')}`}
 <h2>Rules</h2>
 <div class="wide">${rulesTable(rules)}</div>
 <h2>Refusals by hour</h2>
@@ -56,9 +56,11 @@ ${refusing.map(ruleChart).join('')}
 `
 }
 
-function promotionHtml({ rule, safe, verdict, suggested, unknown }: Promotion, percentile: number): string {
+function promotionHtml(promotion: Promotion, percentile: number): string {
+  const { rule, safe, verdict, inside, suggested, unknown } = promotion
+  const enforced = inside === null ? [] : [insideSentence(promotion)]
   const quotas = (suggested ?? []).map(one => suggestionSentence(one, percentile))
-  return `<h3>${safe ? '✓' : '✗'} ${escapeHtml(rule)}</h3>${[verdict, ...quotas, ...unknown].map(text => `<p>${escapeHtml(text)}</p>`).join('')}`
+  return `<h3>${safe ? '✓' : '✗'} ${escapeHtml(rule)}</h3>${[verdict, ...enforced, ...quotas, ...unknown].map(text => `<p>${escapeHtml(text)}</p>`).join('')}`
 }
 
 function rulesTable(rules: readonly RuleReport[]): string {

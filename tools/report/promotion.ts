@@ -1,4 +1,5 @@
-/** Is a report-only rule safe to enforce? */
+/** Is what only reports safe to go on with: to enforce a rule, to make a trial the quota, to raise a share? */
+import { bucketOfTrial } from '../../config/rollout.js'
 import { count, grouped, percent } from '../text.js'
 import type { Gathered } from './gather.js'
 import type { RuleTally } from './tally.js'
@@ -16,18 +17,25 @@ const LEAST_SEEN = 100
  * @param dropped its records that the log left out
  */
 export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: number, dropped: number) {
-  const { rule, kind, days, keys, projects } = tally
+  const { rule, kind, days, keys, projects, enforcedFor } = tally
   const isTold = tally.seen > 0 && gathered.allowed > 0
   const wouldRefuse = tally.wouldRefuse + dropped
   const share = isTold ? Math.min(1, wouldRefuse / Math.max(tally.seen, wouldRefuse)) : null
   const reasons = reasonsAgainst(tally, share, wouldRefuse, percentile)
   const safe = reasons.length === 0
+  const enforced = enforcedFor === undefined ? undefined : gathered.tallyOf(rule, 'enforce')
   return {
     rule,
     kind,
+    /** What is tried: a rule that only reports, a trial beside a quota, or a rule outside its share. */
+    what: whatOf(tally),
+    /** Per cent of its keys for which a share is in force; null of what is none. */
+    enforcedFor: enforcedFor ?? null,
+    /** What it did inside its share; null of what has none. */
+    inside: enforcedFor === undefined ? null : insideOf(enforced, isTold),
     safe,
     verdict: safe
-      ? `Safe to enforce: in ${daysText(days)} it would have refused ${grouped(wouldRefuse)} of ` +
+      ? `${SAFE_TO[whatOf(tally)]} in ${daysText(days)} it would have refused ${grouped(wouldRefuse)} of ` +
         `${count(tally.seen, 'request')} (${percent(share as number)})${ofProjects(projects.count)}.`
       : `Not yet: ${reasons.join('; ')}.`,
     days: Math.round(days * 100) / 100,
@@ -43,6 +51,21 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
     /** What the log cannot tell, as sentences. */
     unknown: unknownOf(tally, gathered, isTold, dropped),
   }
+}
+
+const SAFE_TO = {
+  rule: 'Safe to enforce:',
+  trial: 'Safe to make it the quota:',
+  share: 'Safe to raise the share: outside it,',
+} as const
+
+function whatOf({ rule, enforcedFor }: RuleTally): keyof typeof SAFE_TO {
+  if (enforcedFor !== undefined) return 'share'
+  return bucketOfTrial(rule) === undefined ? 'rule' : 'trial'
+}
+
+function insideOf(enforced: RuleTally | undefined, isTold: boolean) {
+  return { seen: isTold ? Math.round(enforced?.seen ?? 0) : null, refused: enforced?.refused ?? 0 }
 }
 
 function reasonsAgainst(

@@ -35,6 +35,8 @@ export class RuleTally {
   src: string | null = null
   /** Its requests cost what their answers say, which no record tells. */
   countsAnswers = false
+  /** Per cent of its keys for which the rule is in force, as last seen; undefined where it is for all, or for none. */
+  enforcedFor: number | undefined
   seen = 0
   refused = 0
   wouldRefuse = 0

@@ -6,7 +6,7 @@ import { columns, table } from '../table.js'
 import { grouped, minuteOf, printable, wrap } from '../text.js'
 import type { ReportDocument, RuleReport } from './document.js'
 import type { Promotion } from './promotion.js'
-import { loggedSentences, suggestionSentence, windowWords } from './words.js'
+import { insideSentence, loggedSentences, promotionsTitle, suggestionSentence, windowWords } from './words.js'
 
 /** Hours with the most refusals that are listed. */
 const WORST_HOURS = 5
@@ -25,7 +25,7 @@ export function reportText(report: ReportDocument, intake: Intake, io: Io): stri
   }
   if (promotions.length > 0) {
     sections.push(
-      heading('Report-only rules: safe to enforce?', io) +
+      heading(promotionsTitle(report), io) +
         promotions.map(promotion => promotionText(promotion, percentile, io)).join('\n'),
     )
   }
@@ -82,9 +82,10 @@ function worstHours(rules: readonly RuleReport[]): string[][] {
 }
 
 function promotionText(promotion: Promotion, percentile: number, io: Io): string {
-  const { rule, safe, verdict, suggested, unknown } = promotion
+  const { rule, safe, verdict, inside, suggested, unknown } = promotion
   const lines = [
     `${rule}: ${verdict}`,
+    ...(inside === null ? [] : [insideSentence(promotion)]),
     ...(suggested ?? []).map(one => suggestionSentence(one, percentile)),
     ...unknown,
   ]

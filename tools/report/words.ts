@@ -2,7 +2,7 @@
 import { waitText } from '../../gateway/forward/units.js'
 import { count, grouped, percent } from '../text.js'
 import type { ReportDocument } from './document.js'
-import type { Suggestion } from './promotion.js'
+import type { Promotion, Suggestion } from './promotion.js'
 
 /** What the log holds, and what it left out. */
 export function loggedSentences({ decisions: { logged, dropped, beyond } }: ReportDocument): string {
@@ -29,6 +29,21 @@ export function suggestionSentence(
     `A quota of ${grouped(suggested)} ${window} would have had room for ${percentile} % of the requests ` +
     `(${policy} is ${grouped(quota)}).`
   )
+}
+
+/** Over what is said of promotions. */
+export function promotionsTitle({ promotions }: ReportDocument): string {
+  const isPlain = promotions.every(({ what }) => what === 'rule')
+  return isPlain
+    ? 'Report-only rules: safe to enforce?'
+    : 'Report-only rules, trials and shares: safe to go on?'
+}
+
+/** What a share does where it is in force. */
+export function insideSentence({ enforcedFor, inside }: Promotion): string {
+  if (inside === null) return ''
+  const of = inside.seen === null ? '' : ` of ${count(inside.seen, 'request')}`
+  return `It is enforced for ${enforcedFor}%: there it refused ${grouped(inside.refused)}${of}.`
 }
 
 /** `60 s`, `1 h`, `31 days`, or for slots `at once`. */

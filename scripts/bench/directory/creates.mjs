@@ -10,7 +10,7 @@ import { median, tableOf } from '../table.mjs'
 import { startDirectory, startPeer } from './service.mjs'
 
 const MODULES = inProject('.cache', 'bench-directory')
-const PACKAGES = { '@boxyhq/saml-jackson': '26.2.0' }
+export const PEER = { '@boxyhq/saml-jackson': '26.2.0' }
 const CONNECTIONS = [1, 8, 32]
 const WARM_UP_SECONDS = 3
 /** How many times the peer's creates per second ours must reach. */
@@ -28,7 +28,7 @@ const CONTESTANTS = [
 /** One table for each number of connections. `kept`: ours reached the aim beside the peer as it comes in each. */
 export async function creates({ rounds, seconds }) {
   require('taskset', 'wrk')
-  installBeside(MODULES, PACKAGES)
+  installBeside(MODULES, PEER)
   const tables = CONNECTIONS.map(connections => ({
     connections,
     rows: CONTESTANTS.map(({ label }) => ({ label, samples: [] })),

@@ -36,15 +36,22 @@ const server = createServer((request, response) => {
   request.on('data', part => parts.push(part))
   request.on('end', async () => {
     try {
-      const [, , , , directoryId, resourceType, resourceId] = request.url.split('/')
+      const { pathname, searchParams } = new URL(request.url, 'http://localhost')
+      const [, , , , directoryId, resourceType, resourceId] = pathname.split('/')
+      const text = Buffer.concat(parts).toString()
+      const number = name => (searchParams.has(name) ? Number(searchParams.get(name)) : undefined)
       const { status, data } = await directorySyncController.requests.handle({
         method: request.method,
-        body: JSON.parse(Buffer.concat(parts).toString()),
+        body: text === '' ? undefined : JSON.parse(text),
         directoryId,
         resourceType,
         resourceId,
         apiSecret: request.headers.authorization.slice('Bearer '.length),
-        query: {},
+        query: {
+          count: number('count'),
+          startIndex: number('startIndex'),
+          filter: searchParams.get('filter') ?? undefined,
+        },
       })
       response.writeHead(status, { 'content-type': 'application/scim+json' }).end(JSON.stringify(data))
     } catch (error) {

@@ -1,10 +1,8 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
+import { components } from '../schemas/index.js'
 import { operationId, withGatewayAnswers } from './api-operation.js'
-import { componentSchemas } from './api-schemas.js'
 import { type Handler, resource, type Server } from './http.js'
-import { setupSchemas } from './setup-schemas.js'
-import { webhookSchemas } from './webhook-schemas.js'
 
 /** Where the document and the page that shows it are. */
 export const apiDocumentPath = '/api/v1/openapi.json'
@@ -74,7 +72,7 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
     },
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
   })
-  for (const schema of [...componentSchemas, ...webhookSchemas, ...setupSchemas]) server.addSchema(schema)
+  for (const schema of components) server.addSchema(schema)
   server.register(swaggerUi, { routePrefix: assetsPath, staticCSP: contentPolicy })
   server.register(async scope => {
     const get = (path: string, handler: Handler): void => resource(scope, path, { GET: handler })

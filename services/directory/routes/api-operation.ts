@@ -1,5 +1,6 @@
 import type { FastifySchema } from 'fastify'
-import { refTo } from './api-schemas.js'
+import { refTo } from '../schemas/parts.js'
+import { problemSchema } from '../schemas/refusals.js'
 
 const areas = [
   { prefix: /^\/api\/v1\/directory-sync/, name: '' },
@@ -28,7 +29,7 @@ type Answers = Readonly<Record<string, unknown>>
 export function withGatewayAnswers(schema: FastifySchema): Answers {
   const own = schema.response as Answers
   const [mediaType = 'application/json'] = (schema as { produces?: string[] }).produces ?? []
-  const problem = { 'application/problem+json': { schema: refTo('Problem') } }
+  const problem = { 'application/problem+json': { schema: refTo(problemSchema) } }
   const failed = (status: '4xx' | '5xx', description: string) => ({
     [status]: { description, content: { [mediaType]: { schema: own[status] }, ...problem } },
   })

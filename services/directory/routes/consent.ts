@@ -1,8 +1,10 @@
+import { Type } from 'typebox'
 import { ConnectionError } from '../external/error.js'
 import type { ExternalService } from '../external/service.js'
 import { stateLifeMs } from '../external/state.js'
 import type { Log } from '../log.js'
-import { refTo } from './api-schemas.js'
+import { refTo, text } from '../schemas/parts.js'
+import { errorSchema } from '../schemas/refusals.js'
 import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import {
@@ -143,18 +145,18 @@ function page(
 ): Endpoint {
   const described = Object.entries(answers).map(([status, description]) => [
     status,
-    { description, type: 'object' },
+    Type.Object({}, { description }),
   ])
   const properties = Object.fromEntries(
-    Object.entries(parameters).map(([name, description]) => [name, { type: 'string', description }]),
+    Object.entries(parameters).map(([name, description]) => [name, Type.Optional(text(description))]),
   )
   return {
     schema: {
       tags: ['External provider'],
       summary,
       security: [],
-      querystring: { type: 'object', properties },
-      response: { ...Object.fromEntries(described), '4xx': refTo('Error'), '5xx': refTo('Error') },
+      querystring: Type.Object(properties),
+      response: { ...Object.fromEntries(described), '4xx': refTo(errorSchema), '5xx': refTo(errorSchema) },
     },
     handler,
   }

@@ -1,15 +1,23 @@
 import { isDeepStrictEqual } from 'node:util'
+import { Type } from 'typebox'
 import type { Core } from '../core.js'
 import { viewDirectories, viewDirectory } from '../directory-view.js'
 import { hastenAll } from '../events/courier.js'
 import type { TargetRules } from '../events/target.js'
 import type { Directory, DirectoryScope } from '../model.js'
+import {
+  directoryChangeSchema,
+  directorySchema,
+  identifierSchema as name,
+  newDirectorySchema,
+  rotationSchema,
+} from '../schemas/directory.js'
+import { listOf, refTo } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
-import { listOf, identifierSchema as name, refTo } from './api-schemas.js'
+
 import { baseUrlOf } from './base-url.js'
 import { endpoint, pageQuery } from './describe.js'
-import { overlapSeconds } from './directory-fields.js'
 import { changeDirectory, identifier, readDirectory, rotateScimSecret } from './directory-input.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
@@ -21,8 +29,8 @@ export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier' | 'directori
 }
 
 const tag = 'Directories'
-const data = refTo('Directory')
-const list = listOf('Directory')
+const data = refTo(directorySchema)
+const list = listOf(directorySchema)
 const path = ['directoryId']
 
 /** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product. */
@@ -48,7 +56,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
 
   resource(server, '/', {
     POST: endpoint(
-      { tag, summary: 'Create a directory', body: refTo('NewDirectory'), data, status: 201 },
+      { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
       async (request, reply) => {
         const directory = readDirectory(request.body, box, webhookTargets)
         await store.createDirectory(directory)
@@ -61,7 +69,6 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'List the directories of a tenant and product',
         query: { tenant: name, product: name, ...pageQuery },
-        needs: ['tenant', 'product'],
         data: list,
         paged: true,
       },
@@ -74,7 +81,6 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'List the directories of a product, whatever their tenant',
         query: { product: name, ...pageQuery },
-        needs: ['product'],
         data: list,
         paged: true,
       },
@@ -94,7 +100,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         summary: 'Rename, deactivate or activate a directory, or change its webhook and its log',
         description: 'What is not sent stays. An empty `webhook_url` takes the webhook away.',
         path,
-        body: refTo('DirectoryChange'),
+        body: refTo(directoryChangeSchema),
         data,
       },
       async request => {
@@ -116,7 +122,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         description:
           'Its webhooks hear of it by `dsync.deleted`, and of nothing else: the directory is gone, its users are not.',
         path,
-        data: { type: 'null' },
+        data: Type.Null(),
       },
       async request => {
         if (!(await directories.remove(param(request, 'directoryId')))) throw noDirectory()
@@ -133,18 +139,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         description:
           'The answer holds the new secret; the old one stays good for `overlap_seconds`, those before it for as long as they were promised; 0 ends all of them at once.',
         path,
-        body: {
-          type: 'object',
-          additionalProperties: false,
-          properties: {
-            overlap_seconds: {
-              type: 'integer',
-              minimum: 0,
-              maximum: overlapSeconds.longest,
-              default: overlapSeconds.standard,
-            },
-          },
-        },
+        body: rotationSchema,
         data,
       },
       async request => change(request, directory => rotateScimSecret(directory, request.body, box)),

@@ -3,8 +3,6 @@ import type { TargetRules } from '../events/target.js'
 import { firstWebhook } from '../lane.js'
 import { type Directory, type DirectoryType, directoryTypes, type External } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
-import { newSecret, type SecretBox } from '../secrets.js'
-import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import {
   changeable,
   linkSeconds,
@@ -12,7 +10,9 @@ import {
   maxOldSecrets,
   maxUrlLength,
   overlapSeconds,
-} from './directory-fields.js'
+} from '../schemas/directory-fields.js'
+import { newSecret, type SecretBox } from '../secrets.js'
+import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import { HttpError } from './http.js'
 import { checkWebhookSecret, checkWebhookUrl, resealed } from './webhook-input.js'
 

@@ -1,7 +1,9 @@
+import { Type } from 'typebox'
 import type { Courier } from '../events/courier.js'
 import type { Directory } from '../model.js'
+import { eventSchema, startedSchema } from '../schemas/events.js'
+import { listOf, text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
-import { listOf } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, query, type Request, resource, type Server } from './http.js'
 import { readPage } from './paging.js'
@@ -24,7 +26,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
         tag,
         summary: 'Deliver the queued events',
         description: 'Answers at once, the work goes on. For batch mode, to be called on a schedule.',
-        data: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+        data: startedSchema,
       },
       async () => {
         courier.processEvents()
@@ -40,13 +42,9 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
         summary: "Read a directory's events on from a cursor",
         description:
           'All events of the last 30 days in order, delivered to a webhook or not. The answer always has a `cursor`: ask on with it, now or later.',
-        query: { ...scopeQuery, cursor: { type: 'string' }, pageLimit: pageQuery.pageLimit ?? {} },
-        data: listOf('Event'),
-        answer: {
-          type: 'object',
-          properties: { data: listOf('Event'), cursor: { type: 'string' }, error: { type: 'null' } },
-          required: ['data', 'cursor', 'error'],
-        },
+        query: { ...scopeQuery, cursor: Type.Optional(text()), pageLimit: pageQuery.pageLimit },
+        data: listOf(eventSchema),
+        answer: Type.Object({ data: listOf(eventSchema), cursor: text(), error: Type.Null() }),
       },
       async request => {
         const { id } = await readOneDirectory(request, store)

@@ -1,9 +1,12 @@
+import { Type } from 'typebox'
 import { ConnectionError } from '../external/error.js'
 import type { ExternalService } from '../external/service.js'
+import { linkSchema, newLinkSchema } from '../schemas/directory.js'
+import { startedSchema } from '../schemas/events.js'
+import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { baseUrlOf } from './base-url.js'
 import { endpoint } from './describe.js'
-import { linkSeconds } from './directory-fields.js'
 import { readLinkSeconds } from './directory-input.js'
 import { HttpError, param, query, type Request, resource, type Server } from './http.js'
 
@@ -26,39 +29,20 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         description:
           'Whoever opens `url` and gives their consent connects the directory, also one that is connected already. The link is good for one connection, which ends all other links of the directory.',
         path: ['directoryId'],
-        body: {
-          type: 'object',
-          additionalProperties: false,
-          properties: {
-            lifetime_seconds: {
-              type: 'integer',
-              minimum: linkSeconds.shortest,
-              maximum: linkSeconds.longest,
-              default: linkSeconds.standard,
-            },
-          },
-        },
-        data: {
-          type: 'object',
-          properties: {
-            url: { type: 'string', description: 'Shown once' },
-            expires_at: { type: 'string', format: 'date-time' },
-          },
-          required: ['url', 'expires_at'],
-        },
+        body: newLinkSchema,
+        data: linkSchema,
         status: 201,
       },
       async (request, reply) => {
         const seconds = readLinkSeconds(request.body)
         const { token, until } = await linkOf(param(request, 'directoryId'), seconds)
-        const url = new URL(external.authorizeUrl(baseUrlOf(request, baseUrl)))
-        url.searchParams.set('link', token)
+        const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
         reply.code(201)
-        return { data: { url: url.href, expires_at: new Date(until).toISOString() }, error: null }
+        return { data: { url, expires_at: new Date(until).toISOString() }, error: null }
       },
     ),
     DELETE: endpoint(
-      { tag, summary: "End all of the directory's links", path: ['directoryId'], data: { type: 'null' } },
+      { tag, summary: "End all of the directory's links", path: ['directoryId'], data: Type.Null() },
       async request => {
         const id = param(request, 'directoryId')
         if (!(await store.directory(id))) throw new HttpError(404, 'There is no directory with this id.')
@@ -88,14 +72,15 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
         description:
           'Answers at once, the work goes on; `external_sync` of each directory says how it went. To be called on a schedule.',
         query: {
-          directoryId: { type: 'string', description: 'Only this one' },
-          allowDeletions: {
-            type: 'boolean',
-            default: false,
-            description: 'Together with directoryId: delete this once, however many would go',
-          },
+          directoryId: Type.Optional(text('Only this one')),
+          allowDeletions: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description: 'Together with directoryId: delete this once, however many would go',
+            }),
+          ),
         },
-        data: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+        data: startedSchema,
       },
       async request => {
         const directoryId = query(request, 'directoryId') || undefined

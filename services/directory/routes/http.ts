@@ -49,8 +49,10 @@ export function createServer(): Server {
   for (const method of METHODS.filter(method => method !== 'CONNECT')) {
     if (!server.supportedMethods.includes(method)) server.addHttpMethod(method)
   }
-  // Schemas describe the routes for the API document. Input is read by our own code, whose sentences help more, and an
-  // answer is sent as it is: a serializer made from its schema would drop attributes that only the client knows.
+  // The schemas (../schemas) are the source of the types and of the API document. Input is checked by hand all the same: a
+  // sentence of ours names the field that was meant and says what to do, rules that join two fields or look a host up fit no
+  // schema, and SCIM has error shapes of its own. Answers are sent as they are: a serializer made from a schema would drop
+  // attributes that only the client knows. Tests and suites compare both with what the document promises.
   server.setValidatorCompiler(() => () => true)
   server.setSerializerCompiler(() => data => JSON.stringify(data))
   // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.

@@ -50,7 +50,7 @@ export async function readOn<Item>(
   const last = items.at(-1)
   if (found.length === items.length || last === undefined) return { items, more: {} }
   const pageToken = writeToken(placeOf(last))
-  const next = new URL(request.url, baseUrlOf(request, baseUrl))
+  const next = new URL(request.url, baseUrlOf(request, baseUrl) || 'http://localhost')
   for (const name of [...names.offset, ...names.token]) next.searchParams.delete(name)
   next.searchParams.set('pageToken', pageToken)
   reply.header('link', `<${next.href}>; rel="next"`)

@@ -1,10 +1,18 @@
+import { Type } from 'typebox'
 import type { Member, Page, Resource, ResourceType } from '../model.js'
+import { listOf, refTo } from '../schemas/parts.js'
+import {
+  type FullGroupView,
+  fullGroupSchema,
+  groupSchema,
+  memberSchema,
+  userSchema,
+} from '../schemas/people.js'
 import { viewGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
 import { byEmail, byName, lookUp } from '../sync/lookup.js'
 import { allMembers } from '../sync/members.js'
-import { listOf, refTo } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
@@ -12,7 +20,7 @@ import { readScope } from './scope.js'
 
 const tag = 'Users and groups'
 const listQuery = { ...scopeQuery, ...pageQuery }
-const wanted = (description: string) => ({ type: 'string', minLength: 1, description })
+const wanted = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
 const userQuery = {
   email: wanted('Only users with this e-mail address, or this userName, in any letter case'),
   group: wanted('Only members of the group with this id, in order of their ids'),
@@ -55,7 +63,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
 
   resource(server, '/users', {
     GET: endpoint(
-      { tag, summary: 'List users', query: userQuery, data: listOf('User'), paged: true },
+      { tag, summary: 'List users', query: userQuery, data: listOf(userSchema), paged: true },
       async (request, reply) => {
         const email = sought(request, 'email')
         const group = sought(request, 'group')
@@ -69,7 +77,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
   })
   resource(server, '/users/:id', {
     GET: endpoint(
-      { tag, summary: 'Read a user', path, query: scopeQuery, data: refTo('User') },
+      { tag, summary: 'Read a user', path, query: scopeQuery, data: refTo(userSchema) },
       async request => ({ data: viewUser(await single(request, 'user')), error: null }),
     ),
   })
@@ -79,7 +87,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
         tag,
         summary: 'List groups, without their members',
         query: groupQuery,
-        data: listOf('Group'),
+        data: listOf(groupSchema),
         paged: true,
       },
       async (request, reply) => {
@@ -95,7 +103,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
         summary: 'Read a group with its members',
         path,
         query: scopeQuery,
-        data: refTo('GroupWithMembers'),
+        data: refTo(fullGroupSchema),
       },
       async request => {
         const group = await single(request, 'group')
@@ -111,8 +119,8 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
         description: 'The answer carries `data` only; the next page is in the header `Link`.',
         path,
         query: listQuery,
-        data: listOf('Member'),
-        answer: { type: 'object', properties: { data: listOf('Member') }, required: ['data'] },
+        data: listOf(memberSchema),
+        answer: Type.Object({ data: listOf(memberSchema) }),
       },
       async (request, reply) => {
         const group = await single(request, 'group')
@@ -133,7 +141,7 @@ function sought(request: Request, name: string): string | undefined {
 
 const placeOfMember = ({ userId }: Member) => ({ created: '', id: userId })
 
-function withMembers(group: Resource, members: Member[]): object {
+function withMembers(group: Resource, members: Member[]): FullGroupView {
   const view = viewGroup(group)
   const raw = { ...view.raw, members: viewMembers(members) }
   const pairs = members.map(({ userId }) => ({ group_id: group.id, user_id: userId }))

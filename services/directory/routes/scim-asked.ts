@@ -12,8 +12,8 @@ export function readAsked(request: Request): Asked {
     sortOrder: query(request, 'sortOrder'),
     startIndex: queryInteger(request, 'startIndex'),
     count: queryInteger(request, 'count'),
-    attributes: split(query(request, 'attributes')),
-    excludedAttributes: split(query(request, 'excludedAttributes')),
+    attributes: namesOf(query(request, 'attributes')),
+    excludedAttributes: namesOf(query(request, 'excludedAttributes')),
   }
 }
 
@@ -26,12 +26,13 @@ export function readSearch(body: unknown): Asked {
     sortOrder: textOf(body, 'sortOrder'),
     startIndex: integerOf(body, 'startIndex'),
     count: integerOf(body, 'count'),
-    attributes: namesOf(body, 'attributes'),
-    excludedAttributes: namesOf(body, 'excludedAttributes'),
+    attributes: nameListOf(body, 'attributes'),
+    excludedAttributes: nameListOf(body, 'excludedAttributes'),
   }
 }
 
-const split = (text: string | undefined): string[] | undefined =>
+/** Names that are separated by commas. */
+export const namesOf = (text: string | undefined): string[] | undefined =>
   text
     ?.split(',')
     .map(name => name.trim())
@@ -54,4 +55,4 @@ const isNames = (value: Json): value is string[] => Array.isArray(value) && valu
 
 const textOf = (body: JsonObject, name: string) => read(body, name, 'a string', isText)
 const integerOf = (body: JsonObject, name: string) => read(body, name, 'a whole number', isInteger)
-const namesOf = (body: JsonObject, name: string) => read(body, name, 'a list of attribute names', isNames)
+const nameListOf = (body: JsonObject, name: string) => read(body, name, 'a list of attribute names', isNames)

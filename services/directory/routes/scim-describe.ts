@@ -1,31 +1,52 @@
-import { refTo } from './api-schemas.js'
+import { Type } from 'typebox'
+import { refTo, text } from '../schemas/parts.js'
+import {
+  scimBulkSchema,
+  scimErrorSchema,
+  scimListSchema,
+  type scimPatchSchema,
+  scimResourceSchema,
+  scimSearchSchema,
+} from '../schemas/scim.js'
 import { parameters } from './describe.js'
 import type { Endpoint, Handler } from './http.js'
+
+type ScimBody =
+  | typeof scimResourceSchema
+  | typeof scimPatchSchema
+  | typeof scimSearchSchema
+  | typeof scimBulkSchema
 
 /** What the API document tells of a SCIM endpoint. */
 export interface ScimAbout {
   /** Path parameters besides the directory's id. */
   readonly path?: readonly string[]
-  readonly body?: 'ScimResource' | 'ScimPatch' | 'ScimSearch' | 'ScimBulk'
+  readonly body?: ScimBody
   readonly status?: 200 | 201 | 204
   readonly list?: boolean
   /** What the intake tells of itself: no parameter counts there, and a filter is refused. */
   readonly discovery?: boolean
 }
 
-const text = { type: 'string' }
 /** In any letter case; no flag stands for that in a schema. */
 export const sortOrderPattern = `^(${['ascending', 'descending'].map(anyCase).join('|')})?$`
 const listQuery = {
-  filter: { ...text, description: 'RFC 7644, section 3.4.2.2' },
-  startIndex: { type: 'integer', default: 1, description: 'Less than 1 is taken as 1' },
-  count: { type: 'integer', default: 100, description: 'Less than 0 is taken as 0, more than 200 as 200' },
-  sortBy: text,
-  sortOrder: { ...text, pattern: sortOrderPattern, description: '`ascending` (the default) or `descending`' },
+  filter: Type.Optional(text('RFC 7644, section 3.4.2.2')),
+  startIndex: Type.Optional(Type.Integer({ default: 1, description: 'Less than 1 is taken as 1' })),
+  count: Type.Optional(
+    Type.Integer({ default: 100, description: 'Less than 0 is taken as 0, more than 200 as 200' }),
+  ),
+  sortBy: Type.Optional(text()),
+  sortOrder: Type.Optional(
+    Type.String({
+      pattern: sortOrderPattern,
+      description: '`ascending` (the default) or `descending`',
+    }),
+  ),
 }
 const shownQuery = {
-  attributes: { ...text, description: 'Names, separated by commas' },
-  excludedAttributes: { ...text, description: 'Names, separated by commas' },
+  attributes: Type.Optional(text('Names, separated by commas')),
+  excludedAttributes: Type.Optional(text('Names, separated by commas')),
 }
 
 function anyCase(word: string): string {
@@ -35,9 +56,9 @@ function anyCase(word: string): string {
 /** An endpoint of the SCIM intake. */
 export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout = {}): Endpoint {
   const { path = [], body, status = 200, list, discovery } = about
-  const asksInBody = body === 'ScimSearch' || body === 'ScimBulk'
-  const querystring = { type: 'object', properties: { ...(list ? listQuery : {}), ...shownQuery } }
-  const answer = status === 204 ? { type: 'null' } : refTo(list ? 'ScimList' : 'ScimResource')
+  const asksInBody = body === scimSearchSchema || body === scimBulkSchema
+  const querystring = Type.Object({ ...(list ? listQuery : {}), ...shownQuery })
+  const answer = status === 204 ? Type.Null() : list ? refTo(scimListSchema) : refTo(scimResourceSchema)
   const schema = {
     tags: ['SCIM'],
     summary,
@@ -49,8 +70,8 @@ export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout
     ...(body ? { body: refTo(body) } : {}),
     response: {
       [status]: { description: 'Success', ...answer },
-      '4xx': refTo('ScimError'),
-      '5xx': refTo('ScimError'),
+      '4xx': refTo(scimErrorSchema),
+      '5xx': refTo(scimErrorSchema),
     },
   }
   return { schema, handler }

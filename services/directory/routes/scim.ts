@@ -1,6 +1,7 @@
 import type { Log } from '../log.js'
 import type { Metrics } from '../metrics.js'
 import type { Directory, ResourceType } from '../model.js'
+import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
 import { errorBody, ScimError, type ScimType } from '../scim/error.js'
 import { namings } from '../scim/naming.js'
 import type { SecretBox } from '../secrets.js'
@@ -100,17 +101,17 @@ export function addScim(server: Server, parts: ScimParts): void {
 
   for (const { type, path, name } of Object.values(namings)) {
     resource(server, `/:directoryId/${path}`, {
-      POST: scimEndpoint(`Create a ${name}`, handle(type), { status: 201, body: 'ScimResource' }),
+      POST: scimEndpoint(`Create a ${name}`, handle(type), { status: 201, body: scimResourceSchema }),
       GET: scimEndpoint(`List or find ${path}`, handle(type), { list: true }),
     })
     resource(server, `/:directoryId/${path}/:id`, {
       GET: scimEndpoint(`Read a ${name}`, handle(type), { path: ['id'] }),
-      PUT: scimEndpoint(`Replace a ${name}`, handle(type), { path: ['id'], body: 'ScimResource' }),
-      PATCH: scimEndpoint(`Change a ${name}`, handle(type), { path: ['id'], body: 'ScimPatch' }),
+      PUT: scimEndpoint(`Replace a ${name}`, handle(type), { path: ['id'], body: scimResourceSchema }),
+      PATCH: scimEndpoint(`Change a ${name}`, handle(type), { path: ['id'], body: scimPatchSchema }),
       DELETE: scimEndpoint(`Delete a ${name}`, handle(type), { path: ['id'], status: 204 }),
     })
     resource(server, `/:directoryId/${path}/.search`, {
-      POST: scimEndpoint(`Search ${path}`, search(type), { body: 'ScimSearch', list: true }),
+      POST: scimEndpoint(`Search ${path}`, search(type), { body: scimSearchSchema, list: true }),
     })
   }
   resource(server, '/:directoryId', {
@@ -118,7 +119,7 @@ export function addScim(server: Server, parts: ScimParts): void {
   })
   resource(server, '/:directoryId/.search', {
     POST: scimEndpoint('Search Users and Groups', search('user', 'group'), {
-      body: 'ScimSearch',
+      body: scimSearchSchema,
       list: true,
     }),
   })
@@ -126,7 +127,7 @@ export function addScim(server: Server, parts: ScimParts): void {
     POST: scimEndpoint(
       'Several changes in one request',
       async request => runBulk(intake, directoryOf(request), request.body, baseOf(request)),
-      { body: 'ScimBulk' },
+      { body: scimBulkSchema },
     ),
   })
   addDiscovery(server, baseOf)

@@ -1,26 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import { Type } from 'typebox'
 import type { Core } from '../core.js'
+import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
+import { listOf, refTo } from '../schemas/parts.js'
+import { newSetupLinkSchema, type SetupLinkView, setupLinkSchema } from '../schemas/setup-links.js'
 import { hashKey, newSecret } from '../secrets.js'
 import type { SetupLink } from '../store/setup-link-contract.js'
-import { listOf, refTo } from './api-schemas.js'
 import { baseUrlOf } from './base-url.js'
 import { fieldsOf, wholeNumber } from './body.js'
 import { endpoint } from './describe.js'
-import { maxSetupLinks, setupLinkSeconds } from './directory-fields.js'
 import { HttpError, param, type Request, resource, type Server } from './http.js'
 import { findDirectory } from './scope.js'
 
 /** Where the page is that a link leads to. */
 export const setupPath = '/api/scim/setup'
-
-/** A set-up link as the management API shows it. */
-export interface SetupLinkView {
-  id: string
-  created_at: string
-  expires_at: string
-  /** When it showed the SCIM secret; null before that. */
-  token_shown_at: string | null
-}
 
 /** The set-up links of directories. All refuse with HttpError. */
 export interface SetupLinks {
@@ -106,7 +99,7 @@ export function addSetupLinks(
             },
           },
         },
-        data: refTo('NewSetupLink'),
+        data: refTo(newSetupLinkSchema),
         status: 201,
       },
       async (request, reply) => {
@@ -116,11 +109,11 @@ export function addSetupLinks(
       },
     ),
     GET: endpoint(
-      { tag, summary: "List a directory's set-up links", path, data: listOf('SetupLink') },
+      { tag, summary: "List a directory's set-up links", path, data: listOf(setupLinkSchema) },
       async request => ({ data: await links.list(id(request)), error: null }),
     ),
     DELETE: endpoint(
-      { tag, summary: "End all of a directory's set-up links", path, data: { type: 'null' } },
+      { tag, summary: "End all of a directory's set-up links", path, data: Type.Null() },
       async request => {
         await links.end(id(request))
         return { data: null, error: null }
@@ -129,7 +122,7 @@ export function addSetupLinks(
   })
   resource(server, '/:directoryId/setup-links/:linkId', {
     DELETE: endpoint(
-      { tag, summary: 'End a set-up link', path: ['directoryId', 'linkId'], data: { type: 'null' } },
+      { tag, summary: 'End a set-up link', path: ['directoryId', 'linkId'], data: Type.Null() },
       async request => {
         await links.end(id(request), param(request, 'linkId'))
         return { data: null, error: null }

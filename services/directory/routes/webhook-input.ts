@@ -3,8 +3,6 @@ import { refusedTarget, type TargetRules } from '../events/target.js'
 import { sealHeaders, sealWebhook } from '../events/webhook.js'
 import { webhookOf, webhooksOf } from '../events/webhooks.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
-import { newSecret, type SecretBox } from '../secrets.js'
-import { type BodyFields, fieldsOf, flag, optional } from './body.js'
 import {
   maxHeaderLength,
   maxHeaders,
@@ -15,7 +13,9 @@ import {
   minKeyBytes,
   minSecretLength,
   webhookFields,
-} from './directory-fields.js'
+} from '../schemas/directory-fields.js'
+import { newSecret, type SecretBox } from '../secrets.js'
+import { type BodyFields, fieldsOf, flag, optional } from './body.js'
 import { HttpError } from './http.js'
 
 /** Seals secrets, and judges addresses. */

@@ -1,7 +1,15 @@
+import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
 import { laneOf } from '../lane.js'
+import {
+  type DeadLetterView,
+  deadLetterSchema,
+  replayedSchema,
+  type WebhookEventView,
+  webhookEventSchema,
+} from '../schemas/events.js'
+import { listOf, refTo } from '../schemas/parts.js'
 import type { DeadLetter, LogEntry } from '../store/event-contract.js'
-import { listOf, refTo } from './api-schemas.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { type EventParts, readOneDirectory } from './events.js'
 import { HttpError, param, resource, type Server } from './http.js'
@@ -11,7 +19,6 @@ import { readScope } from './scope.js'
 const tag = 'Events'
 const listQuery = { ...scopeQuery, ...pageQuery }
 const path = ['id']
-const replayed = { type: 'object', properties: { replaying: { type: 'integer' } }, required: ['replaying'] }
 
 /** The log of webhook messages, and dead letters with their replay. */
 export function addWebhookLog(server: Server, parts: EventParts): void {
@@ -24,13 +31,13 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         description:
           'Of directories with `log_webhook_events`. Entries are kept for `DSYNC_WEBHOOK_LOGS_TTL`.',
         query: listQuery,
-        data: listOf('WebhookEvent'),
+        data: listOf(webhookEventSchema),
         paged: true,
       },
       listOfScope(parts, store.webhookLog, viewLogEntry, entry => entry),
     ),
     DELETE: endpoint(
-      { tag, summary: 'Delete the webhook-event log', query: scopeQuery, data: { type: 'null' } },
+      { tag, summary: 'Delete the webhook-event log', query: scopeQuery, data: Type.Null() },
       async request => {
         await store.deleteWebhookLog(await readScope(request, store))
         return { data: null, error: null }
@@ -39,7 +46,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
   })
   resource(server, '/events/:id', {
     GET: endpoint(
-      { tag, summary: 'Read an entry of the webhook-event log', path, data: refTo('WebhookEvent') },
+      { tag, summary: 'Read an entry of the webhook-event log', path, data: refTo(webhookEventSchema) },
       async request => {
         const entry = await store.webhookLogEntry(param(request, 'id'))
         if (!entry) throw new HttpError(404, 'There is no webhook event with this id in the log.')
@@ -55,7 +62,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         summary: 'List events that were given up, newest first',
         description: 'They are kept for 30 days.',
         query: listQuery,
-        data: listOf('DeadLetter'),
+        data: listOf(deadLetterSchema),
         paged: true,
       },
       listOfScope(parts, store.deadLetters, viewDeadLetter, ({ failed: created, id }) => ({ created, id })),
@@ -69,7 +76,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         description:
           'Each is sent once more, in order; events that wait for their next attempt are tried now, too.',
         query: scopeQuery,
-        data: replayed,
+        data: replayedSchema,
       },
       async request => {
         const directory = await readOneDirectory(request, store)
@@ -80,7 +87,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
     ),
   })
   resource(server, '/dead-letters/:id/replay', {
-    POST: endpoint({ tag, summary: 'Replay a dead letter', path, data: replayed }, async request => {
+    POST: endpoint({ tag, summary: 'Replay a dead letter', path, data: replayedSchema }, async request => {
       const letter = await store.deadLetter(param(request, 'id'))
       const replaying = letter ? await store.replay(letter.directoryId, letter.id) : 0
       if (!letter || replaying === 0) throw new HttpError(404, 'There is no dead letter with this id.')
@@ -90,7 +97,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
   })
 }
 
-function viewLogEntry({ id, directoryId, webhookId, tenant, product, ...entry }: LogEntry): object {
+function viewLogEntry({ id, directoryId, webhookId, tenant, product, ...entry }: LogEntry): WebhookEventView {
   return {
     ...{ id, directory_id: directoryId, tenant, product, webhook_id: webhookId },
     webhook_endpoint: entry.endpoint,
@@ -103,7 +110,14 @@ function viewLogEntry({ id, directoryId, webhookId, tenant, product, ...entry }:
   }
 }
 
-function viewDeadLetter({ id, directoryId, webhookId, tenant, product, ...letter }: DeadLetter): object {
+function viewDeadLetter({
+  id,
+  directoryId,
+  webhookId,
+  tenant,
+  product,
+  ...letter
+}: DeadLetter): DeadLetterView {
   return {
     ...{ id, directory_id: directoryId, tenant, product, webhook_id: webhookId },
     failed_at: letter.failed,

@@ -1,3 +1,4 @@
+import { Type } from 'typebox'
 import type { Core } from '../core.js'
 import type { TargetRules } from '../events/target.js'
 import { testMessage } from '../events/test-event.js'
@@ -5,7 +6,14 @@ import { viewWebhook, type WebhookView } from '../events/webhook.js'
 import { webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhooks.js'
 import { laneOf } from '../lane.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
-import { listOf, refTo } from './api-schemas.js'
+import { listOf, refTo } from '../schemas/parts.js'
+import {
+  newWebhookSchema,
+  type WebhookTrial,
+  webhookChangeSchema,
+  webhookSchema,
+  webhookTrialSchema,
+} from '../schemas/webhooks.js'
 import { endpoint } from './describe.js'
 import { param, type Request, resource, type Server } from './http.js'
 import { findDirectory } from './scope.js'
@@ -22,13 +30,6 @@ export interface NamedWebhookView extends WebhookView {
   events: readonly EventName[]
   header_names: string[]
   disabled: boolean
-}
-
-/** How a test call went. */
-export interface WebhookTrial {
-  delivered: boolean
-  status_code: number | null
-  error: string | null
 }
 
 /** The webhooks of a directory. All refuse with HttpError. */
@@ -98,7 +99,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
 }
 
 const tag = 'Webhooks'
-const data = refTo('Webhook')
+const data = refTo(webhookSchema)
 
 /** The webhooks of a directory. Part of the management API. */
 export function addWebhooks(server: Server, parts: WebhookParts): void {
@@ -111,7 +112,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
 
   resource(server, '/:directoryId/webhooks', {
     GET: endpoint(
-      { tag, summary: "List a directory's webhooks", path: ['directoryId'], data: listOf('Webhook') },
+      { tag, summary: "List a directory's webhooks", path: ['directoryId'], data: listOf(webhookSchema) },
       async request => ({ data: await webhooks.list(param(request, 'directoryId')), error: null }),
     ),
     POST: endpoint(
@@ -120,7 +121,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         summary: 'Add a webhook',
         description: 'It is told of what happens from then on. Without a `secret` one is made.',
         path: ['directoryId'],
-        body: refTo('NewWebhook'),
+        body: refTo(newWebhookSchema),
         data,
         status: 201,
       },
@@ -142,13 +143,13 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         summary: 'Change a webhook, or switch it off or on',
         description: 'What is not sent stays. `headers` takes the place of all headers before.',
         path,
-        body: refTo('WebhookChange'),
+        body: refTo(webhookChangeSchema),
         data,
       },
       async request => ({ data: await webhooks.update(...ids(request), request.body), error: null }),
     ),
     DELETE: endpoint(
-      { tag, summary: 'Remove a webhook with what waits for it', path, data: { type: 'null' } },
+      { tag, summary: 'Remove a webhook with what waits for it', path, data: Type.Null() },
       async request => {
         await webhooks.delete(...ids(request))
         return { data: null, error: null }
@@ -163,7 +164,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         description:
           'Calls the webhook once with an event `webhook.test`, also one that is switched off, and tells how it went.',
         path,
-        data: refTo('WebhookTrial'),
+        data: refTo(webhookTrialSchema),
       },
       async request => ({ data: await webhooks.test(...ids(request)), error: null }),
     ),

@@ -9,13 +9,52 @@ import {
   groupUrn,
   userUrn,
 } from './attributes.js'
+import { ScimError } from './error.js'
 import { namings } from './naming.js'
 import { maxCount } from './question.js'
 
 const core = 'urn:ietf:params:scim:schemas:core:2.0'
 
+/**
+ * What the intake tells of itself (RFC 7644, section 4), by the first part of the address in small letters: one document, or
+ * with lists all of them or the one of that id. Undefined for any other address. Throws 403 for a filter, which would be wrong
+ * to ignore, and 404.
+ */
+export function discover(
+  kind: string,
+  id: string | undefined,
+  base: string,
+  filter: string | undefined,
+): JsonObject | undefined {
+  if (id === undefined && filter && isDiscovery(kind))
+    throw new ScimError(403, 'This list cannot be filtered.')
+  if (kind === 'serviceproviderconfig' && id === undefined) return serviceProviderConfig(base)
+  if (kind === 'resourcetypes') return listed(resourceTypes(base), id)
+  if (kind === 'schemas') return listed(schemas(base), id)
+  return undefined
+}
+
+const isDiscovery = (kind: string): boolean =>
+  ['serviceproviderconfig', 'resourcetypes', 'schemas'].includes(kind)
+
+function listed(documents: Map<string, JsonObject>, id: string | undefined): JsonObject {
+  if (id !== undefined) {
+    const document = documents.get(id)
+    if (document) return document
+    throw new ScimError(404, 'There is no document of this name.')
+  }
+  const Resources = [...documents.values()]
+  return {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
+    totalResults: Resources.length,
+    startIndex: 1,
+    itemsPerPage: Resources.length,
+    Resources,
+  }
+}
+
 /** What the intake can do (RFC 7643, section 5). */
-export const serviceProviderConfig = (base: string): JsonObject => ({
+const serviceProviderConfig = (base: string): JsonObject => ({
   schemas: [`${core}:ServiceProviderConfig`],
   patch: { supported: true },
   bulk: { supported: true, maxOperations: limits.bulkOperations, maxPayloadSize: limits.bodyBytes },
@@ -36,7 +75,7 @@ export const serviceProviderConfig = (base: string): JsonObject => ({
 })
 
 /** The resource types (RFC 7643, section 6) by name. */
-export function resourceTypes(base: string): Map<string, JsonObject> {
+function resourceTypes(base: string): Map<string, JsonObject> {
   return new Map(
     Object.values(namings).map(({ name, path, schema, extensions, description }) => [
       name,
@@ -55,7 +94,7 @@ export function resourceTypes(base: string): Map<string, JsonObject> {
 }
 
 /** The schemas (RFC 7643, section 7) by URN. */
-export function schemas(base: string): Map<string, JsonObject> {
+function schemas(base: string): Map<string, JsonObject> {
   const document = (
     id: string,
     name: string,

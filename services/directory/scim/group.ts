@@ -1,4 +1,5 @@
 import type { Json, JsonObject, Member, Resource } from '../model.js'
+import type { GroupView } from '../schemas/people.js'
 import { groupUrn } from './attributes.js'
 import { readResource, requireText } from './resource.js'
 import { groupAttributes } from './schema.js'
@@ -10,13 +11,6 @@ export function readGroup(body: unknown): { raw: JsonObject; members: Json | und
   requireText(raw, 'displayName')
   countValues(raw)
   return { raw, members }
-}
-
-/** The directory group of the management API and of events. `raw` is without members, which may be very many. */
-export interface GroupView {
-  id: string
-  name: string
-  raw: JsonObject
 }
 
 /** A stored group as others see it. */

@@ -1,4 +1,5 @@
 import type { Json, JsonObject, Resource } from '../model.js'
+import type { UserView } from '../schemas/people.js'
 import { userUrn } from './attributes.js'
 import { isObject } from './json.js'
 import { readResource, requireText } from './resource.js'
@@ -14,16 +15,6 @@ export function readUser(body: unknown, active: Json = true): JsonObject {
   requireText(raw, 'userName')
   countValues(raw)
   return { ...raw, active: raw.active ?? active }
-}
-
-/** The directory user of the management API and of events. */
-export interface UserView {
-  id: string
-  first_name: string
-  last_name: string
-  email: string
-  active: boolean
-  raw: JsonObject
 }
 
 /** A stored user as others see it; names and address are '' where none was sent. */

@@ -22,6 +22,16 @@ CREATE TABLE IF NOT EXISTS resources (
 CREATE INDEX IF NOT EXISTS resources_directory ON resources (directory_id, type, created, id);
 CREATE INDEX IF NOT EXISTS resources_scope ON resources (tenant, product, type, created, id);
 
+CREATE TABLE IF NOT EXISTS resource_counts (
+  directory_id TEXT NOT NULL, type TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (directory_id, type)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS resources_added AFTER INSERT ON resources BEGIN
+  INSERT INTO resource_counts VALUES (new.directory_id, new.type, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER IF NOT EXISTS resources_gone AFTER DELETE ON resources BEGIN
+  UPDATE resource_counts SET n = n - 1 WHERE directory_id = old.directory_id AND type = old.type;
+END;
+
 CREATE TABLE IF NOT EXISTS terms (
   directory_id TEXT NOT NULL, type TEXT NOT NULL, term TEXT NOT NULL, resource INTEGER NOT NULL,
   PRIMARY KEY (directory_id, type, term, resource)
@@ -31,6 +41,11 @@ CREATE TABLE IF NOT EXISTS memberships (
   group_id TEXT NOT NULL, user_id TEXT NOT NULL, PRIMARY KEY (group_id, user_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
+`
+
+/** For a file from before resources were counted as they come and go: counts them once. */
+export const countOnce = `
+INSERT INTO resource_counts SELECT directory_id, type, count(*) FROM resources GROUP BY directory_id, type
 `
 
 /** A row of `resources`. */

@@ -16,17 +16,20 @@ import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
-import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
+import { scanAll, scanTerms } from './sqlite-scan.js'
+import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
-/** Of the tables. Version 1 is from before several webhooks. */
+/** Of the tables. Version 1 may lack the counts and several webhooks. */
 const VERSION = 2
 const OLDEST = 1
 
 function makeTables(db: Database.Database, file: string, say: Log['info']): void {
   const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resources'").get() === undefined
   const migrate = (): void => {
+    const counted = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resource_counts'").get()
     db.exec([sqliteSchema, eventSchema, departedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'))
+    if (counted === undefined) db.exec(countOnce)
     addLaterColumns(db)
   }
   openVersion({ db, file, version: VERSION, oldest: OLDEST, isNew, migrate, say })
@@ -199,26 +202,11 @@ export function openSqlite(
     },
     count: async (directoryId, type) =>
       one<{ n: number }>(
-        'SELECT count(*) AS n FROM resources WHERE directory_id = ? AND type = ?',
+        'SELECT n FROM resource_counts WHERE directory_id = ? AND type = ?',
         directoryId,
         type,
       )?.n ?? 0,
-    async scan({ directoryId, type, terms, after, limit }) {
-      const where = terms
-        ? `+directory_id = ? AND +type = ? AND number IN (
-             SELECT resource FROM terms
-             WHERE directory_id = ? AND type = ? AND term IN (SELECT value FROM json_each(?)))`
-        : 'directory_id = ? AND type = ?'
-      const place = after ? 'AND (created, id) > (?, ?)' : ''
-      return all<ResourceRow>(
-        `SELECT * FROM resources WHERE ${where} ${place}
-         ORDER BY created, id LIMIT ?`,
-        ...[directoryId, type],
-        ...(terms ? [directoryId, type, JSON.stringify(terms)] : []),
-        ...(after ? [after.created, after.id] : []),
-        limit,
-      ).map(toResource)
-    },
+    scan: async scan => (scan.terms ? scanTerms(sql, scan, scan.terms) : scanAll(sql, scan)).map(toResource),
 
     members: async (groupId, { after, offset, limit }) =>
       all<Member>(

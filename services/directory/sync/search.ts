@@ -22,12 +22,19 @@ export interface Views {
   withMembers(resource: Resource, base: string): Promise<JsonObject>
 }
 
+/** What is found without looking at all, for those who are told to ask for less. */
+const lookedUp = {
+  user: 'userName, externalId, emails or id',
+  group: 'displayName, externalId, members or id',
+} as const
+
 /** A search gives way to other requests after so many milliseconds. */
 const searchSlice = 20
 
 /**
  * Searches of one resource type. Equality on id, externalId, userName, displayName, e-mail and members is looked up, all else
- * walks the directory. Throws 400 tooMany when more would have to be sorted than fits in memory.
+ * walks the directory, and so does sorting. Throws 400 tooMany (RFC 7644, section 3.4.2) when there are more to look at than
+ * one question may cost: at once where the directory itself is larger, however large it is.
  */
 export function createSearch(store: Store, type: ResourceType, { plain, withMembers }: Views) {
   /** Resources that may fit, in order of creation, in pages. */
@@ -40,14 +47,23 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
       yield found.sort((a, b) => (place(a) < place(b) ? -1 : 1))
       return
     }
+    if (!terms) requireFew(await store.count(directory.id, type))
     let after: Resource | undefined
-    for (;;) {
+    for (let looked = 0; ; ) {
       const scan = { directoryId: directory.id, type, terms, after, limit: limits.resourcesAtOnce }
       const page = await store.scan(scan)
+      looked += page.length
+      requireFew(looked)
       yield page
       after = page.at(-1)
       if (page.length < limits.resourcesAtOnce) return
     }
+  }
+
+  function requireFew(count: number): void {
+    if (count <= limits.searchedResources) return
+    const detail = `More than ${limits.searchedResources} ${type}s would have to be looked at for this filter or order: add a condition that compares ${lookedUp[type]} by eq, or list all in pages.`
+    throw new ScimError(400, detail, 'tooMany')
   }
 
   /** Ids of the groups that hold one of the members whom the filter asks for, or undefined when it asks for none. */
@@ -115,10 +131,6 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     const { filter, start, count } = question
     const keys: { key: SortKey; id: string }[] = []
     for await (const resource of fitting(directory, filter, base)) {
-      if (keys.length === limits.sortedResources) {
-        const detail = `More than ${limits.sortedResources} resources to sort: narrow the filter.`
-        throw new ScimError(400, detail, 'tooMany')
-      }
       keys.push({ key: sortKey(plain(resource, base), order), id: resource.id })
     }
     keys.sort((a, b) => compareKeys(a.key, b.key, order.descending))

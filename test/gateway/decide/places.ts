@@ -9,7 +9,7 @@ import { START } from './admissions.js'
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Gateways that count together, on one clock in ms. */
-export interface Place {
+export interface CountingPlace {
   at: number
   readonly stores: readonly CounterStore[]
   /** Asks `times` at once at one of the gateways; the answers in their order. */
@@ -20,7 +20,7 @@ interface KindOfPlace {
   readonly name: string
   readonly runs: number
   /** Undefined, and reported, where the machine has no Redis. */
-  open(t: Test): Promise<Place | undefined>
+  open(t: Test): Promise<CountingPlace | undefined>
 }
 
 export const places: readonly KindOfPlace[] = [
@@ -49,7 +49,7 @@ export const places: readonly KindOfPlace[] = [
   },
 ]
 
-async function onRedis(t: Test, url: string | undefined, gateways: number): Promise<Place | undefined> {
+async function onRedis(t: Test, url: string | undefined, gateways: number): Promise<CountingPlace | undefined> {
   if (url === undefined) return undefined
   const clock = { at: START }
   const stores = Array.from(

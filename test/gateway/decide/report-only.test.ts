@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { SplitStore } from '../../../gateway/decide/store/split-store.js'
 import { rateLimitFields } from '../../../gateway/forward/fields.js'
 import { rejectionOf } from '../../../gateway/forward/reject.js'
 import type { KeyPart, Mode, Rule, Verdict } from '../../../gateway/types.js'
@@ -44,6 +45,22 @@ t.test('a report-only rule sees refused requests too', async t => {
   const results: (string | undefined)[] = []
   for (let i = 0; i < 6; i += 1) results.push((await decide(world, rules)).reportOnly[0]?.result)
   t.same(results, ['allowed', 'limited', 'limited', 'limited', 'limited', 'limited'])
+})
+
+t.test('what rides along counts also what another slot of a Cluster refuses', async t => {
+  const world = bench(now => new SplitStore(Object.assign(new MemoryStore(now), { confirm() {} })))
+  const rules = [
+    limits('bucket', 9, 9),
+    limits('bucket.trial', 2, 9, { mode: 'report-only' }),
+    metered('flood', 1),
+  ]
+  const seen: string[] = []
+  for (let i = 0; i < 4; i += 1) {
+    const { allowed, settled, reportOnly } = await decide(world, rules)
+    await settled
+    seen.push(`${allowed} ${reportOnly.map(({ result }) => result)}`)
+  }
+  t.same(seen, ['true allowed', 'false allowed', 'false limited', 'false limited'])
 })
 
 const aMode = fc.constantFrom<Mode>('enforce', 'report-only')

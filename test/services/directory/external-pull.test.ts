@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import type { DirectoryEvent } from '../../../services/directory/events/callback.js'
+import type { DirectoryEvent } from '../../../services/directory/schemas/events.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import { openMongodb } from '../../../services/directory/store/mongodb.js'
 import { mongoUrl } from '../../helpers/mongo.js'

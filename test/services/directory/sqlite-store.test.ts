@@ -102,6 +102,29 @@ t.test('SQLite', async t => {
     t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to begin anew\.$/ })
   })
 
+  t.test('a file from before resources were counted is counted when it is opened', async t => {
+    const file = join(t.testdir(), 'directory.db')
+    const first = openSqlite(file)
+    const directory = newDirectory()
+    await first.createDirectory(directory)
+    await write(
+      first,
+      directory,
+      ['a', 'b'].map(name => save(newResource(directory, 'user', name))),
+    )
+    await first.close()
+    const older = new Database(file)
+    older.exec(
+      'DROP TRIGGER resources_added; DROP TRIGGER resources_gone; DROP TABLE resource_counts; PRAGMA user_version = 1',
+    )
+    older.close()
+    const next = openSqlite(file)
+    t.teardown(() => next.close())
+    t.equal(await next.count(directory.id, 'user'), 2)
+    await write(next, directory, [save(newResource(directory, 'user', 'c'))])
+    t.equal(await next.count(directory.id, 'user'), 3)
+  })
+
   t.test('changes that come together are flushed together, and are told only then', async t => {
     const statements: string[] = []
     const group = createGroup(text => statements.push(text.split(' ')[0] ?? ''), {

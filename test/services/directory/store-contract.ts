@@ -109,6 +109,26 @@ export function storeContract(t: Test, store: Store): void {
     t.same(await find(next), [next.id])
   })
 
+  t.test(
+    'those who share a term are walked through in order of creation, whoever goes meanwhile',
+    async t => {
+      const directory = await fresh()
+      const users = ['a', 'b', 'c', 'd', 'e', 'f'].map(name =>
+        newResource(directory, 'user', name, { displayName: name < 'd' ? 'Ada' : 'Eve' }),
+      )
+      const [, second, third] = users as [Resource, Resource, Resource]
+      for (const user of users) await write(store, directory, [save(user)])
+      const terms = [...new Set(users.flatMap(termsOf))]
+      const some = { directoryId: directory.id, type: 'user', limit: 2 } as const
+      t.same(ids(await store.scan({ ...some, terms })), ids(users.slice(0, 2)))
+      t.same(ids(await store.scan({ ...some, terms, after: second })), ids(users.slice(2, 4)))
+      await write(store, directory, [{ kind: 'delete', id: third.id }])
+      t.same(ids(await store.scan({ ...some, terms, after: third })), ids(users.slice(3, 5)))
+      t.same(ids(await store.scan({ ...some, terms, after: users.at(-1) })), [])
+      t.equal(await store.count(directory.id, 'user'), 5, 'and the count follows')
+    },
+  )
+
   t.test('memberships are pairs that come, go and vanish with either side', async t => {
     const directory = await fresh()
     const users = ['a', 'b', 'c'].map(name => newResource(directory, 'user', name))

@@ -1,41 +1,22 @@
-import type { Core } from './core.js'
-import { type DirectoryView, type PullView, viewDirectory, viewPull } from './directory-view.js'
-import type { EventCallback } from './events/callback.js'
-import { ConnectionError } from './external/error.js'
-import type { TokenSet } from './external/oauth.js'
-import { createHandler, type DirectoryRequest, type DirectoryResponse } from './in-process-handler.js'
-import { readDirectory } from './routes/directory-input.js'
-import { HttpError } from './routes/http.js'
-import { findDirectory } from './routes/scope.js'
-import { Unavailable } from './store/contract.js'
-
-/** What the library answers with, as the management API does; `code` is an HTTP status. */
-export type Answer<Data> =
-  | { readonly data: Data; readonly error: null }
-  | { readonly data: null; readonly error: { readonly message: string; readonly code: number } }
-
-/** The fields of a new directory, as in the body of the management API. */
-export interface NewDirectory {
-  readonly tenant: string
-  readonly product: string
-  readonly name?: string
-  readonly type?: string
-  readonly webhook_url?: string
-  readonly webhook_secret?: string
-  /** In place of the two before. */
-  readonly webhook?: { readonly endpoint: string; readonly secret: string }
-  readonly log_webhook_events?: boolean
-  readonly deactivated?: boolean
-  readonly external_domain?: string
-}
+import type { Core } from '../core.js'
+import { viewDirectory, viewPull } from '../directory-view.js'
+import type { EventCallback } from '../events/callback.js'
+import { ConnectionError } from '../external/error.js'
+import type { TokenSet } from '../external/oauth.js'
+import { HttpError } from '../routes/http.js'
+import type { DirectoryView, PullView } from '../schemas/directory.js'
+import { Unavailable } from '../store/contract.js'
+import { type Answer, createCalls } from './calls.js'
+import { createHandler, type DirectoryRequest, type DirectoryResponse } from './handler.js'
+import { type Management, managementOf } from './management.js'
 
 /** How the pull of one directory went. */
 export interface SyncResult extends PullView {
   readonly directory_id: string
 }
 
-/** The directory service for the process that embeds it. */
-export interface EmbeddedDirectory {
+/** The directory service for the process that embeds it: all that the management API can, SCIM, and what takes a callback. */
+export interface EmbeddedDirectory extends Management {
   /**
    * Handles one SCIM request, as the HTTP intake does. The callback gets each event once the change is stored, one after the
    * other, and is waited for; if it throws, so does `handle`, though the change stays.
@@ -59,10 +40,6 @@ export interface EmbeddedDirectory {
       expiryDate?: number
     }): Promise<Answer<DirectoryView>>
   }
-  readonly directories: {
-    create(fields: NewDirectory): Promise<Answer<DirectoryView>>
-    get(directoryId: string): Promise<Answer<DirectoryView>>
-  }
   close(): Promise<void>
 }
 
@@ -84,6 +61,7 @@ export function embed(core: Core): EmbeddedDirectory {
   }
 
   return {
+    ...managementOf(createCalls(core)),
     handle: createHandler(core),
     sync: callback =>
       answer(async () =>
@@ -113,16 +91,6 @@ export function embed(core: Core): EmbeddedDirectory {
           const id = text(of.directoryId, 'directoryId')
           return view(await connection.store(id, { access, refresh, ...expires }))
         }),
-    },
-    directories: {
-      create: fields =>
-        answer(async () => {
-          const directory = readDirectory(fields, box, settings.webhookTargets)
-          await store.createDirectory(directory)
-          return view(directory)
-        }),
-      get: directoryId =>
-        answer(async () => view(await findDirectory(store, text(directoryId, 'directoryId')))),
     },
     close: core.close,
   }

@@ -1,0 +1,33 @@
+/**
+ * What is tried before it is in force for everybody: a trial beside a quota, and a rule that is enforced for a share of its
+ * keys.
+ */
+import { fractionOf } from './key-fraction.js'
+
+const TRIAL = '.trial'
+
+/** The name that a bucket's trial has in records, metrics and reports. */
+export function trialName(bucket: string): string {
+  return `${bucket}${TRIAL}`
+}
+
+/** The bucket of a trial; undefined when it is no trial's name. */
+export function bucketOfTrial(name: string): string | undefined {
+  return name.endsWith(TRIAL) ? name.slice(0, -TRIAL.length) : undefined
+}
+
+/** Above 0% and below 100%, with at most two decimals. */
+export const SHARE_PATTERN = '^([1-9][0-9]?(\\.[0-9]{1,2})?|0\\.(0[1-9]|[1-9][0-9]?))%$'
+
+/** `25%` → 25. */
+export function parseShare(text: string): number {
+  return Number.parseFloat(text)
+}
+
+/**
+ * True when `key` is among so many per cent of all keys. A hash decides, so it is the same on every gateway and after every
+ * reload, and a larger share holds all of a smaller one.
+ */
+export function isInside(percent: number, key: string): boolean {
+  return fractionOf(key) * 100 < percent
+}

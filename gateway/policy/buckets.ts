@@ -1,0 +1,91 @@
+/** The buckets as they are named: their patterns, none of which may tie, and what requests of each cost. */
+import { type BucketConfig, type BucketPattern, patternsOf } from '../../config/bucket.js'
+import { windowsOf } from '../../config/quota.js'
+import { MODES } from '../../config/words.js'
+import type { Mode, Rule } from '../types.js'
+import { type Fault, readPattern } from './fault.js'
+import type { ProjectLimits } from './input.js'
+import type { Pattern } from './pattern.js'
+import type { BucketTries, Table } from './policy.js'
+import { emptyTries } from './tries.js'
+
+/** What is known of a bucket wherever it has a quota. */
+export interface KnownBucket {
+  readonly file: string
+  readonly patterns: readonly Pattern[]
+  readonly written: readonly BucketPattern[]
+  /** By pattern; undefined where each request costs one. */
+  readonly costs: Readonly<Record<string, number>> | undefined
+}
+export type KnownBuckets = ReadonlyMap<string, KnownBucket>
+
+export function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): KnownBuckets {
+  const buckets = new Map<string, KnownBucket>()
+  const modes = modesOf(files)
+  const owners: BucketTries = emptyTries()
+  for (const { file, buckets: written } of files) {
+    for (const [name, entry] of Object.entries(written)) {
+      const entries = patternsOf(entry, ['buckets', name])
+      const patterns: Pattern[] = []
+      for (const { text, path } of entries) {
+        const pattern = readPattern(text, file, path, faults)
+        if (pattern === undefined) continue
+        const ties = [...(modes.get(name) ?? [])].map(mode => owners[mode].add(pattern, name))
+        const tie = ties.find(one => one !== undefined)
+        if (tie !== undefined) {
+          const message = `The pattern "${text}" ties with "${tie.route}" of bucket "${tie.value}": a request must fall into exactly one bucket. Remove one of the two.`
+          faults.push({ file, path, message })
+        }
+        patterns.push(pattern)
+      }
+      buckets.set(name, { file, patterns, written: entries, costs: costsOf(entries) })
+    }
+  }
+  return buckets
+}
+
+/** In which tables a bucket may stand: that of the file which names it, and those of files that give it quotas. */
+function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
+  const modes = new Map<string, Set<Mode>>()
+  for (const { mode, enforceFor, buckets, limits } of files) {
+    for (const name of [buckets, ...limits.map(({ quotas }) => quotas)].flatMap(Object.keys)) {
+      const here = enforceFor === undefined ? [mode] : MODES
+      modes.set(name, new Set([...(modes.get(name) ?? []), ...here]))
+    }
+  }
+  return modes
+}
+
+function costsOf(entries: readonly BucketPattern[]): Record<string, number> | undefined {
+  const costly = entries.filter(({ cost }) => cost > 1)
+  return costly.length === 0 ? undefined : Object.fromEntries(costly.map(({ text, cost }) => [text, cost]))
+}
+
+/** A request that costs more than a quota admits could never pass there. */
+export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
+  for (const [name, { costs, file, written }] of buckets) {
+    if (costs === undefined) continue
+    const least = tables
+      .flatMap(({ rules }) => quotasIn(rules.get(name)))
+      .sort((a, b) => a.requests - b.requests)[0]
+    if (least === undefined) continue
+    const { policy, requests, source } = least
+    const over = new Map(
+      written.filter(({ cost }) => cost > requests).map(one => [JSON.stringify(one.costPath), one]),
+    )
+    for (const { cost, costPath = [] } of over.values()) {
+      const message = `A request that costs ${cost} could never pass: "${policy}" admits ${requests} at ${source.file}:${source.line}. Lower the cost, or raise the quota.`
+      faults.push({ file, path: costPath, message })
+    }
+  }
+}
+
+function quotasIn(rule: Rule | undefined) {
+  const config = rule?.config as BucketConfig | undefined
+  if (rule === undefined || config === undefined || 'unlimited' in config) return []
+  const { id, source } = rule
+  const tried = windowsOf(config.trial ?? {}).map(one => ({ ...one, name: `trial.${one.name}` }))
+  return [...windowsOf(config), ...tried].map(({ name, requests }) => {
+    return { policy: `${id}.${name}`, requests, source }
+  })
+}

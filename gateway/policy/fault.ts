@@ -1,0 +1,25 @@
+/** What is wrong with the written policy. */
+import { type Pattern, PatternError, parsePattern } from './pattern.js'
+
+/** Something wrong at a place in a file. */
+export interface Fault {
+  readonly file: string
+  readonly path: readonly (string | number)[]
+  readonly message: string
+}
+
+/** The pattern, or undefined and a fault more. */
+export function readPattern(
+  text: string,
+  file: string,
+  path: readonly (string | number)[],
+  faults: Fault[],
+): Pattern | undefined {
+  try {
+    return parsePattern(text)
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error
+    faults.push({ file, path, message: error.message })
+    return undefined
+  }
+}

@@ -1,0 +1,67 @@
+/** Trials beside quotas, and tables for the projects outside a share: made of tables in which everything is in force. */
+import type { BucketConfig, CountedBucket } from '../../config/bucket.js'
+import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/rollout.js'
+import type { Rule, Share } from '../types.js'
+import type { BucketTries, Table } from './policy.js'
+
+/** The table with its trials, and with those of projects outside its shares. Itself where nothing is tried. */
+export function rolledOut(table: Table, triesOf: (rules: ReadonlyMap<string, Rule>) => BucketTries): Table {
+  const trials = trialsOf(table)
+  let outside: Table['outside']
+  // From the largest share on: whoever is outside that is outside all of them.
+  for (const percent of sharesOf(table).sort((a, b) => b - a)) {
+    const rules = new Map([...table.rules].map(([name, rule]) => [name, reportingFrom(percent, rule)]))
+    outside = { percent, table: { rules, buckets: triesOf(rules), trials, outside } }
+  }
+  return trials === undefined && outside === undefined ? table : { ...table, trials, outside }
+}
+
+/** The table that counts for a project: all buckets of shares move together, by the project's id alone. */
+export function tableFor(table: Table | undefined, project: string): Table | undefined {
+  let found = table
+  while (found?.outside !== undefined && !isInside(found.outside.percent, `project:${project}`)) {
+    found = found.outside.table
+  }
+  return found
+}
+
+/** What counts under a name in the table: a bucket's quota, or its trial. */
+export function bucketRuleOf(table: Table | undefined, name: string): Rule | undefined {
+  return table?.rules.get(name) ?? table?.trials?.get(bucketOfTrial(name) ?? '')
+}
+
+/** The table and those of projects outside its shares. */
+export function* variantsOf(table: Table): Generator<Table> {
+  for (let next: Table | undefined = table; next !== undefined; next = next.outside?.table) yield next
+}
+
+/** What a quota's trial counts by. It never leases: tokens taken ahead would be lost to the project for a mere question. */
+export function triedQuota(config: BucketConfig): CountedBucket | undefined {
+  if ('unlimited' in config || config.trial === undefined) return undefined
+  const { trial, algorithm, costs } = config
+  return { algorithm, ...trial, lease: false, ...(costs && { costs }) }
+}
+
+function trialsOf({ rules }: Table): Map<string, Rule> | undefined {
+  const trials = new Map<string, Rule>()
+  for (const [name, rule] of rules) {
+    const config = triedQuota(rule.config as BucketConfig)
+    if (config === undefined) continue
+    trials.set(name, { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config })
+  }
+  return trials.size === 0 ? undefined : trials
+}
+
+function sharesOf({ rules }: Table): number[] {
+  return [...new Set([...rules.values()].flatMap(({ share }) => share?.percent ?? []))]
+}
+
+function reportingFrom(percent: number, rule: Rule): Rule {
+  const isOutside = rule.share !== undefined && rule.share.percent <= percent
+  return isOutside ? { ...rule, mode: 'report-only' } : rule
+}
+
+/** Of an `enforceFor` as it is written. */
+export function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
+  return text === undefined ? undefined : { percent: parseShare(text), of }
+}

@@ -1,0 +1,111 @@
+import type { Paging, Where } from '../routes/describe.js'
+import type {
+  ConsentLinkView,
+  DirectoryChange,
+  DirectoryView,
+  NewConsentLink,
+  NewDirectory,
+  SecretRotation,
+} from '../schemas/directory.js'
+import type {
+  DeadLetterView,
+  DirectoryEvent,
+  Replayed,
+  Started,
+  WebhookEventView,
+} from '../schemas/events.js'
+import type { FullGroupView, GroupView, MemberView, UserView } from '../schemas/people.js'
+import type { NewSetupLinkView, SetupLinkView } from '../schemas/setup-links.js'
+import type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from '../schemas/webhooks.js'
+import type { Answer, Call, Listed } from './calls.js'
+
+/** A page of the events feed; `cursor` is always there: ask on with it, now or later. */
+export type Feed = Answer<DirectoryEvent[]> & { readonly cursor?: string }
+
+/** The management API as methods, each named after what it does to what (docs/in-process.md has the table). */
+export function managementOf(call: Call) {
+  const get = <Result>(path: string[], query?: object): Promise<Result> =>
+    call('GET', path, { query }) as Promise<Result>
+  const post = <Data>(path: string[], sent?: { query?: object; body?: unknown }): Promise<Answer<Data>> =>
+    call('POST', path, sent)
+  const end = (path: string[], query?: object): Promise<Answer<null>> => call('DELETE', path, { query })
+
+  return {
+    directories: {
+      create: (fields: NewDirectory) => post<DirectoryView>([], { body: fields }),
+      get: (id: string) => get<Answer<DirectoryView>>([id]),
+      list: (of: { tenant: string; product: string } & Paging) => get<Listed<DirectoryView>>([], of),
+      /** Whatever their tenant. */
+      listOfProduct: (of: { product: string } & Paging) => get<Listed<DirectoryView>>(['product'], of),
+      /** What is not named stays. */
+      update: (id: string, change: DirectoryChange): Promise<Answer<DirectoryView>> =>
+        call('PATCH', [id], { body: change }),
+      /** With all its users, groups and events. */
+      delete: (id: string) => end([id]),
+      /** The old secret stays good for a day, unless `overlap_seconds` says otherwise. */
+      rotateScimSecret: (id: string, rotation: SecretRotation = {}) =>
+        post<DirectoryView>([id, 'scim-secret'], { body: rotation }),
+    },
+    users: {
+      /** By `email` also where it is the userName; by `group` the members of one. */
+      list: (of: Where & Paging & { email?: string; group?: string }) => get<Listed<UserView>>(['users'], of),
+      get: (id: string, of: Where) => get<Answer<UserView>>(['users', id], of),
+    },
+    groups: {
+      list: (of: Where & Paging & { name?: string }) => get<Listed<GroupView>>(['groups'], of),
+      /** With its members. */
+      get: (id: string, of: Where) => get<Answer<FullGroupView>>(['groups', id], of),
+      members: (id: string, of: Where & Paging) => get<Listed<MemberView>>(['groups', id, 'members'], of),
+    },
+    events: {
+      /** All events of the last 30 days in order, delivered to a webhook or not. */
+      feed: (of: Where & { cursor?: string; pageLimit?: number }) => get<Feed>(['feed'], of),
+      /** Delivers what is queued for webhooks; answers at once. For batch mode, to be called on a schedule. */
+      process: () => post<Started>(['cron', 'process-events']),
+    },
+    webhooks: {
+      list: (directoryId: string) => get<Answer<ListedWebhook[]>>([directoryId, 'webhooks']),
+      create: (directoryId: string, fields: NewWebhook) =>
+        post<ListedWebhook>([directoryId, 'webhooks'], { body: fields }),
+      get: (directoryId: string, id: string) => get<Answer<ListedWebhook>>([directoryId, 'webhooks', id]),
+      /** What is not named stays. */
+      update: (directoryId: string, id: string, change: WebhookChange): Promise<Answer<ListedWebhook>> =>
+        call('PATCH', [directoryId, 'webhooks', id], { body: change }),
+      delete: (directoryId: string, id: string) => end([directoryId, 'webhooks', id]),
+      /** Sends a test event now, and tells how it went. */
+      test: (directoryId: string, id: string) => post<WebhookTrial>([directoryId, 'webhooks', id, 'test']),
+    },
+    webhookLogs: {
+      list: (of: Where & Paging) => get<Listed<WebhookEventView>>(['events'], of),
+      get: (id: string) => get<Answer<WebhookEventView>>(['events', id]),
+      deleteAll: (of: Where) => end(['events'], of),
+    },
+    deadLetters: {
+      list: (of: Where & Paging) => get<Listed<DeadLetterView>>(['dead-letters'], of),
+      replay: (id: string) => post<Replayed>(['dead-letters', id, 'replay']),
+      replayAll: (of: Where) => post<Replayed>(['dead-letters', 'replay'], { query: of }),
+    },
+    consentLinks: {
+      /** A one-time link to the consent pages, which `start` serves. */
+      create: (directoryId: string, link: NewConsentLink = {}) =>
+        post<ConsentLinkView>([directoryId, 'consent-link'], { body: link }),
+      deleteAll: (directoryId: string) => end([directoryId, 'consent-link']),
+    },
+    setupLinks: {
+      /** A link to the page on which a customer's admin connects their provider; `start` serves it. */
+      create: (directoryId: string, link: NewConsentLink = {}) =>
+        post<NewSetupLinkView>([directoryId, 'setup-links'], { body: link }),
+      list: (directoryId: string) => get<Answer<SetupLinkView[]>>([directoryId, 'setup-links']),
+      delete: (directoryId: string, id: string) => end([directoryId, 'setup-links', id]),
+      deleteAll: (directoryId: string) => end([directoryId, 'setup-links']),
+    },
+    pulls: {
+      /** Begins to pull and answers at once; `sync` waits instead and hands out the events. */
+      begin: (of: { directoryId?: string; allowDeletions?: boolean } = {}) =>
+        post<Started>(['cron', 'sync-external'], { query: of }),
+    },
+  }
+}
+
+/** The management API in the process that embeds it. */
+export type Management = ReturnType<typeof managementOf>

@@ -1,0 +1,25 @@
+/** All that the API document names. */
+import { directoryChangeSchema, directorySchema, newDirectorySchema } from './directory.js'
+import { deadLetterSchema, eventSchema, webhookEventSchema } from './events.js'
+import { fullGroupSchema, groupSchema, memberSchema, userSchema } from './people.js'
+import { errorSchema, problemSchema } from './refusals.js'
+import {
+  scimBulkSchema,
+  scimErrorSchema,
+  scimListSchema,
+  scimPatchSchema,
+  scimResourceSchema,
+  scimSearchSchema,
+} from './scim.js'
+import { newSetupLinkSchema, setupLinkSchema } from './setup-links.js'
+import { newWebhookSchema, webhookChangeSchema, webhookSchema, webhookTrialSchema } from './webhooks.js'
+
+export const components = [
+  ...[directorySchema, newDirectorySchema, directoryChangeSchema],
+  ...[userSchema, groupSchema, fullGroupSchema, memberSchema],
+  ...[eventSchema, webhookEventSchema, deadLetterSchema],
+  ...[webhookSchema, newWebhookSchema, webhookChangeSchema, webhookTrialSchema],
+  ...[setupLinkSchema, newSetupLinkSchema],
+  ...[errorSchema, problemSchema],
+  ...[scimResourceSchema, scimListSchema, scimPatchSchema, scimBulkSchema, scimSearchSchema, scimErrorSchema],
+] as const

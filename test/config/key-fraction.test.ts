@@ -1,0 +1,14 @@
+import t from 'tap'
+import { fractionOf } from '../../config/key-fraction.js'
+
+t.test('keys that are much alike are spread evenly', async t => {
+  const tenths = Array<number>(10).fill(0)
+  for (let i = 0; i < 10_000; i += 1) {
+    const tenth = Math.floor(fractionOf(`sluice:{project-${i}}:e:project-limits:catch-all`) * 10)
+    tenths[tenth] = (tenths[tenth] as number) + 1
+  }
+  t.ok(
+    tenths.every(tenth => tenth > 850 && tenth < 1150),
+    `of 10,000 keys each tenth has about 1,000: ${tenths}`,
+  )
+})
