@@ -14,7 +14,7 @@ await script(async () => {
   const [number] = process.argv.slice(2)
   if (!/^\d+$/.test(number ?? '')) throw new Failure('say the number of the release, such as 1')
   const folder = inProject('test', 'fixtures', 'releases', number)
-  const data = join(folder, 'data')
+  const data = join(folder, 'kept')
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const redisServer = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', ''])

@@ -42,7 +42,7 @@ for (const release of readdirSync(releases).filter(name => name !== 'config')) {
     }
     const data = mkdtempSync(join(tmpdir(), 'sluice-release-'))
     t.teardown(() => rmSync(data, { recursive: true }))
-    cpSync(join(releases, release, 'data'), data, { recursive: true })
+    cpSync(join(releases, release, 'kept'), data, { recursive: true })
 
     const env = { API_KEYS: apiKey, IDENTITY_ADMIN_KEYS: apiKey, DATA_DIR: data, REDIS_URL: server.url }
     const { url, out } = await gatewayProcess(t, config, env)
