@@ -24,6 +24,7 @@ const WORDS = [
   'gateway/message.ts',
   'gateway/errors.ts',
   'gateway/plugin.ts',
+  'gateway/redis-keys.ts',
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
@@ -37,6 +38,7 @@ const PLACES: Record<string, Row> = {
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': {},
+  'gateway/redis-keys.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // The command that package.json names.
@@ -89,8 +91,10 @@ const PLACES: Record<string, Row> = {
   },
 
   config: {},
-  'services/directory': {},
-  'services/identity': {},
+  // What both services' databases have in common.
+  'services/storage': {},
+  'services/directory': { value: ['services/storage'] },
+  'services/identity': { value: ['services/storage'] },
 }
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */

@@ -23,6 +23,8 @@ export interface AdminOptions {
   readonly health: {
     readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
   }
+  /** What does not work as it should though requests are taken, a sentence each. */
+  troubles(): readonly string[]
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
   /** What is in force, and how the last reload ended. */
   state(): object | Promise<object>
@@ -87,7 +89,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   app.get('/livez', { ...OPEN, schema: LIVEZ }, async () => ({ status: 'alive' }))
   app.get('/readyz', { ...OPEN, schema: READYZ }, async (_request, reply) => {
     const { readiness } = health
-    if (readiness.ready) return { status: 'ready' }
+    if (readiness.ready) return standing(options.troubles())
     return sendProblem(reply, 503, `Not ready, ${readiness.reason}.`)
   })
   app.get('/metrics', { schema: METRICS }, async (_request, reply) =>
@@ -124,6 +126,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
 const LIVEZ = { tags: ['Health'], summary: 'The process runs' }
 const READYZ = { tags: ['Health'], summary: 'It takes requests: 200, or 503 while it starts or drains' }
+/** A service without its database is no reason to take the requests for all others away. */
+const standing = (troubles: readonly string[]) =>
+  troubles.length === 0 ? { status: 'ready' } : { status: 'degraded', detail: `${troubles.join('; ')}.` }
+
 const METRICS = { tags: ['Health'], summary: 'Metrics as Prometheus reads them', produces: ['text/plain'] }
 const STATE = { tags: ['Policy'], summary: 'What is in force since when, and how the last reload ended' }
 

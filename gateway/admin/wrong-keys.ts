@@ -3,6 +3,7 @@
  */
 import { createHash } from 'node:crypto'
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
+import { KEY_SPACE } from '../redis-keys.js'
 import type { Log } from '../types.js'
 
 /** What a key was for. */
@@ -25,7 +26,7 @@ const SECONDS = 60
 /** Beyond it this process's own count has to do. */
 const DEADLINE_MS = 250
 const QUIET_MS = 10_000
-const PREFIX = 'sluice:wrong-keys'
+const PREFIX = `${KEY_SPACE}wrong-keys`
 
 /**
  * Counts wrong keys by source and by key. The right key is never counted and always taken, so nobody can lock another

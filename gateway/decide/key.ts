@@ -1,5 +1,6 @@
 /** What a counter is counted by: the parts of a rule's key, joined so that no two keys can be mistaken for one another. */
 import { createHash } from 'node:crypto'
+import { KEY_SPACE } from '../redis-keys.js'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 
 /** A request as far as keys need it. */
@@ -13,9 +14,11 @@ export interface Keyed {
 }
 
 const LONGEST_KEY = 200
+/** What the keys of rules begin with whose key lacks the project. */
+const WITHOUT_PROJECT = `${KEY_SPACE}*:`
 
 /**
- * The full counter key of a rule, such as `sluice:{acme}:e:in-flight:identities-write:22:/admin/identities/{id}`.
+ * The full counter key of a rule, such as `sluice:1:{acme}:e:in-flight:identities-write:22:/admin/identities/{id}`.
  * The hash tag is the project, so all counters of a project live in one Redis Cluster slot; a key without the project is
  * its own tag, so clients spread over the cluster. Report-only rules have a key space of their own. The rule's kind and id
  * stand in it, the policy's revision does not: an edit elsewhere resets nothing. What a path or a header holds may be
@@ -36,13 +39,18 @@ export function counterKey(rule: Rule, request: Keyed): string | undefined {
   const space = rule.mode === 'enforce' ? 'e' : 'r'
   if (rest.length > LONGEST_KEY) rest = `:${hash(rest)}`
   const name = `${rule.kind}:${rule.id}${rest}`
-  return tag === '' ? `sluice:*:{${name}}:${space}` : `sluice:{${tag}}:${space}:${name}`
+  return tag === '' ? `${WITHOUT_PROJECT}{${name}}:${space}` : `${KEY_SPACE}{${tag}}:${space}:${name}`
+}
+
+/** True for the counter keys of rules whose key lacks the project. */
+export function isWithoutProject(key: string): boolean {
+  return key.startsWith(WITHOUT_PROJECT)
 }
 
 /** True for the counter keys of report-only rules. A plugin may have put something behind the key. */
 export function isReportOnlyKey(key: string): boolean {
   // A project's id has no brace, but the values inside a tag without a project may.
-  const end = key.startsWith('sluice:*:') ? key.lastIndexOf('}') : key.indexOf('}')
+  const end = isWithoutProject(key) ? key.lastIndexOf('}') : key.indexOf('}')
   const space = key.slice(end + 1, end + 4)
   return end !== -1 && (space === ':r' || space === ':r:')
 }

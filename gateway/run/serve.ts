@@ -83,6 +83,7 @@ async function start(
     load: () => load(configPath, process.env, log, { running: first.plugins }),
     embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
     embeddedMetrics: () => services.metrics(),
+    embeddedTroubles: () => services.troubles(),
     wrongKeys,
     log,
   }
@@ -130,8 +131,10 @@ interface Service {
   readonly url: string
   /** For the person who starts it. */
   readonly notes: string[]
-  /** Its own series in the Prometheus text format, if it has any. */
-  metrics?(): Promise<string>
+  /** Its own series in the Prometheus text format. */
+  metrics(): Promise<string>
+  /** A sentence while its database does not work as it should. */
+  trouble(): string | undefined
   close(): Promise<void>
 }
 
@@ -140,6 +143,7 @@ class Services {
   readonly #log: Log
   readonly #wrongKeys: WrongKeys
   readonly #started = new Map<string, Promise<Service>>()
+  readonly #running: Service[] = []
 
   constructor(log: Log, wrongKeys: WrongKeys) {
     this.#log = log
@@ -157,10 +161,15 @@ class Services {
     }
   }
 
+  /** A sentence for each one whose database does not work as it should. */
+  troubles(): string[] {
+    return this.#running.flatMap(service => service.trouble() ?? [])
+  }
+
   /** The series of all that are started. */
   async metrics(): Promise<string> {
     const started = await Promise.allSettled(this.#started.values())
-    const texts = started.map(each => (each.status === 'fulfilled' ? each.value.metrics?.() : undefined))
+    const texts = started.map(each => (each.status === 'fulfilled' ? each.value.metrics() : undefined))
     return (await Promise.all(texts)).join('')
   }
 
@@ -175,6 +184,7 @@ class Services {
       log: this.#log,
       wrongKey: (area, source, key) => this.#wrongKeys.sent(area, source, key),
     })
+    this.#running.push(service)
     // To that person, not to whoever collects the log; and at once, in case a later step fails.
     for (const note of service.notes) process.stderr.write(`${note}\n`)
     return service

@@ -14,6 +14,8 @@ export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
   load(): Promise<Loaded | Unloadable>
   /** The series of the embedded services, in the Prometheus text format. */
   embeddedMetrics?(): Promise<string>
+  /** What is wrong with the embedded services, a sentence each. */
+  embeddedTroubles?(): string[]
   /** Of the admin port, and of the services that were told of it. */
   readonly wrongKeys: WrongKeys
 }
@@ -51,6 +53,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     ...first.config.gateway.admin,
     wrongKeys,
     health,
+    troubles: () => options.embeddedTroubles?.() ?? [],
     metrics: {
       contentType: metrics.contentType,
       text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),

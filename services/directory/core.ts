@@ -1,3 +1,4 @@
+import { createStoreHealth, type StoreHealth } from '../storage/health.js'
 import { encryptionKey, openDataFolder } from './data-folder.js'
 import { withFiles } from './environment.js'
 import { type CallWebhook, createCall } from './events/call.js'
@@ -27,6 +28,7 @@ export interface Core {
   readonly courier: Courier
   readonly external: ExternalService
   readonly metrics: Metrics
+  readonly health: StoreHealth
   readonly log: Log
   /** To be called, the last first, when the service ends; whoever adds to the service adds here. */
   readonly closers: Array<() => Promise<void> | void>
@@ -39,8 +41,10 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
   openDataFolder(settings.dataDir)
   const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
   const box = createSecretBox(keys)
-  const store = await openStore(settings)
-  const closers: Core['closers'] = [() => store.close()]
+  const health = createStoreHealth({ name: 'directory', log })
+  const store = await openStore({ ...settings, log, tell: health.failed })
+  health.watch(store.restore)
+  const closers: Core['closers'] = [() => store.close(), () => health.close()]
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }
@@ -53,7 +57,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
     if (withFiles(env).DSYNC_WEBHOOK_BATCH_CRON_INTERVAL && !settings.webhookBatch) {
       log.warn({}, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL has no effect without DSYNC_WEBHOOK_BATCH_SIZE')
     }
-    const metrics = createMetrics(store)
+    const metrics = createMetrics(store, health)
     const { called } = metrics
     const call = createCall(poster, box)
     const courier = startCourier({ store, call, poster, log, called, batch: settings.webhookBatch })
@@ -74,6 +78,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
       courier,
       external,
       metrics,
+      health,
       log,
       closers,
       close,

@@ -53,6 +53,8 @@ export interface DirectoryService extends EmbeddedDirectory {
   readonly notes: string[]
   /** The series `directory_*` in the Prometheus text format. */
   metrics(): Promise<string>
+  /** A sentence while the database does not work as it should. */
+  trouble(): string | undefined
 }
 
 /** Where the service takes its settings from (DATA_DIR, MONGODB_URL and so on), and where it writes its log. */
@@ -91,7 +93,7 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
     keyHashes.push(...hashes)
     const { port } = server.server.address() as AddressInfo
     const metrics = core.metrics.text
-    return { ...embed(core), url: `http://127.0.0.1:${port}`, notes, metrics }
+    return { ...embed(core), url: `http://127.0.0.1:${port}`, notes, metrics, trouble: core.health.trouble }
   } catch (error) {
     await core.close()
     throw error

@@ -1,5 +1,6 @@
 /** The series `directory_*`, in the Prometheus text format. The home of prom-client. */
 import { Counter, Gauge, Registry } from 'prom-client'
+import type { StoreHealth } from '../storage/health.js'
 import type { EventStore } from './store/event-contract.js'
 
 /** What became of the events in a call to a webhook: those that `failed` are repeated, until they are `dead`. */
@@ -8,7 +9,7 @@ export type CallOutcome = 'delivered' | 'failed' | 'dead'
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** Labels come from closed lists, never from a tenant, a directory or what a client wrote. */
-export function createMetrics(store: Pick<EventStore, 'waitingEvents'>) {
+export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: Pick<StoreHealth, 'text'>) {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Counter({
@@ -36,6 +37,6 @@ export function createMetrics(store: Pick<EventStore, 'waitingEvents'>) {
     /** So many events have that outcome. */
     called: (outcome: CallOutcome, count: number) => events.inc({ outcome }, count),
     /** The answer to a scrape. */
-    text: () => registry.metrics(),
+    text: async () => (await registry.metrics()) + health.text(),
   }
 }

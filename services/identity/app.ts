@@ -6,6 +6,7 @@ import fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify'
+import type { StoreHealth } from '../storage/health.js'
 import { MAX_BODY_BYTES } from './form/entry.js'
 import type { FieldError } from './form/errors.js'
 import { html } from './form/html.js'
@@ -34,11 +35,16 @@ const RETRY_AFTER_SECONDS = 5
 const MAX_PATH = 16 * 1024
 
 /** Builds the server; it does not listen yet. */
-export function buildApp(routes: Routes, languages: Languages, log: Log): FastifyInstance {
+export function buildApp(
+  routes: Routes,
+  languages: Languages,
+  log: Log,
+  failed: StoreHealth['failed'],
+): FastifyInstance {
   const languageOf = (request: FastifyRequest) => languages.choose(request.headers['accept-language'])
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const language = languageOf(request)
-    return send(reply, inWords(request, answerTo(error, request, log), language), language)
+    return send(reply, inWords(request, answerTo(error, request, log, failed), language), language)
   }
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
@@ -159,13 +165,12 @@ function inWords(request: FastifyRequest, answer: Answer, language: Language): A
 }
 
 /** What was thrown, as an answer. Only the unexpected is logged, without anything a client sent. */
-function answerTo(error: unknown, request: FastifyRequest, log: Log): Answer {
+function answerTo(error: unknown, request: FastifyRequest, log: Log, failed: StoreHealth['failed']): Answer {
   if (error instanceof HttpError) return problem(error)
   if (error instanceof IdentifierTaken) return refusal(409, [takenError(error)])
   if (error instanceof PreconditionFailed) return refusal(412, [CHANGED_MEANWHILE])
-  const id = request.headers['x-sluice-request-id']
   if (error instanceof StoreUnavailable) {
-    log.error({ id, err: error.message }, 'identity store unavailable')
+    failed(error.fault, error.message)
     const away = new HttpError(503, 'store_unavailable', 'Identities cannot be reached now. Try again soon.')
     return { ...problem(away), headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } }
   }
@@ -177,6 +182,7 @@ function answerTo(error: unknown, request: FastifyRequest, log: Log): Answer {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return problem(new HttpError(statusCode, 'malformed', 'The request is malformed.'))
   }
+  const id = request.headers['x-sluice-request-id']
   log.error(
     { id, code, err: error instanceof Error ? error.stack : String(error) },
     'identity request failed',

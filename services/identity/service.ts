@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createStoreHealth } from '../storage/health.js'
 import { buildApp, type Log } from './app.js'
 import { withFiles } from './environment.js'
 import { Identities } from './identities.js'
@@ -23,6 +24,10 @@ import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 export interface Running {
   readonly url: string
   readonly notes: string[]
+  /** The series `identity_store_*` in the Prometheus text format. */
+  metrics(): Promise<string>
+  /** A sentence while the database does not work as it should. */
+  trouble(): string | undefined
   close(): Promise<void>
 }
 
@@ -47,7 +52,9 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
   const languages = new Languages([join(packageFolder(), 'config/languages'), ...own])
   const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
-  const store = await openStore(env.MONGODB_URL, file, identifiers)
+  const health = createStoreHealth({ name: 'identity', log })
+  const store = await openStore(env.MONGODB_URL, { file, identifiers, say: log.info.bind(log) })
+  health.watch(() => store.restore())
   const identities = new Identities(schemas, identifiers, store, Date.now)
   const app = buildApp(
     new Map([
@@ -58,9 +65,11 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
     ]),
     languages,
     log,
+    health.failed,
   )
   const close = async () => {
     await app.close()
+    await health.close()
     await store.close()
   }
   const notes = [
@@ -70,7 +79,8 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
       : ['/admin/identities answers this machine only; IDENTITY_ADMIN_KEYS opens it to others, by key']),
   ]
   try {
-    return { url: await app.listen({ host: '127.0.0.1', port: 0 }), notes, close }
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    return { url, notes, metrics: async () => health.text(), trouble: health.trouble, close }
   } catch (error) {
     await close()
     throw error
@@ -79,13 +89,20 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
 
 async function openStore(
   mongodbUrl: string | undefined,
-  file: string,
-  identifiers: Identifiers,
+  {
+    file,
+    identifiers,
+    say,
+  }: {
+    readonly file: string
+    readonly identifiers: Identifiers
+    readonly say: Log['info']
+  },
 ): Promise<IdentityStore> {
   try {
     return mongodbUrl
       ? await openMongoStore(mongodbUrl, identifiers)
-      : await openSqliteStore(file, identifiers)
+      : await openSqliteStore(file, identifiers, say)
   } catch (error) {
     if (!(error instanceof IdentifierTaken)) throw error
     throw new Error(

@@ -185,7 +185,7 @@ t.test('two gateways follow each other, also after a restart and while Redis is 
   await client.flushall()
   await waitUntil(
     'what was lost is put back',
-    async () => (await client.hexists('sluice:access:1', 'scraper')) === 1,
+    async () => (await client.hexists('sluice:1:access', 'scraper')) === 1,
   )
   client.disconnect()
   t.equal(await one.from('203.0.113.9'), 403)

@@ -1,6 +1,7 @@
 /** Counters in Redis: one script call for all that is asked together. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
+import { KEY_SPACE } from '../../redis-keys.js'
 import type { Demand, Log } from '../../types.js'
 import { calendarLength } from './calendar.js'
 import { type Debt, debtOf } from './debts.js'
@@ -256,7 +257,7 @@ function probeBeside(key: string): Ask {
   const windows = [{ name: 'probe', quota: 1_000_000, ms: 1000, algorithm: 'sliding-window' }] as const
   const tag = hashTag(key) ?? 'probe'
   return {
-    key: `sluice:{${tag}}:probe`,
+    key: `${KEY_SPACE}{${tag}}:probe`,
     demand: { kind: 'windows', windows, lease: false },
     group: 0,
     onStoreError: 'open',

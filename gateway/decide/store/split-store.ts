@@ -3,6 +3,7 @@
  * project's is asked first, as a reservation: it is confirmed when all was granted and given back when something was not,
  * so a refused request charges nothing, and what was only reserved never begins a block.
  */
+import { isWithoutProject } from '../key.js'
 import { hashTag } from './hash-slot.js'
 import {
   type Answer,
@@ -124,7 +125,7 @@ function partsOf(asks: readonly Ask[]): number[][] {
     if (part === undefined) parts.set(tag, [i])
     else part.push(i)
   }
-  const isProject = (part: readonly number[]) => !asks[part[0] as number]?.key.startsWith('sluice:*:')
+  const isProject = (part: readonly number[]) => !isWithoutProject(asks[part[0] as number]?.key ?? '')
   return [...parts.values()].sort((a, b) => Number(isProject(a)) - Number(isProject(b)))
 }
 

@@ -2,12 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { Unreachable } from '../../admin/refusals.js'
 import { connectRedis, type RedisClient, reconnect } from '../../decide/store/redis-connection.js'
+import { KEY_SPACE } from '../../redis-keys.js'
 import type { Log } from '../../types.js'
 import type { RuntimeEntry } from './entry.js'
 import type { Kept } from './kept.js'
 
-/** A hash of entries by id; the number is that of their format. */
-const KEY = 'sluice:access:1'
+/** A hash of entries by id. */
+const KEY = `${KEY_SPACE}access`
 /** Its field that is another after each change; no id begins so. */
 const VERSION = '#'
 const LOOK_EVERY_MS = 1000

@@ -105,6 +105,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
         return { ready: false, reason: 'no worker is left: others are being started' }
       },
     },
+    troubles: () => options.embeddedTroubles?.() ?? [],
     metrics: {
       contentType: metrics.contentType,
       text: async () =>

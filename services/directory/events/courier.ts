@@ -1,6 +1,7 @@
 import { setInterval } from 'node:timers'
 import { laneOf } from '../lane.js'
 import type { Directory } from '../model.js'
+import { StoreFailed } from '../store/contract.js'
 import type { ToldEvent } from '../store/event-contract.js'
 import { createDelivery, type DeliveryParts } from './deliver.js'
 import type { Poster } from './post.js'
@@ -40,6 +41,12 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   let closed = false
   const deliver = createDelivery({ ...parts, batchSize: batch?.size, closing: () => closed })
 
+  /** What is told of the database is told once in a while, not for each queue. */
+  function tell(error: unknown, fields: object, sentence: string): void {
+    const write = error instanceof StoreFailed ? log.debug : log.error
+    write({ ...fields, err: message(error) }, sentence)
+  }
+
   function look(lane: string, hasten: boolean): void {
     if (closed) return
     if (active.has(lane) || active.size >= maxActive) {
@@ -56,7 +63,7 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
         if (due !== undefined) wakeAt(lane, due)
       })
       .catch(error => {
-        log.error({ queue: lane, err: message(error) }, 'webhook delivery was interrupted')
+        tell(error, { queue: lane }, 'webhook delivery was interrupted')
         wakeAt(lane, Date.now() + pollMs)
       })
       .finally(() => {
@@ -85,7 +92,7 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
         if (!timers.has(id)) look(id, false)
       }
     } catch (error) {
-      log.error({ err: message(error) }, 'the outbox cannot be read')
+      tell(error, {}, 'the outbox cannot be read')
     } finally {
       running = undefined
     }

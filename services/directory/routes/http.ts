@@ -7,7 +7,7 @@ import Fastify, {
 } from 'fastify'
 import { limits } from '../limits.js'
 import type { Log } from '../log.js'
-import { Unavailable } from '../store/contract.js'
+import { StoreFailed, Unavailable } from '../store/contract.js'
 
 export type Server = FastifyInstance
 export type Request = FastifyRequest
@@ -119,8 +119,9 @@ export function explain(error: unknown): { status: number; message: string } {
   return { status: 500, message: 'The directory service failed; its log says more.' }
 }
 
-/** Writes down a failure of our own, with the request's id as the gateway in front gave it. */
+/** Writes down a failure of our own, unless it is told of already, with the request's id as the gateway in front gave it. */
 export function logFault(log: Log, request: Request, error: unknown): void {
+  if (error instanceof StoreFailed) return
   const id = request.headers['x-sluice-request-id']
   const stack = error instanceof Error ? error.stack : String(error)
   log.error(

@@ -60,6 +60,9 @@ export interface Scan {
 /** The database does not answer now, or no change gets through; trying again may help. Its message is for the client. */
 export class Unavailable extends Error {}
 
+/** The database itself has failed. It is told of already, once in a while, and not for each request. */
+export class StoreFailed extends Unavailable {}
+
 /** What a database keeps of directories themselves. */
 export interface DirectoryStore {
   createDirectory(directory: Directory): Promise<void>
@@ -111,6 +114,8 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
   membersAmong(groupId: string, userIds: readonly string[]): Promise<Set<string>>
   groupIdsOf(userId: string): Promise<string[]>
 
+  /** Fulfilled when the database takes changes again; to be asked for while it does not. */
+  restore(): Promise<void>
   close(): Promise<void>
 }
 

@@ -7,8 +7,9 @@ import {
   MongoServerError,
   type OptionalUnlessRequiredId,
 } from 'mongodb'
+import type { StoreFault } from '../../storage/health.js'
 import type { Directory, Place, ResourceType, Scope } from '../model.js'
-import { type Store, Unavailable, type Write } from './contract.js'
+import type { Write } from './contract.js'
 import type { StoredEvent, ToldEvent } from './event-contract.js'
 import type { DeadDocument, EventDocument, LeaseDocument, LogDocument } from './mongodb-event-documents.js'
 import type { LinkDocument } from './mongodb-links.js'
@@ -142,11 +143,27 @@ export async function connectMongodb(
   try {
     await client.connect()
     const collections = named(client.db(databaseOf(url)))
+    await claimVersion(client.db(databaseOf(url)))
     await createIndexes(collections)
     return { client, collections }
   } catch (error) {
     await client.close()
     throw new Error(`MONGODB_URL: the server cannot be used: ${(error as Error).message}`)
+  }
+}
+
+/** Of the documents' shapes: a release that changes them raises it and brings older ones forward here. */
+const version = 1
+
+/** Writes down what release's shapes the database holds. Throws an Error with a sentence for those of a newer one. */
+async function claimVersion(db: Db): Promise<void> {
+  const settings = db.collection<{ _id: string; version: number }>('directory_settings')
+  await insertIfNew(settings, { _id: 'tables', version })
+  const found = (await settings.findOne({ _id: 'tables' }))?.version ?? version
+  if (found > version) {
+    throw new Error(
+      `its directories were stored by a newer release (version ${found}, this release knows ${version}). Start that release, or restore the backup from before it`,
+    )
   }
 }
 
@@ -256,27 +273,19 @@ export async function insertIfNew<T extends { _id: string }>(
 
 const duplicateKey = 11000
 
-/** The store, with Unavailable for a server that is gone, stalls or is just electing its primary. */
-export function guarded(store: Store): Store {
-  const methods = Object.entries(store).map(([name, method]) => {
-    const guard = async (...values: unknown[]): Promise<unknown> => {
-      try {
-        return await (method as (...values: unknown[]) => Promise<unknown>)(...values)
-      } catch (error) {
-        if (!isOutage(error)) throw error
-        throw new Unavailable('The database (MONGODB_URL) cannot be reached; try again.', { cause: error })
-      }
-    }
-    return [name, guard]
-  })
-  return Object.fromEntries(methods) as Store
-}
+const outOfDiskSpace = 14031
 
 /**
- * Errors of the driver itself tell of the connection; those of the server have a label when they pass by themselves. Now and
- * then the driver lets the socket's own error through, as EPIPE.
+ * What is wrong with the server: gone, stalled, just electing its primary, or without room. Errors of the driver itself
+ * tell of the connection; those of the server have a label when they pass by themselves. Now and then the driver lets the
+ * socket's own error through, as EPIPE.
  */
-function isOutage(error: unknown): boolean {
-  if (error instanceof MongoServerError) return error.hasErrorLabel('RetryableWriteError')
-  return error instanceof MongoError || /^E[A-Z]+$/.test((error as NodeJS.ErrnoException).code ?? '')
+export function mongodbFault(error: unknown): StoreFault | undefined {
+  if (error instanceof MongoServerError) {
+    if (error.code === outOfDiskSpace) return 'full'
+    return error.hasErrorLabel('RetryableWriteError') ? 'away' : undefined
+  }
+  const isOutage =
+    error instanceof MongoError || /^E[A-Z]+$/.test((error as NodeJS.ErrnoException).code ?? '')
+  return isOutage ? 'away' : undefined
 }

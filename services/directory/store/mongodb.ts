@@ -1,11 +1,12 @@
 import { setInterval } from 'node:timers'
 import type { Resource, ResourceType } from '../model.js'
 import type { Store } from './contract.js'
+import { guarded, type TellFault } from './guarded.js'
 import { createCommitter } from './mongodb-commit.js'
 import {
   byAge,
   connectMongodb,
-  guarded,
+  mongodbFault,
   placedAfter,
   type ResourceDocument,
   scoped,
@@ -22,7 +23,10 @@ const tombstoneMs = 60 * 60 * 1000
  * The MongoDB store: replica set, single server or a server that speaks MongoDB's protocol. It uses no transactions and no
  * change streams (see mongodb-commit.ts for how a change is all or nothing all the same).
  */
-export async function openMongodb(url: string): Promise<Store> {
+export async function openMongodb(
+  url: string,
+  { tell = () => undefined }: { readonly tell?: TellFault | undefined } = {},
+): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
   const { commits, resources, memberships } = collections
   const committer = createCommitter(collections)
@@ -39,7 +43,7 @@ export async function openMongodb(url: string): Promise<Store> {
   // A sweep that fails is made up for by the next one.
   const sweeper = setInterval(() => void sweep().catch(() => undefined), tombstoneMs).unref()
 
-  return guarded({
+  const store: Store = {
     ...ofDirectories,
     ...createEventStore(collections, finishAbandoned),
     ...createPullStore(collections),
@@ -93,11 +97,15 @@ export async function openMongodb(url: string): Promise<Store> {
     groupIdsOf: async userId =>
       (await memberships.find({ user: userId }).sort({ group: 1 }).toArray()).map(pair => pair.group),
 
+    async restore() {
+      await client.db().command({ ping: 1 })
+    },
     async close() {
       clearInterval(sweeper)
       await client.close()
     },
-  })
+  }
+  return guarded(store, mongodbFault, tell)
 }
 
 function toResource(document: ResourceDocument): Resource {

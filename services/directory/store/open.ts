@@ -1,5 +1,7 @@
 import { join } from 'node:path'
+import type { Log } from '../log.js'
 import type { Store } from './contract.js'
+import type { TellFault } from './guarded.js'
 
 /** The embedded database's file in the data folder. */
 export const databaseFile = (dataDir: string): string => join(dataDir, 'directory.db')
@@ -8,15 +10,19 @@ export const databaseFile = (dataDir: string): string => join(dataDir, 'director
 export async function openStore({
   mongodbUrl,
   dataDir,
+  log,
+  tell,
 }: {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
   readonly dataDir: string
+  readonly log?: Log
+  readonly tell?: TellFault
 }): Promise<Store> {
-  if (mongodbUrl !== '') return (await import('./mongodb.js')).openMongodb(mongodbUrl)
+  if (mongodbUrl !== '') return (await import('./mongodb.js')).openMongodb(mongodbUrl, { tell })
   const { openSqlite } = await import('./sqlite.js')
   try {
-    return openSqlite(databaseFile(dataDir))
+    return openSqlite(databaseFile(dataDir), { say: log?.info, tell })
   } catch (error) {
     throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
   }

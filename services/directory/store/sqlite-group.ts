@@ -6,6 +6,11 @@ export interface Group {
   alone<Result>(work: () => Result): Result
   /** Brings all changes made so far to the disk. What tells of changes has to call it first. */
   flush(): void
+  /**
+   * Does what makes the log worthy of trust again after a flush that failed: what it did not bring to the disk need not come
+   * with the next one, though that one says so.
+   */
+  mend(work: () => void): void
   /** Fulfilled when no flush is under way any more. */
   settled(): Promise<void>
 }
@@ -25,13 +30,14 @@ interface Open {
 /**
  * One transaction for all changes of a turn of the event loop, each after the first in a savepoint of its own. Its flush is
  * another thread's work, so that this one serves other requests meanwhile. Later changes see the earlier ones and may
- * build on them: if the commit fails, all are undone and none is kept. If the disk fails after it, none is confirmed.
+ * build on them: if the commit fails, all are undone and none is kept. If the disk fails after it, none is confirmed, and none is made until `mend`.
  */
 export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
   let open: Open | undefined
   let waiting: Open[] = []
   let flushing: Promise<void> | undefined
   let isAlone = false
+  let broken: { readonly error: unknown } | undefined
 
   function begin(): Open {
     exec('BEGIN IMMEDIATE')
@@ -57,6 +63,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
     if (!group) return undefined
     open = undefined
     try {
+      refuseBroken()
       exec('COMMIT')
       return group
     } catch (error) {
@@ -72,9 +79,11 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
       const groups = waiting
       waiting = []
       try {
+        refuseBroken()
         await disk.flush()
         for (const { keep } of groups) keep()
       } catch (error) {
+        broken ??= { error }
         for (const { lose } of groups) lose(error)
       }
     }
@@ -84,14 +93,28 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
   function flush(): void {
     if (isAlone) return
     const group = commit()
+    refuseBroken()
     if (!group && !flushing) return
     try {
-      disk.flushNow()
+      flushNow()
       group?.keep()
     } catch (error) {
       group?.lose(error)
       throw error
     }
+  }
+
+  function flushNow(): void {
+    try {
+      disk.flushNow()
+    } catch (error) {
+      broken ??= { error }
+      throw error
+    }
+  }
+
+  function refuseBroken(): void {
+    if (broken) throw broken.error
   }
 
   function rollBack(): void {
@@ -127,13 +150,19 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
         return work()
       } finally {
         isAlone = false
-        disk.flushNow()
+        flushNow()
       }
+    },
+    mend(work) {
+      if (!broken) return
+      work()
+      broken = undefined
     },
     async settled() {
       await flushing
     },
     join(work) {
+      refuseBroken()
       // The first change of a group has no other beside it to spare.
       const alone = open === undefined
       open ??= begin()

@@ -1,8 +1,13 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import Database from 'libsql'
+import { sqliteFault } from '../../storage/sqlite-faults.js'
+import { atomically } from '../../storage/sqlite-transaction.js'
+import { openVersion } from '../../storage/sqlite-version.js'
+import type { Log } from '../log.js'
 import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
+import { guarded, type TellFault } from './guarded.js'
 import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
 import { departedSchema } from './sqlite-departed.js'
 import { createDirectoryStore } from './sqlite-directories.js'
@@ -15,28 +20,19 @@ import { scanAll, scanTerms } from './sqlite-scan.js'
 import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
 import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 
-/** Of the tables: a file of another one cannot be read. */
-const VERSION = 1
+/** Of the tables. Version 1 may lack the counts and several webhooks. */
+const VERSION = 2
+const OLDEST = 1
 
-function checkVersion(db: Database.Database, file: string): void {
+function makeTables(db: Database.Database, file: string, say: Log['info']): void {
   const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resources'").get() === undefined
-  if (isNew) db.exec(`PRAGMA user_version = ${VERSION}`)
-  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
-  if (version === VERSION) return
-  db.close()
-  throw new Error(
-    `${file} was made by another version of this service (its tables have version ${version}, not ${VERSION}). Move it away to begin anew.`,
-  )
-}
-
-/** In one step, as a count that is made while another process writes would stay wrong. */
-function createTables(db: Database.Database): void {
-  const create = db.transaction(() => {
+  const migrate = (): void => {
     const counted = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resource_counts'").get()
-    db.exec(sqliteSchema)
+    db.exec([sqliteSchema, eventSchema, departedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'))
     if (counted === undefined) db.exec(countOnce)
-  })
-  create.immediate()
+    addLaterColumns(db)
+  }
+  openVersion({ db, file, version: VERSION, oldest: OLDEST, isNew, migrate, say })
 }
 
 function addLaterColumns(db: Database.Database): void {
@@ -53,20 +49,24 @@ function addLaterColumns(db: Database.Database): void {
  * checkpoints (`synchronous=NORMAL`), and each commit is flushed by us, as SQLite would hold up the whole process meanwhile.
  * 16 MiB of cache and as much of log, as each new resource is written at many places of the indexes.
  */
-export function openSqlite(file: string): Store {
+export function openSqlite(
+  file: string,
+  {
+    say = () => undefined,
+    tell = () => undefined,
+  }: { readonly say?: Log['info'] | undefined; readonly tell?: TellFault | undefined } = {},
+): Store {
   // Made by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
   db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
-  checkVersion(db, file)
-  createTables(db)
-  db.exec(eventSchema)
-  addLaterColumns(db)
-  db.exec(departedSchema)
-  db.exec(pullSchema)
-  db.exec(linkSchema)
-  db.exec(setupLinkSchema)
+  try {
+    makeTables(db, file, say)
+  } catch (error) {
+    db.close()
+    throw error
+  }
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {
@@ -82,7 +82,7 @@ export function openSqlite(file: string): Store {
   const one = <Row>(sql: string, ...values: unknown[]): Row | undefined =>
     prepared(sql).get(values) as Row | undefined
 
-  const together = <Result>(work: () => Result): Result => db.transaction(work).immediate()
+  const together = <Result>(work: () => Result): Result => atomically(db, work)
   const sql: Sql = { run, all, one, together }
 
   const log = openSync(`${file}-wal`, 'r+')
@@ -152,7 +152,7 @@ export function openSqlite(file: string): Store {
     return true
   }
 
-  return {
+  const store: Store = {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
     ...createPullStore(writing),
@@ -227,8 +227,21 @@ export function openSqlite(file: string): Store {
         userId,
       ).map(row => row.group_id),
 
+    async restore() {
+      // There is room when what waits in the log can move into the file.
+      db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+      group.mend(() => {
+        const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+        if (busy === 1) throw new Error('the log is being read')
+      })
+      group.alone(() => db.exec(`PRAGMA user_version = ${VERSION}`))
+    },
     async close() {
-      group.flush()
+      try {
+        group.flush()
+      } catch {
+        // What is not on the disk was not confirmed.
+      }
       await group.settled()
       closeSync(log)
       statements.clear()
@@ -241,4 +254,5 @@ export function openSqlite(file: string): Store {
       db.close()
     },
   }
+  return guarded(store, sqliteFault, tell)
 }

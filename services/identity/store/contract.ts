@@ -1,5 +1,7 @@
 /** What the identity service asks of a store. Two adapters keep it; one test suite runs on both. */
 
+import type { StoreFault } from '../../storage/health.js'
+
 /** An identity as stored. `traits` is JSON text: a store never meets a name or value it could misread. */
 export interface StoredIdentity {
   /** UUID version 7, so that the order of ids is the order of creation. */
@@ -36,6 +38,8 @@ export interface IdentityStore {
   replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean>
   /** Removes it in this version only, when one is given. False when there was none. */
   remove(project: string, id: string, version?: number): Promise<boolean>
+  /** Fulfilled when the store takes changes again; to be asked for while it does not. */
+  restore(): Promise<void>
   close(): Promise<void>
 }
 
@@ -50,4 +54,10 @@ export class IdentifierTaken extends Error {
 }
 
 /** The store cannot be reached now; the request may be repeated. */
-export class StoreUnavailable extends Error {}
+export class StoreUnavailable extends Error {
+  readonly fault: StoreFault
+  constructor(fault: StoreFault, message: string, options: ErrorOptions) {
+    super(message, options)
+    this.fault = fault
+  }
+}

@@ -31,6 +31,16 @@ interface IdentityDocument {
   [unique: `unique_${string}`]: string
 }
 
+/** Of the documents' shapes: a release that changes them raises it, and brings older ones forward before all else. */
+const VERSION = 1
+const TABLES = 'tables'
+
+/** Which release's shapes the database holds. */
+interface KeptVersion {
+  _id: typeof TABLES
+  version: number
+}
+
 /** Which identifier traits the unique keys were made by. */
 interface KeptIdentifiers {
   _id: typeof KEPT
@@ -54,6 +64,7 @@ class MongoStore implements IdentityStore {
   readonly #client: MongoClient
   readonly #identities: Collection<IdentityDocument>
   readonly #kept: Collection<KeptIdentifiers>
+  readonly #versions: Collection<KeptVersion>
   readonly #identifiers: Identifiers
   readonly #turns = new Turns()
   readonly #fields: ReadonlyMap<string, `unique_${string}`>
@@ -62,6 +73,7 @@ class MongoStore implements IdentityStore {
     this.#client = client
     this.#identities = db.collection('identities')
     this.#kept = db.collection('identity_settings')
+    this.#versions = db.collection('identity_settings')
     this.#identifiers = identifiers
     this.#fields = new Map(identifiers.traits.map(trait => [trait, uniqueField(trait)]))
   }
@@ -69,6 +81,7 @@ class MongoStore implements IdentityStore {
   /** Brings indexes and unique keys in line with the schemas' identifier traits. */
   async prepare(): Promise<void> {
     await reached(async () => {
+      await this.#claimVersion()
       await this.#identities.createIndex({ project: 1, _id: 1 })
       const wanted = new Set<string>(this.#fields.values())
       for (const { name } of await this.#identities.indexes()) {
@@ -88,6 +101,17 @@ class MongoStore implements IdentityStore {
       }
       if (!isKept) await this.#kept.replaceOne({ _id: KEPT }, { revision }, { upsert: true })
     })
+  }
+
+  /** Throws an Error with a sentence when a newer release has been here. */
+  async #claimVersion(): Promise<void> {
+    const mark = { $setOnInsert: { version: VERSION } }
+    await this.#versions.updateOne({ _id: TABLES }, mark, { upsert: true })
+    const found = (await this.#versions.findOne({ _id: TABLES }))?.version ?? VERSION
+    if (found <= VERSION) return
+    throw new Error(
+      `MONGODB_URL: its identities were stored by a newer release (version ${found}, this release knows ${VERSION}). Start that release, or restore the backup from before it`,
+    )
   }
 
   /** Gives identities written under other identifier traits the unique keys they have now. */
@@ -142,6 +166,10 @@ class MongoStore implements IdentityStore {
       reached(() => this.#identities.deleteOne(wanted)),
     )
     return deletedCount > 0
+  }
+
+  async restore(): Promise<void> {
+    await this.#client.db().command({ ping: 1 })
   }
 
   async close(): Promise<void> {
@@ -212,7 +240,9 @@ async function reached<Result>(work: () => Promise<Result>): Promise<Result> {
     return await work()
   } catch (error) {
     if (error instanceof MongoError && !(error instanceof MongoServerError)) {
-      throw new StoreUnavailable('the identity store (MONGODB_URL) cannot be reached', { cause: error })
+      throw new StoreUnavailable('away', 'the identity store (MONGODB_URL) cannot be reached', {
+        cause: error,
+      })
     }
     throw error
   }

@@ -2,11 +2,15 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
+import { sqliteFault } from '../../storage/sqlite-faults.js'
+import { atomically } from '../../storage/sqlite-transaction.js'
+import { openVersion } from '../../storage/sqlite-version.js'
 import {
   type Identifiers,
   IdentifierTaken,
   type IdentityStore,
   type StoredIdentity,
+  StoreUnavailable,
   type UniqueKeys,
 } from './contract.js'
 
@@ -23,16 +27,26 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS identifier_revision (revision TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
+/** Of the tables. Files of the first releases hold 0, and the same tables as 1. */
+const VERSION = 1
+
+type Say = (fields: object, message: string) => void
+
 /** What the columns are called in a StoredIdentity. */
 const COLUMNS =
   'id, project, schema_id AS schemaId, traits, created_at AS createdAt, updated_at AS updatedAt, version'
 
 /** Opens or creates the file, readable by its owner only. Throws when two identities share a new identifier. */
-export async function openSqliteStore(file: string, identifiers: Identifiers): Promise<IdentityStore> {
+export async function openSqliteStore(
+  file: string,
+  identifiers: Identifiers,
+  say: Say = () => undefined,
+): Promise<IdentityStore> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   closeSync(openSync(file, 'a', 0o600))
   const store = new SqliteStore(new Database(file))
   try {
+    store.makeTables(file, say)
     store.keepIdentifiers(identifiers)
   } catch (error) {
     await store.close()
@@ -47,7 +61,18 @@ class SqliteStore implements IdentityStore {
   constructor(db: Database.Database) {
     this.#db = db
     db.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000;')
-    db.exec(TABLES)
+  }
+
+  /** Throws an Error with a sentence when the file is of a newer release. */
+  makeTables(file: string, say: Say): void {
+    const db = this.#db
+    const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'identities'").get() === undefined
+    const { user_version: found } = db.prepare('PRAGMA user_version').get() as { user_version: number }
+    if (!isNew && found === 0) db.exec(`${TABLES} PRAGMA user_version = ${VERSION}`)
+    openVersion({
+      ...{ db, file, isNew, say, version: VERSION, oldest: VERSION },
+      migrate: () => db.exec(TABLES),
+    })
   }
 
   /** Brings the unique keys in line with the schemas' identifier traits, which may have changed since the last start. */
@@ -76,15 +101,14 @@ class SqliteStore implements IdentityStore {
   }
 
   async find(project: string, id: string): Promise<StoredIdentity | undefined> {
-    const rows = this.#db.prepare(`SELECT ${COLUMNS} FROM identities WHERE id = ? AND project = ?`)
-    const [found] = rows.all(id, project) as StoredIdentity[]
+    const sql = `SELECT ${COLUMNS} FROM identities WHERE id = ? AND project = ?`
+    const [found] = reached(() => this.#db.prepare(sql).all(id, project) as StoredIdentity[])
     return found
   }
 
   async list(project: string, after: string | undefined, limit: number): Promise<StoredIdentity[]> {
-    return this.#db
-      .prepare(`SELECT ${COLUMNS} FROM identities WHERE project = ? AND id > ? ORDER BY id LIMIT ?`)
-      .all(project, after ?? '', limit) as StoredIdentity[]
+    const sql = `SELECT ${COLUMNS} FROM identities WHERE project = ? AND id > ? ORDER BY id LIMIT ?`
+    return reached(() => this.#db.prepare(sql).all(project, after ?? '', limit) as StoredIdentity[])
   }
 
   async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
@@ -112,6 +136,10 @@ class SqliteStore implements IdentityStore {
     })
   }
 
+  async restore(): Promise<void> {
+    this.#db.exec(`PRAGMA user_version = ${VERSION}`)
+  }
+
   async close(): Promise<void> {
     this.#db.close()
   }
@@ -129,8 +157,18 @@ class SqliteStore implements IdentityStore {
     this.#db.prepare('DELETE FROM unique_keys WHERE identity_id = ?').run(id)
   }
 
-  /** One transaction that takes the write lock at once, so that two processes cannot block each other half-way. */
   #atomically<Result>(work: () => Result): Result {
-    return this.#db.transaction(work).immediate()
+    return reached(() => atomically(this.#db, work))
+  }
+}
+
+/** Runs `work`; a disk or file that fails becomes StoreUnavailable. */
+function reached<Result>(work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    const fault = sqliteFault(error)
+    if (fault === undefined) throw error
+    throw new StoreUnavailable(fault, (error as Error).message, { cause: error })
   }
 }

@@ -36,7 +36,8 @@ async function start(
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
-  const more = { key: '', wrongKeys, inspected, access, documents: () => ({}) }
+  const troubles = (): string[] => []
+  const more = { key: '', wrongKeys, inspected, access, troubles, documents: () => ({}) }
   const options = {
     ...listen,
     ...more,
@@ -79,6 +80,13 @@ t.test('a process is alive from the start, and ready from when it listens until 
   t.equal((await get('/livez')).status, 200)
   health.ready()
   t.equal((await get('/readyz')).status, 503, 'a draining process is never ready again')
+})
+
+t.test('a service in trouble is told of, and takes no requests away from the others', async t => {
+  const { health, get } = await start(t, { troubles: () => ['the directory database has no room left'] })
+  health.ready()
+  const json = { status: 'degraded', detail: 'the directory database has no room left.' }
+  t.match(await get('/readyz'), { status: 200, json })
 })
 
 t.test('metrics are served in the Prometheus format, state as JSON, neither to be cached', async t => {

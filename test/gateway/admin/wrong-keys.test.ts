@@ -64,7 +64,7 @@ t.test('gateways on one Redis count together; without it each goes on by itself'
   t.same(await second.sent('management', source, guesses(8, 12)), Array(8).fill(undefined))
   t.not((await second.sent('management', source, ['another']))[0], undefined)
   t.not((await first.sent('management', source, ['one more']))[0], undefined)
-  const keys = await one.keys('sluice:wrong-keys:management:*')
+  const keys = await one.keys('sluice:1:wrong-keys:management:*')
   t.ok(keys.length > 0 && keys.every(key => /:(?:source|key):[0-9a-f]{4}$/.test(key)), 'nothing to be read')
   for (const key of keys) t.ok((await one.pttl(key)) > 0, 'and nothing that stays')
 

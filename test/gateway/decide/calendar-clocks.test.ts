@@ -68,25 +68,25 @@ t.test('a key is kept until its last window is over, and stays small', async t =
   await store.answers(5000)
   t.teardown(() => store.close())
   const month = windowOf(1_000_000_000, 31 * DAY)
-  const rolling = windows('sluice:{a}:month', windowOf(100, 1000), month)
+  const rolling = windows('sluice:1:{a}:month', windowOf(100, 1000), month)
   await store.take([rolling], 'holder')
-  t.ok((await redis.pttl('sluice:{a}:month')) > 31 * DAY - 60_000)
-  const calendar = windows('sluice:{a}:day', daily(5))
+  t.ok((await redis.pttl('sluice:1:{a}:month')) > 31 * DAY - 60_000)
+  const calendar = windows('sluice:1:{a}:day', daily(5))
   const [answer] = await store.take([calendar], 'holder')
-  const ttl = await redis.pttl('sluice:{a}:day')
+  const ttl = await redis.pttl('sluice:1:{a}:day')
   t.ok(Math.abs(ttl - (answer?.counts[0]?.resetMs ?? 0)) < 5000, `${ttl} ms`)
 
   const clock = { at: AUTUMN }
   const dense = new RedisStore({ url, log: quiet, clock: () => clock.at * 1000 })
   await dense.answers(5000)
   t.teardown(() => dense.close())
-  const bare = windows('sluice:{a}:dense', month)
+  const bare = windows('sluice:1:{a}:dense', month)
   const long = { ...bare, demand: { ...bare.demand, cost: 1000 } } as Ask
   let largest = 0
   for (let i = 0; i < 900; i += 1) {
     clock.at += Math.round((31 * DAY) / 700) + (i % 3)
     await dense.takeMany([long], 'holder', 40)
-    if (i % 20 === 0) largest = Math.max(largest, await redis.strlen('sluice:{a}:dense'))
+    if (i % 20 === 0) largest = Math.max(largest, await redis.strlen('sluice:1:{a}:dense'))
   }
   t.ok(largest > 300 && largest < 1024, `${largest} bytes`)
 })

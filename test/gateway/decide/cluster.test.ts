@@ -42,7 +42,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
   /** Keys of the first, second and third master. */
   const third = (key: string) => Math.floor((hashSlot(key) * 3) / 16_384)
   const keys = [0, 1, 2].map(master =>
-    Array.from({ length: 50 }, (_, i) => `sluice:{project-${i}}:e:k`).find(key => third(key) === master),
+    Array.from({ length: 50 }, (_, i) => `sluice:1:{project-${i}}:e:k`).find(key => third(key) === master),
   ) as [string, string, string]
 
   t.test('keys of every node are counted, all of a project in one call', async t => {

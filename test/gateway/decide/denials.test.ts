@@ -111,7 +111,7 @@ t.test(
     await store.answers(5000)
     const [wide] = await store.peek([
       {
-        key: 'sluice:*:{volumetric:wide:9:127.0.0.1}:e',
+        key: 'sluice:1:*:{volumetric:wide:9:127.0.0.1}:e',
         demand: { kind: 'meter', quota: 1000, ms: 60_000, blockMs: 0 },
         group: 0,
         onStoreError: 'local',

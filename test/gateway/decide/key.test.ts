@@ -50,12 +50,12 @@ function key(
 }
 
 t.test('a key is the project’s hash tag, the mode’s space, the rule’s id and the parts', async t => {
-  t.equal(key(['project'], facts()), 'sluice:{acme}:e:k:r')
-  t.match(key(['project', 'full-path'], facts()), /^sluice:\{acme\}:e:k:r:43:[\w-]{43}$/)
-  t.equal(key(['project', 'path'], facts()), 'sluice:{acme}:e:k:r:22:/admin/identities/{id}')
+  t.equal(key(['project'], facts()), 'sluice:1:{acme}:e:k:r')
+  t.match(key(['project', 'full-path'], facts()), /^sluice:1:\{acme\}:e:k:r:43:[\w-]{43}$/)
+  t.equal(key(['project', 'path'], facts()), 'sluice:1:{acme}:e:k:r:22:/admin/identities/{id}')
   t.equal(
     key(['client-ip', 'method', 'auth'], facts()),
-    'sluice:*:{k:r:9:192.0.2.1:4:POST:13:authenticated}:e',
+    'sluice:1:*:{k:r:9:192.0.2.1:4:POST:13:authenticated}:e',
   )
 })
 

@@ -54,7 +54,7 @@ for (const [kind, demand] of Object.entries(demands)) {
     const url = await redisUrl(t)
     if (url === undefined) return
     const gateways = [await gatewayOn(t, url), await gatewayOn(t, url)]
-    const ask: Ask = { key: `sluice:{late}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
+    const ask: Ask = { key: `sluice:1:{late}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
     for (let i = 0; i < 16; i += 1) {
       const [answer] = await (gateways[i % 2] as (typeof gateways)[0]).ask(ask)
       t.match(answer, { granted: true, store: 'redis' })
@@ -91,7 +91,7 @@ for (const [kind, demand] of Object.entries<Demand>({
     const url = await redisUrl(t)
     if (url === undefined) return
     const gateways = [await gatewayOn(t, url), await gatewayOn(t, url)]
-    const ask: Ask = { key: `sluice:{often}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
+    const ask: Ask = { key: `sluice:1:{often}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
     const begun = performance.now()
     const end = begun + SECONDS * 1_000
     let admitted = 0
@@ -127,7 +127,7 @@ for (const [kind, demand] of Object.entries(demands)) {
     const url = await redisUrl(t)
     if (url === undefined) return
     const gateways = [await gatewayOn(t, url), await gatewayOn(t, url)]
-    const ask: Ask = { key: `sluice:{outage}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
+    const ask: Ask = { key: `sluice:1:{outage}:e:${kind}`, demand, group: 0, onStoreError: 'local' }
     let admitted = 0
     for (const gateway of gateways) {
       await gateway.proxy.set({ kind: 'refuse' })
@@ -158,7 +158,7 @@ t.test('leased: tokens that come too late stay this instance’s, and are not ad
   const gateway = await gatewayOn(t, url)
   const windows = [{ name: 'sustained', quota: 100, ms: 60_000, algorithm: 'sliding-window' }] as const
   const demand: Demand = { kind: 'windows', windows, lease: true }
-  const ask: Ask = { key: 'sluice:{lent}:e:x', demand, group: 0, onStoreError: 'local' }
+  const ask: Ask = { key: 'sluice:1:{lent}:e:x', demand, group: 0, onStoreError: 'local' }
   let admitted = 0
   for (let round = 0; round < 30; round += 1) {
     const isLate = round % 10 === 5

@@ -154,7 +154,7 @@ t.test('on a Cluster each counter is charged where it is kept', async t => {
   const settings = { redis: redis.url, deadline: 1000, instances: 1, onError: 'closed' } as const
   const { store } = await openStore(settings, quiet, hooks)
   t.teardown(() => store.close())
-  const asks = Array.from({ length: 12 }, (_, i) => later(`sluice:*:{volumetric:late:${i}}:e`))
+  const asks = Array.from({ length: 12 }, (_, i) => later(`sluice:1:*:{volumetric:late:${i}}:e`))
   const answers = (await store.take(asks.slice(0, 3), 'holder')) as Answer[]
   t.ok(
     answers.every(({ granted, store }) => granted && store === 'redis'),
@@ -187,7 +187,7 @@ t.test('while Redis is away late charges count here; Redis is told when it is ba
   }
   const store = await open(`redis://127.0.0.1:${proxy.port}`)
   const other = await open(redis.url)
-  const ask = later('sluice:*:{volumetric:late:away}:e')
+  const ask = later('sluice:1:*:{volumetric:late:away}:e')
   const take = async () => ((await store.take([ask], 'holder')) as Answer[])[0] as Answer
   await waitUntil('Redis to count', async () => (await take()).store === 'redis')
   store.charge([{ ask, units: 2 }])

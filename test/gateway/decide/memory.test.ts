@@ -35,11 +35,11 @@ t.test('100000 keys cost at most 250 bytes each while each has seen one request'
     const before = heapUsed()
     for (let i = 0; i < 100_000; i += 1) {
       clock.at += 0.1
-      take(store, `sluice:{customer-${i}}:e:project-limits:sessions-whoami`, demand)
+      take(store, `sluice:1:{customer-${i}}:e:project-limits:sessions-whoami`, demand)
     }
     const bytes = (heapUsed() - before) / 100_000
     t.ok(bytes <= 250, `${algorithm}: ${bytes.toFixed(0)} bytes`)
-    t.match(take(store, 'sluice:{customer-99999}:e:project-limits:sessions-whoami', demand), {
+    t.match(take(store, 'sluice:1:{customer-99999}:e:project-limits:sessions-whoami', demand), {
       counts: [{ used: 2 }, { used: 2 }],
     })
     clock.at += 130_000
@@ -57,7 +57,7 @@ t.test('a flood of distinct keys takes no more than a bounded memory', async t =
   const before = heapUsed()
   let highest = 0
   for (let i = 0; i < 700_000; i += 1) {
-    take(store, `sluice:{made-up-${i}}:e:project-limits:all`, demand)
+    take(store, `sluice:1:{made-up-${i}}:e:project-limits:all`, demand)
     if (i % 100_000 === 99_999) highest = Math.max(highest, heapUsed() - before)
   }
   t.ok(highest < 100e6, `${(highest / 1e6).toFixed(0)} MB`)

@@ -186,12 +186,12 @@ t.test(
   async t => {
     const store = new MemoryStore(() => START)
     const spend = (key: string) => store.take([meter(key, per(60, 1, 3600))])[0]
-    const [blocked, open] = ['sluice:*:{v:v:1:a}:e', 'sluice:*:{v:v:1:b}:e']
+    const [blocked, open] = ['sluice:1:*:{v:v:1:a}:e', 'sluice:1:*:{v:v:1:b}:e']
     spend(open)
     for (let i = 0; i < 3; i++) spend(blocked)
-    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:*:{v:watch:6:${i}}:r`)
+    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:1:*:{v:watch:6:${i}}:r`)
     t.match(spend(open), { granted: false, counts: [{ used: 2 }] }, 'report-only keys are counted apart')
-    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:*:{v:v:6:${i}}:e`)
+    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:1:*:{v:v:6:${i}}:e`)
     t.match(spend(blocked), { granted: false, counts: [{ used: 2 }] })
   },
 )
@@ -213,7 +213,7 @@ t.test('two gateways admit exactly the quota of 60 requests at once', async t =>
   const url = await redisUrl(t)
   if (url === undefined) return
   const [one, other] = [await gatewayOn(t, url), await gatewayOn(t, url)]
-  const ask = meter('sluice:*:{shared}:e', per(60, 20))
+  const ask = meter('sluice:1:*:{shared}:e', per(60, 20))
   const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => take(i % 2 ? one : other, ask)))
   t.equal(answers.filter(({ granted }) => granted).length, 20)
 })
@@ -273,7 +273,7 @@ t.test(
     const server = await startRedis()
     t.teardown(() => server.stop())
     const here = await gatewayOn(t, server.url, DEADLINE_MS, 2)
-    const key = 'sluice:*:{silent}:e'
+    const key = 'sluice:1:*:{silent}:e'
     const ask = meter(key, per(60, 10))
     t.match(await take(here, ask), { store: 'redis', counts: [{ used: 1, left: 9 }] })
     server.pause()

@@ -60,7 +60,7 @@ t.test('what nobody could connect to is refused', async t => {
 
 t.test('keys fall into the slots that the specification gives them', async t => {
   t.equal(hashSlot('123456789'), 0x31c3)
-  t.equal(hashSlot('sluice:{user1000}:e:x'), hashSlot('{user1000}.followers'))
+  t.equal(hashSlot('sluice:1:{user1000}:e:x'), hashSlot('{user1000}.followers'))
   t.equal(hashSlot('foo{}{bar}'), 8363, 'an empty tag is none')
   t.equal(hashSlot('foo{{bar}}zap'), hashSlot('{bar'))
 })

@@ -121,7 +121,7 @@ t.test('a key costs at most 250 bytes after one request, and about 1 KB at 36000
   const { remote, client } = await storeOn(t, url, clock)
   for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
     const demand = windowsOf(1200, 36_000, algorithm)
-    const key = `sluice:{customer-project-${algorithm}}:e:project-limits:sessions-whoami`
+    const key = `sluice:1:{customer-project-${algorithm}}:e:project-limits:sessions-whoami`
     await remote.take([ask(key, demand)], '')
     t.ok(Number(await client.memory('USAGE', key)) <= 250, 'after one request')
     let most = 0
@@ -213,7 +213,7 @@ t.test('what was reserved and never confirmed comes back, and starts no block', 
   const clock = { at: 1_700_000_000_000 }
   const here = await storeOn(t, url, clock)
   const demand: Demand = { kind: 'meter', quota: 3, ms: 30_000, blockMs: 60_000 }
-  const plain = ask('sluice:*:{died}:e', demand)
+  const plain = ask('sluice:1:*:{died}:e', demand)
   const reserving = { ...plain, reserves: true }
   t.match(await here.take(plain), [{ granted: true }], 'one was admitted')
   for (let i = 0; i < 2; i += 1) t.match(await here.take(reserving), [{ granted: true }])

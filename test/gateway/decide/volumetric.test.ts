@@ -277,7 +277,7 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
     keys.some(key => key.includes('xxx')),
     'nor does one stand in clear in Redis',
   )
-  const counter = `sluice:*:{volumetric:hard:43:${createHash('sha256').update('header:x-device:a').digest('base64url')}}:e`
+  const counter = `sluice:1:*:{volumetric:hard:43:${createHash('sha256').update('header:x-device:a').digest('base64url')}}:e`
   t.ok(keys.includes(counter))
   t.ok((await Promise.all(keys.map(key => redis.pttl(key)))).every(ttl => ttl > 0 && ttl <= 20_000))
 

@@ -32,7 +32,7 @@ export function outcome(changes: Partial<Outcome> = {}): Outcome {
   return {
     rule: rule(),
     route: '*',
-    key: 'sluice:{acme}:e:catch-all',
+    key: 'sluice:1:{acme}:e:catch-all',
     result: 'allowed',
     store: 'memory',
     readings: [reading()],

@@ -91,7 +91,7 @@ t.test('the record is named after the rule that refused, and holds the counters 
 
 t.test('a record tells what a replay needs of report-only rules and of key parts, as hashes', async t => {
   const byTenant = rule({ id: 'tenant', mode: 'report-only', key: ['header:x-tenant', 'email-or-flow'] })
-  const key = 'sluice:*:{volumetric:tenant:9:canary:44:canary}:r'
+  const key = 'sluice:1:*:{volumetric:tenant:9:canary:44:canary}:r'
   const [record] = records(finished({ reportOnly: [outcome({ rule: byTenant, key })] }), 1)
   t.match(record?.parts, {
     'header:x-tenant': redactor.hash('canary-header'),
@@ -147,7 +147,7 @@ t.test('no record holds personal data in clear', async t => {
         network: '203.0.113.77',
         client: '203.0.113.77',
       },
-      outcomes: [limited({ key: `sluice:{acme}:e:x:${secret}` })],
+      outcomes: [limited({ key: `sluice:1:{acme}:e:x:${secret}` })],
     })
     const text = JSON.stringify(records(event))
     t.notMatch(text, secret, secret)

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'libsql'
 import t from 'tap'
@@ -51,14 +52,46 @@ t.test('SQLite', async t => {
     const raw = new Database(file)
     for (const table of ['dead_letters', 'webhook_log'])
       raw.exec(`ALTER TABLE ${table} DROP COLUMN webhook_id`)
+    raw.exec('PRAGMA user_version = 1')
     raw.close()
 
-    const store = openSqlite(file)
+    const said: object[] = []
+    const store = openSqlite(file, { say: fields => said.push(fields) })
     t.teardown(() => store.close())
+    const backup = `${file}.version-1`
+    t.same(said, [{ file, from: 1, to: 2, backup }])
+    const copy = new Database(backup)
+    t.teardown(() => copy.close())
+    t.equal(statSync(backup).mode & 0o777, 0o600)
+    t.match(copy.prepare('PRAGMA user_version').get(), { user_version: 1 })
+    t.match(copy.prepare('SELECT id FROM directories').get(), { id })
+    t.throws(() => copy.prepare('SELECT webhook_id FROM dead_letters'), /no such column/)
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
     await store.replay(id)
     const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
     t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
+  })
+
+  t.test('a file whose copy cannot be made stays as it is', async t => {
+    const file = join(t.testdir({ 'directory.db.version-1': {} }), 'directory.db')
+    await openSqlite(file).close()
+    const raw = new Database(file)
+    raw.exec('PRAGMA user_version = 1')
+    t.throws(() => openSqlite(file), { message: /the copy to be kept .* cannot be made/ })
+    t.match(raw.prepare('PRAGMA user_version').get(), { user_version: 1 })
+    raw.close()
+  })
+
+  t.test('a file of a newer release is refused with a sentence', async t => {
+    const file = join(t.testdir(), 'directory.db')
+    await openSqlite(file).close()
+    const raw = new Database(file)
+    raw.exec('PRAGMA user_version = 7')
+    raw.close()
+    t.throws(() => openSqlite(file), {
+      message:
+        /was made by a newer release \(its tables have version 7, this release knows 2\)\. Start that release, or put back/,
+    })
   })
 
   t.test('a file of other tables is refused with a sentence that says what to do', async t => {
@@ -66,7 +99,7 @@ t.test('SQLite', async t => {
     const older = new Database(file)
     older.exec('CREATE TABLE resources (id TEXT PRIMARY KEY)')
     older.close()
-    t.throws(() => openSqlite(file), { message: /version 0, not 1\)\. Move it away to begin anew\.$/ })
+    t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to begin anew\.$/ })
   })
 
   t.test('a file from before resources were counted is counted when it is opened', async t => {
@@ -81,7 +114,9 @@ t.test('SQLite', async t => {
     )
     await first.close()
     const older = new Database(file)
-    older.exec('DROP TRIGGER resources_added; DROP TRIGGER resources_gone; DROP TABLE resource_counts')
+    older.exec(
+      'DROP TRIGGER resources_added; DROP TRIGGER resources_gone; DROP TABLE resource_counts; PRAGMA user_version = 1',
+    )
     older.close()
     const next = openSqlite(file)
     t.teardown(() => next.close())
@@ -160,9 +195,9 @@ t.test('SQLite', async t => {
       const group = createGroup(() => undefined, { flush: async () => fail(), flushNow: fail })
       await t.rejects(group.join(() => undefined).kept, { message: 'the disk is broken' })
       await group.settled()
-      const unconfirmed = group.join(() => undefined).kept
       t.throws(() => group.flush(), { message: 'the disk is broken' })
-      await t.rejects(unconfirmed, { message: 'the disk is broken' })
+      t.throws(() => group.join(() => undefined), { message: 'the disk is broken' })
+      t.throws(() => group.alone(() => undefined), { message: 'the disk is broken' })
     },
   )
 

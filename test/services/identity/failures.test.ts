@@ -164,7 +164,7 @@ t.test('while MongoDB does not answer every request is told to come back, then a
     t.equal(reply.header('retry-after'), '5')
     t.match(reply.json().errors, [{ path: '', code: 'store_unavailable', message: /Try again soon/ }])
   }
-  t.equal(lines.length, 2)
+  t.equal(lines.length, 1, 'one line, however many requests')
   t.notMatch(lines.join(), /127\.0\.0\.1|Ann/)
   wire.stalled = false
   let reply = await call('GET', '/admin/identities')

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'libsql'
 import t, { type Test } from 'tap'
 import { idMaker } from '../../../services/identity/ids.js'
 import {
@@ -218,4 +219,16 @@ t.test('a MongoDB that is away is named, without its address', async t => {
   const error = await openMongoStore(away, uniqueBy('email')).catch((reason: Error) => reason)
   t.match(error, { constructor: StoreUnavailable })
   t.notMatch((error as Error).message, /secret|127/)
+})
+
+t.test('a SQLite file of a newer release is refused with a sentence, and stays as it is', async t => {
+  const file = join(t.testdir(), 'identity.sqlite')
+  await (await openSqliteStore(file, uniqueBy('email'))).close()
+  const raw = new Database(file)
+  t.teardown(() => raw.close())
+  raw.exec('PRAGMA user_version = 9')
+  await t.rejects(openSqliteStore(file, uniqueBy('email')), {
+    message: /was made by a newer release \(its tables have version 9, this release knows 1\)/,
+  })
+  t.match(raw.prepare('PRAGMA user_version').get(), { user_version: 9 })
 })
