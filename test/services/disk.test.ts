@@ -41,7 +41,9 @@ async function running(t: Test, dataDir: string, more: Readonly<Record<string, s
     scim: ({ id, secret }: Connection, method: string, path: string, body?: object) =>
       call(method, `/api/scim/v2.0/${id}${path}`, `Bearer ${secret}`, body),
     register: (email: string) =>
-      call('POST', '/admin/identities', `Bearer ${apiKey}`, { traits: { email, name: { first: 'Ann', last: 'Bee' } } }),
+      call('POST', '/admin/identities', `Bearer ${apiKey}`, {
+        traits: { email, name: { first: 'Ann', last: 'Bee' } },
+      }),
   }
 }
 type Running = Awaited<ReturnType<typeof running>>

@@ -235,7 +235,11 @@ t.test(
       asked += 1
       throw new Error('slow')
     }
-    const observed = ['sluice:1:{acme}:r:k:e', 'sluice:1:*:{k:ro:9:192.0.2.1}:r', 'sluice:1:*:{k:ro:2:a}}:r:more']
+    const observed = [
+      'sluice:1:{acme}:r:k:e',
+      'sluice:1:*:{k:ro:9:192.0.2.1}:r',
+      'sluice:1:*:{k:ro:2:a}}:r:more',
+    ]
     for (const key of observed) for (let i = 0; i < 3; i++) await guard.within(key, fail)
     t.strictSame(changes, [], 'their failures open nothing')
     const enforced = ['sluice:1:{acme}:e:k:r', 'sluice:1:*:{k:r:9:192.0.2.1}:e', 'sluice:1:{acme}:e:k:r:1:x']
