@@ -222,8 +222,11 @@ onEachStore(t, 'a report-only rule records what it would refuse, and changes not
   ])
   t.same(await times(5, login), Array(5).fill(401))
   const records = () => gateway.lines.filter(({ decision }) => decision === 'would_deny')
-  await waitUntil('three records', () => records().length >= 3)
-  t.equal(records().length, 3)
+  // A charge may come a moment after its answer, so it may take one request more until the quota is seen to be used.
+  await waitUntil('three records', async () => {
+    if (records().length < 3) t.equal(await login(), 401)
+    return records().length >= 3
+  })
   t.match(records()[0], { rule: 'failed-logins', would_status: 429, sent_status: 401 })
 })
 
