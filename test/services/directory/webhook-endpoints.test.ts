@@ -98,6 +98,21 @@ t.test('a removed webhook gets nothing more, and the directory has none any more
   t.equal(receiver.calls.length, 1)
 })
 
+t.test('a webhook that is taken away by an empty address leaves nothing to the next one', async t => {
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const [old, next] = [await startReceiver(t, () => 500), await startReceiver(t)]
+  const directory = await hooked(service, old.url)
+  await writeUsers(directory, ['a', 'b'])
+  await waitUntil('the first attempt', () => old.calls.length === 1)
+  await service.manage('PATCH', `/${directory.id}`, { webhook_url: '' })
+  await waitUntil('nothing waits', async () => /directory_events_waiting 0/.test(await service.metrics()))
+  const webhook = { webhook_url: next.url, webhook_secret: 'another-secret' }
+  await service.manage('PATCH', `/${directory.id}`, webhook)
+  await writeUsers(directory, ['c'])
+  await waitUntil('the new event', () => next.calls.length > 0)
+  t.same(sequences(next.calls), [3])
+})
+
 t.test('headers of a webhook go with each call, are sealed at rest and are not shown', async t => {
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const receiver = await startReceiver(t)
