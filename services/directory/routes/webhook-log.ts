@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
+import { webhookOf, webhooksOf } from '../events/webhooks.js'
 import { laneOf } from '../lane.js'
 import {
   type DeadLetterView,
@@ -74,13 +75,14 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         tag,
         summary: "Replay a directory's dead letters",
         description:
-          'Each is sent once more, in order; events that wait for their next attempt are tried now, too.',
+          'Each is sent once more, in order; events that wait for their next attempt are tried now, too. Those of a webhook that was taken away stay.',
         query: scopeQuery,
         data: replayedSchema,
       },
       async request => {
         const directory = await readOneDirectory(request, store)
-        const replaying = await store.replay(directory.id)
+        const webhookIds = webhooksOf(directory).map(({ id }) => id)
+        const replaying = await store.replay(directory.id, { webhookIds })
         hastenAll(courier, directory)
         return { data: { replaying }, error: null }
       },
@@ -89,13 +91,24 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
   resource(server, '/dead-letters/:id/replay', {
     POST: endpoint({ tag, summary: 'Replay a dead letter', path, data: replayedSchema }, async request => {
       const letter = await store.deadLetter(param(request, 'id'))
-      const replaying = letter ? await store.replay(letter.directoryId, letter.id) : 0
-      if (!letter || replaying === 0) throw new HttpError(404, 'There is no dead letter with this id.')
-      courier.hasten(laneOf(letter.directoryId, letter.webhookId))
+      if (!letter) throw noDeadLetter()
+      const { id, directoryId, webhookId } = letter
+      const directory = (await store.directory(directoryId)) ?? (await store.departed(directoryId))
+      if (directory && !webhookOf(directory, webhookId)) {
+        throw new HttpError(
+          409,
+          'The webhook of this dead letter was taken away: there is nowhere to send it.',
+        )
+      }
+      const replaying = await store.replay(directoryId, { id })
+      if (replaying === 0) throw noDeadLetter()
+      courier.hasten(laneOf(directoryId, webhookId))
       return { data: { replaying }, error: null }
     }),
   })
 }
+
+const noDeadLetter = (): HttpError => new HttpError(404, 'There is no dead letter with this id.')
 
 function viewLogEntry({ id, directoryId, webhookId, tenant, product, ...entry }: LogEntry): WebhookEventView {
   return {

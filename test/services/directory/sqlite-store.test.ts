@@ -56,7 +56,7 @@ t.test('SQLite', async t => {
     const store = openSqlite(file)
     t.teardown(() => store.close())
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
-    await store.replay(id)
+    await store.replay(id, { webhookIds: ['default'] })
     const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
     t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
   })

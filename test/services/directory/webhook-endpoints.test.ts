@@ -113,6 +113,26 @@ t.test('a webhook that is taken away by an empty address leaves nothing to the n
   t.same(sequences(next.calls), [3])
 })
 
+t.test('a dead letter of a webhook that was taken away stays one', async t => {
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const receiver = await startReceiver(t, () => 410)
+  const directory = await hooked(service, receiver.url)
+  await writeUsers(directory, ['a'])
+  const scope = `?directoryId=${directory.id}`
+  const letters = async () => (await service.manage('GET', `/dead-letters${scope}`)).body.data
+  const [letter] = await waitUntil('the dead letter', async () => {
+    const list = await letters()
+    return list.length === 1 && list
+  })
+  await service.manage('DELETE', `/${directory.id}/webhooks/default`)
+  t.match(await service.manage('POST', `/dead-letters/${letter.id}/replay`), {
+    status: 409,
+    body: { error: { message: /was taken away/ } },
+  })
+  t.match(await service.manage('POST', `/dead-letters/replay${scope}`), { body: { data: { replaying: 0 } } })
+  t.same(await letters(), [letter])
+})
+
 t.test('headers of a webhook go with each call, are sealed at rest and are not shown', async t => {
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const receiver = await startReceiver(t)
