@@ -13,7 +13,7 @@ import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { scanAll, scanTerms } from './sqlite-scan.js'
 import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
-import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
+import { createSetupLinkStore, laterSetupLinkColumn, setupLinkSchema } from './sqlite-setup-links.js'
 
 /** Of the tables: a file of another one cannot be read. */
 const VERSION = 1
@@ -40,7 +40,7 @@ function createTables(db: Database.Database): void {
 }
 
 function addLaterColumns(db: Database.Database): void {
-  for (const { table, column, sql } of laterColumns) {
+  for (const { table, column, sql } of [...laterColumns, laterSetupLinkColumn]) {
     const columns = db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]
     if (!columns.some(({ name }) => name === column)) db.exec(sql)
   }
@@ -62,11 +62,11 @@ export function openSqlite(file: string): Store {
   checkVersion(db, file)
   createTables(db)
   db.exec(eventSchema)
-  addLaterColumns(db)
   db.exec(departedSchema)
   db.exec(pullSchema)
   db.exec(linkSchema)
   db.exec(setupLinkSchema)
+  addLaterColumns(db)
 
   const statements = new Map<string, Database.Statement<unknown[]>>()
   const prepared = (sql: string): Database.Statement<unknown[]> => {

@@ -51,6 +51,7 @@ t.test('SQLite', async t => {
     const raw = new Database(file)
     for (const table of ['dead_letters', 'webhook_log'])
       raw.exec(`ALTER TABLE ${table} DROP COLUMN webhook_id`)
+    raw.exec('ALTER TABLE setup_links DROP COLUMN made')
     raw.close()
 
     const store = openSqlite(file)
@@ -59,6 +60,8 @@ t.test('SQLite', async t => {
     await store.replay(id, { webhookIds: ['default'] })
     const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
     t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
+    await store.addSetupLink({ id: 'lnk_1', hash: 'h', directoryId: id, created: 1, until: 9 }, 1)
+    t.equal(await store.countNewSecret('h', 2), true)
   })
 
   t.test('a file of other tables is refused with a sentence that says what to do', async t => {
