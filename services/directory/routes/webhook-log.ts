@@ -15,7 +15,7 @@ import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { type EventParts, readOneDirectory } from './events.js'
 import { HttpError, param, resource, type Server } from './http.js'
 import { listOfScope } from './paging.js'
-import { readScope } from './scope.js'
+import { readScope, withDeparted } from './scope.js'
 
 const tag = 'Events'
 const listQuery = { ...scopeQuery, ...pageQuery }
@@ -24,6 +24,7 @@ const path = ['id']
 /** The log of webhook messages, and dead letters with their replay. */
 export function addWebhookLog(server: Server, parts: EventParts): void {
   const { store, courier } = parts
+  const lookup = withDeparted(store)
   resource(server, '/events', {
     GET: endpoint(
       {
@@ -61,12 +62,18 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       {
         tag,
         summary: 'List events that were given up, newest first',
-        description: 'They are kept for 30 days.',
+        description:
+          'They are kept for 30 days. Of a removed directory only `dsync.deleted` may be among them.',
         query: listQuery,
         data: listOf(deadLetterSchema),
         paged: true,
       },
-      listOfScope(parts, store.deadLetters, viewDeadLetter, ({ failed: created, id }) => ({ created, id })),
+      listOfScope(
+        { ...parts, store: lookup },
+        store.deadLetters,
+        viewDeadLetter,
+        ({ failed: created, id }) => ({ created, id }),
+      ),
     ),
   })
   resource(server, '/dead-letters/replay', {
@@ -80,7 +87,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         data: replayedSchema,
       },
       async request => {
-        const directory = await readOneDirectory(request, store)
+        const directory = await readOneDirectory(request, lookup)
         const webhookIds = webhooksOf(directory).map(({ id }) => id)
         const replaying = await store.replay(directory.id, { webhookIds })
         hastenAll(courier, directory)
@@ -93,7 +100,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       const letter = await store.deadLetter(param(request, 'id'))
       if (!letter) throw noDeadLetter()
       const { id, directoryId, webhookId } = letter
-      const directory = (await store.directory(directoryId)) ?? (await store.departed(directoryId))
+      const directory = await lookup.directory(directoryId)
       if (directory && !webhookOf(directory, webhookId)) {
         throw new HttpError(
           409,
@@ -104,6 +111,12 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       if (replaying === 0) throw noDeadLetter()
       courier.hasten(laneOf(directoryId, webhookId))
       return { data: { replaying }, error: null }
+    }),
+  })
+  resource(server, '/dead-letters/:id', {
+    DELETE: endpoint({ tag, summary: 'Delete a dead letter', path, data: Type.Null() }, async request => {
+      if (!(await store.deleteDeadLetter(param(request, 'id')))) throw noDeadLetter()
+      return { data: null, error: null }
     }),
   })
 }

@@ -123,6 +123,8 @@ export interface EventStore {
   /** Newest first, by the time of their failure, then id. */
   deadLetters(scope: Scope, page: Page): Promise<DeadLetter[]>
   deadLetter(id: string): Promise<DeadLetter | undefined>
+  /** False when there is none. */
+  deleteDeadLetter(id: string): Promise<boolean>
   /** Marks dead letters of the directory for one more attempt: those of the webhooks, or the one with that id. Gives their number. */
   replay(directoryId: string, which: Replayable): Promise<number>
 

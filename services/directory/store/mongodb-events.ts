@@ -190,6 +190,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       const found = await deadLetters.findOne({ _id: id })
       return found ? fromDocument<DeadLetter>(found) : undefined
     },
+    deleteDeadLetter: async id => (await deadLetters.deleteOne({ _id: id })).deletedCount === 1,
     async replay(directory, which) {
       // Either value of `replay`, named so that its index serves.
       const ofAll = (ids: readonly string[]) => ({

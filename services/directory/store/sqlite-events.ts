@@ -202,6 +202,7 @@ export function createEventStore(sql: Sql): EventStore {
       const row = one<DeadRow>('SELECT * FROM dead_letters WHERE id = ?', id)
       return row && toDeadLetter(row)
     },
+    deleteDeadLetter: async id => run('DELETE FROM dead_letters WHERE id = ?', id) === 1,
     replay: async (directoryId, which) =>
       'id' in which
         ? run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ? AND id = ?', directoryId, which.id)

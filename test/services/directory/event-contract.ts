@@ -149,6 +149,10 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       const revived = { revived: [one.id, two.id], attempts: 0, due: 0, until: 0 }
       await store.reportDelivery(directory.id, second.fence, revived)
       t.same(await store.deadLetters({ directoryId: directory.id }, page), [])
+      const { fence: third } = await claimed(store, directory)
+      await store.reportDelivery(directory.id, third, { dead: [a, b], attempts: 0, due: 0, until: 0 })
+      t.same([await store.deleteDeadLetter(a.id), await store.deleteDeadLetter(a.id)], [true, false])
+      t.same(await store.deadLetters({ directoryId: directory.id }, page), [b])
       t.same(sequences(await claimed(store, directory)), [3])
     },
   )
