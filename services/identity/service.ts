@@ -8,7 +8,7 @@ import { withFiles } from './environment.js'
 import { Identities } from './identities.js'
 import { Languages } from './languages.js'
 import { adminRoutes } from './routes/admin.js'
-import { guardAdmin, readAdminKeys } from './routes/admin-guard.js'
+import { guardAdmin, readAdminKeys, readPublicHost } from './routes/admin-guard.js'
 import { registrationRoutes } from './routes/registration.js'
 import { sessionRoutes } from './routes/sessions.js'
 import { settingsRoutes } from './routes/settings.js'
@@ -34,7 +34,7 @@ export interface Running {
 export interface StartOptions {
   /**
    * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder), IDENTITY_LANGUAGES (a folder),
-   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), ENCRYPTION_KEY; each may be in a file that `NAME_FILE` names.
+   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), BASE_URL (a name under which that answers, too), ENCRYPTION_KEY; each may be in a file that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
@@ -46,6 +46,7 @@ export interface StartOptions {
 export async function startService({ env: given, log, wrongKey }: StartOptions): Promise<Running> {
   const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
+  const publicHost = readPublicHost(env.BASE_URL)
   const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
   const identifiers = identifiersOf(schemas)
   const own = env.IDENTITY_LANGUAGES ? [env.IDENTITY_LANGUAGES] : []
@@ -60,7 +61,7 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
     new Map([
       ...registrationRoutes(identities, signer, Date.now),
       ...settingsRoutes(identities, signer, Date.now),
-      ...guardAdmin(adminRoutes(identities), adminKeys, wrongKey ?? countWrongKeys(log)),
+      ...guardAdmin(adminRoutes(identities), adminKeys, wrongKey ?? countWrongKeys(log), publicHost),
       ...sessionRoutes(),
     ]),
     languages,

@@ -111,8 +111,12 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     return stop ? progress.due : undefined
   }
 
-  /** One more attempt at dead letters. */
+  /** One more attempt at dead letters; without a webhook they stay what they are. */
   async function replay(target: Target, message: Message<DeadLetter>, progress: Progress): Promise<void> {
+    if (!target.webhook) {
+      progress.dead.push(...message.events.map(letter => ({ ...letter, replay: false })))
+      return
+    }
     const failures = Math.max(...message.events.map(event => event.attempts)) + 1
     const { problem } = await send(target, message, failures, progress)
     if (closing() && problem !== undefined) return

@@ -4,9 +4,6 @@ import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
 import { webhooksOf } from './webhooks.js'
 
-/** How long calls are signed with the old secret too, after it was replaced. */
-const overlapMs = 24 * 60 * 60 * 1000
-
 /** What a webhook's secret is sealed for. */
 const secretField = (webhookId: string): string =>
   webhookId === firstWebhook ? 'webhook' : `webhook ${webhookId}`
@@ -15,22 +12,23 @@ const headerField = (webhookId: string, name: string): string =>
 
 /**
  * The webhook with its secret sealed; without a secret the one before stays. A secret that takes the place of another
- * leaves that one valid beside it for a day, so that the receiver can change over meanwhile; others before it stay valid too until
- * their own day is over.
+ * leaves that one valid beside it for `overlap` seconds, so that the receiver can change over meanwhile; others before it stay
+ * valid too for as long as they were promised. 0 ends all old ones at once.
  */
 export function sealWebhook(
   box: SecretBox,
   directoryId: string,
   webhookId: string,
-  { endpoint, secret = '' }: { endpoint: string; secret: string | undefined },
+  { endpoint, secret = '', overlap }: { endpoint: string; secret: string | undefined; overlap: number },
   before: Webhook | undefined,
 ): Webhook {
   const field = secretField(webhookId)
   const isOld = before && ['', box.open(before.secret, directoryId, field)].includes(secret)
-  if (isOld) return { ...before, endpoint }
+  if (isOld) return { ...before, endpoint, ...(overlap === 0 && { oldSecrets: [] }) }
   const sealed = { ...before, endpoint, secret: box.seal(secret, directoryId, field) }
   if (!before) return sealed
-  const until = new Date(Date.now() + overlapMs).toISOString()
+  if (overlap === 0) return { ...sealed, oldSecrets: [] }
+  const until = new Date(Date.now() + overlap * 1000).toISOString()
   return { ...sealed, oldSecrets: [{ secret: before.secret, until }, ...goodOnes(before.oldSecrets)] }
 }
 

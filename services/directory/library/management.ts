@@ -82,6 +82,7 @@ export function managementOf(call: Call) {
     },
     deadLetters: {
       list: (of: Where & Paging) => get<Listed<DeadLetterView>>(['dead-letters'], of),
+      delete: (id: string) => end(['dead-letters', id]),
       replay: (id: string) => post<Replayed>(['dead-letters', id, 'replay']),
       replayAll: (of: Where) => post<Replayed>(['dead-letters', 'replay'], { query: of }),
     },

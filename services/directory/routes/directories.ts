@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
 import type { Core } from '../core.js'
 import { viewDirectories, viewDirectory } from '../directory-view.js'
-import { hastenAll } from '../events/courier.js'
 import type { TargetRules } from '../events/target.js'
+import { firstWebhook, laneOf } from '../lane.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
   directoryChangeSchema,
@@ -98,20 +98,21 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       {
         tag,
         summary: 'Rename, deactivate or activate a directory, or change its webhook and its log',
-        description: 'What is not sent stays. An empty `webhook_url` takes the webhook away.',
+        description:
+          'What is not sent stays. An empty `webhook_url` takes the webhook away, with what waits for it.',
         path,
         body: refTo(directoryChangeSchema),
         data,
       },
       async request => {
-        let mended: Directory | undefined
+        let isOther = false
         const changed = await change(request, directory => {
           const after = changeDirectory(directory, request.body, box, webhookTargets)
-          mended = isDeepStrictEqual(after.webhook, directory.webhook) ? undefined : after
+          isOther = !isDeepStrictEqual(after.webhook, directory.webhook)
           return after
         })
-        // What failed may work with the webhook as it is now.
-        if (mended) hastenAll(courier, mended)
+        // What failed may work with the webhook as it is now; what waits for one that is gone is dropped.
+        if (isOther) courier.hasten(laneOf(param(request, 'directoryId'), firstWebhook))
         return changed
       },
     ),

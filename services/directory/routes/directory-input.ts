@@ -14,7 +14,7 @@ import {
 import { newSecret, type SecretBox } from '../secrets.js'
 import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import { HttpError } from './http.js'
-import { checkWebhookSecret, checkWebhookUrl, resealed } from './webhook-input.js'
+import { checkWebhookSecret, checkWebhookUrl, readOverlap, resealed } from './webhook-input.js'
 
 /** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */
 export function readDirectory(body: unknown, box: SecretBox, targets: TargetRules): Directory {
@@ -55,7 +55,7 @@ export function changeDirectory(
   box: SecretBox,
   targets: TargetRules,
 ): Directory {
-  const fields = flatWebhook(fieldsOf(body, [...changeable, ...fixed], shownOnly))
+  const fields = flatWebhook(fieldsOf(body, [...changeable, ...fixed, 'overlap_seconds'], shownOnly))
   for (const name of fixed) {
     if (fields.has(name) && fields.get(name) !== directory[name]) {
       throw new HttpError(400, `${name} cannot be changed; make another directory.`)
@@ -141,6 +141,7 @@ function readWebhook(
 ): Directory['webhook'] {
   const endpoint = optional(fields.get('webhook_url'), 'webhook_url', maxUrlLength)
   const secret = optional(fields.get('webhook_secret'), 'webhook_secret', maxNameLength)
+  const overlap = readOverlap(fields, secret === undefined ? 'webhook_secret' : undefined)
   if (endpoint) checkWebhookUrl('webhook_url', endpoint, targets)
   if (secret) checkWebhookSecret('webhook_secret', secret)
   const emptied = fields.get('webhook_url') === '' || fields.get('webhook_url') === null
@@ -150,7 +151,7 @@ function readWebhook(
   if (target === undefined || (secret === undefined && !current)) {
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
-  return resealed(box, id, firstWebhook, { endpoint: target, secret }, current)
+  return resealed(box, id, firstWebhook, { endpoint: target, secret, overlap }, current)
 }
 
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'

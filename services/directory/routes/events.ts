@@ -7,7 +7,7 @@ import type { Store } from '../store/contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, query, type Request, resource, type Server } from './http.js'
 import { readPage } from './paging.js'
-import { findDirectory, readTenantProduct } from './scope.js'
+import { findDirectory, type Lookup, readTenantProduct } from './scope.js'
 
 export interface EventParts {
   readonly store: Store
@@ -41,7 +41,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
         tag,
         summary: "Read a directory's events on from a cursor",
         description:
-          'All events of the last 30 days in order, delivered to a webhook or not. The answer always has a `cursor`: ask on with it, now or later.',
+          'All events of the last 30 days in order, delivered to a webhook or not. It ends with the directory: `dsync.deleted` goes to webhooks only. The answer always has a `cursor`: ask on with it, now or later.',
         query: { ...scopeQuery, cursor: Type.Optional(text()), pageLimit: pageQuery.pageLimit },
         data: listOf(eventSchema),
         answer: Type.Object({ data: listOf(eventSchema), cursor: text(), error: Type.Null() }),
@@ -64,7 +64,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
 }
 
 /** The one directory that the query names, by id or as the only one of its tenant and product. Throws 400 and 404. */
-export async function readOneDirectory(request: Request, store: Store): Promise<Directory> {
+export async function readOneDirectory(request: Request, store: Lookup): Promise<Directory> {
   const directoryId = query(request, 'directoryId')
   if (directoryId) return findDirectory(store, directoryId)
   const [directory, other] = await store.directories(readTenantProduct(request), { offset: 0, limit: 2 })

@@ -60,7 +60,7 @@ export async function readOn<Item>(
 /** Answers a list of a scope, each item as `view` shows it. */
 export const listOfScope =
   <Item>(
-    { store, baseUrl }: { store: Store; baseUrl: string | undefined },
+    { store, baseUrl }: { store: Pick<Store, 'directory'>; baseUrl: string | undefined },
     read: (scope: Scope, page: Page) => Promise<Item[]>,
     view: (item: Item) => object,
     placeOf: (item: Item) => Place,

@@ -11,15 +11,29 @@ export function readTenantProduct(request: Request): Required<DirectoryScope> {
   return { tenant: identifier(tenant, 'tenant'), product: identifier(product, 'product') }
 }
 
+/** Where a query's directories are looked up. */
+export type Lookup = Pick<Store, 'directory' | 'directories'>
+
+/** Looks also among removed directories that still have something to tell; by tenant and product where no other is there. */
+export const withDeparted = (store: Store): Lookup => ({
+  directory: async id => (await store.directory(id)) ?? (await store.departed(id)),
+  async directories(scope, page) {
+    const found = await store.directories(scope, page)
+    if (found.length > 0) return found
+    const { tenant, product } = scope
+    return (await store.everyDeparted()).filter(each => each.product === product && each.tenant === tenant)
+  },
+})
+
 /** The directory of that id. Throws 404. */
-export async function findDirectory(store: Store, id: string): Promise<Directory> {
+export async function findDirectory(store: Pick<Store, 'directory'>, id: string): Promise<Directory> {
   const directory = await store.directory(id)
   if (!directory) throw new HttpError(404, 'There is no directory with this id.')
   return directory
 }
 
 /** Where to look for users and groups: `directoryId`, or tenant and product. Throws 400, or 404 for an unknown directory. */
-export async function readScope(request: Request, store: Store): Promise<Scope> {
+export async function readScope(request: Request, store: Pick<Store, 'directory'>): Promise<Scope> {
   const directoryId = query(request, 'directoryId')
   if (!directoryId) return readTenantProduct(request)
   const directory = await store.directory(directoryId)

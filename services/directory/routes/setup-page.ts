@@ -1,5 +1,7 @@
 import type { Core } from '../core.js'
 import type { Directory } from '../model.js'
+import { goodOnes } from '../old-secrets.js'
+import { maxNewTokens, maxOldOfLinks } from '../schemas/directory-fields.js'
 import { pageHeaders } from '../setup/assets.js'
 import { renderRefusal, renderSetupPage } from '../setup/page.js'
 import { providerOf } from '../setup/steps.js'
@@ -76,6 +78,8 @@ export function addSetupPage(
       link: query(request, 'link') ?? '',
       secret,
       shownAt: link.shown === undefined ? undefined : new Date(link.shown).toISOString(),
+      isSpent: (link.made ?? 0) >= maxNewTokens,
+      deactivated: directory.deactivated,
       firstUserAt: await firstUserAt(directory),
     })
     return send(reply, page)
@@ -93,9 +97,17 @@ export function addSetupPage(
   const makeSecret: Handler = async (request, reply) => {
     const opened = await open(request)
     if (opened.link.shown === undefined) return show(request, reply, opened)
-    const directory = await directories.change(opened.directory.id, before =>
-      rotateScimSecret(before, undefined, box),
-    )
+    const renewed = (before: Directory): Directory => {
+      if (goodOnes(before.oldScimSecrets).length < maxOldOfLinks)
+        return rotateScimSecret(before, undefined, box)
+      throw new HttpError(409, 'Many tokens were made lately and are still good: ask who sent you this link.')
+    }
+    // What is refused is not counted.
+    renewed(opened.directory)
+    const { link } = opened
+    if (!(await store.countNewSecret(link.hash, Date.now()))) return show(request, reply, await open(request))
+    const directory = await directories.change(opened.directory.id, renewed)
+    log.info({ directory: opened.directory.id, link: link.id }, 'a set-up link made a new SCIM secret')
     return show(request, reply, opened, directory && secretOf(directory))
   }
 

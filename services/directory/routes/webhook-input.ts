@@ -12,10 +12,11 @@ import {
   maxWebhooks,
   minKeyBytes,
   minSecretLength,
+  overlapSeconds,
   webhookFields,
 } from '../schemas/directory-fields.js'
 import { newSecret, type SecretBox } from '../secrets.js'
-import { type BodyFields, fieldsOf, flag, optional } from './body.js'
+import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import { HttpError } from './http.js'
 
 /** Seals secrets, and judges addresses. */
@@ -51,7 +52,7 @@ export function changeWebhook(
 ): NamedWebhook {
   const current = webhookOf(directory, webhookId)
   if (!current) throw noWebhook()
-  const fields = fieldsOf(body, webhookFields, shownOnly)
+  const fields = fieldsOf(body, [...webhookFields, 'overlap_seconds'], shownOnly)
   if (fields.size === 0) {
     throw new HttpError(400, `The body names nothing that can be changed: ${webhookFields.join(', ')}.`)
   }
@@ -74,7 +75,8 @@ function applied(
   if (endpoint) checkWebhookUrl('endpoint', endpoint, webhookTargets)
   if (given) checkWebhookSecret('secret', given)
   const secret = given ?? (current ? undefined : newSecret())
-  const target = { endpoint: endpoint ?? current?.endpoint ?? '', secret }
+  const overlap = readOverlap(fields, given === undefined ? 'secret' : undefined)
+  const target = { endpoint: endpoint ?? current?.endpoint ?? '', secret, overlap }
   const { events, headers, disabled, ...webhook } = resealed(box, directoryId, id, target, current)
   const wanted = fields.has('events') ? readEvents(fields.get('events')) : events
   const sent = fields.has('headers')
@@ -95,12 +97,23 @@ export function resealed(
   box: SecretBox,
   directoryId: string,
   webhookId: string,
-  target: { endpoint: string; secret: string | undefined },
+  target: Parameters<typeof sealWebhook>[3],
   current: Webhook | undefined,
 ): Webhook {
   const webhook = sealWebhook(box, directoryId, webhookId, target, current)
   if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
-  throw new HttpError(409, `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`)
+  throw new HttpError(
+    409,
+    `The last ${maxOldSecrets} webhook secrets are still good: wait, or end all of them with overlap_seconds 0.`,
+  )
+}
+
+/** How long the replaced secret goes on signing; `missing` names the secret that the body lacks. Throws 400. */
+export function readOverlap(fields: BodyFields, missing: string | undefined): number {
+  if (missing !== undefined && fields.has('overlap_seconds')) {
+    throw new HttpError(400, `overlap_seconds belongs to a new ${missing}: send both.`)
+  }
+  return wholeNumber(fields, 'overlap_seconds', overlapSeconds.standard, 0, overlapSeconds.longest)
 }
 
 /** Throws 400 for an address that is not called. */

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
+import { webhookOf, webhooksOf } from '../events/webhooks.js'
 import { laneOf } from '../lane.js'
 import {
   type DeadLetterView,
@@ -14,7 +15,7 @@ import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { type EventParts, readOneDirectory } from './events.js'
 import { HttpError, param, resource, type Server } from './http.js'
 import { listOfScope } from './paging.js'
-import { readScope } from './scope.js'
+import { readScope, withDeparted } from './scope.js'
 
 const tag = 'Events'
 const listQuery = { ...scopeQuery, ...pageQuery }
@@ -23,6 +24,7 @@ const path = ['id']
 /** The log of webhook messages, and dead letters with their replay. */
 export function addWebhookLog(server: Server, parts: EventParts): void {
   const { store, courier } = parts
+  const lookup = withDeparted(store)
   resource(server, '/events', {
     GET: endpoint(
       {
@@ -60,12 +62,18 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       {
         tag,
         summary: 'List events that were given up, newest first',
-        description: 'They are kept for 30 days.',
+        description:
+          'They are kept for 30 days. Of a removed directory only `dsync.deleted` may be among them.',
         query: listQuery,
         data: listOf(deadLetterSchema),
         paged: true,
       },
-      listOfScope(parts, store.deadLetters, viewDeadLetter, ({ failed: created, id }) => ({ created, id })),
+      listOfScope(
+        { ...parts, store: lookup },
+        store.deadLetters,
+        viewDeadLetter,
+        ({ failed: created, id }) => ({ created, id }),
+      ),
     ),
   })
   resource(server, '/dead-letters/replay', {
@@ -74,13 +82,14 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         tag,
         summary: "Replay a directory's dead letters",
         description:
-          'Each is sent once more, in order; events that wait for their next attempt are tried now, too.',
+          'Each is sent once more, in order; events that wait for their next attempt are tried now, too. Those of a webhook that was taken away stay.',
         query: scopeQuery,
         data: replayedSchema,
       },
       async request => {
-        const directory = await readOneDirectory(request, store)
-        const replaying = await store.replay(directory.id)
+        const directory = await readOneDirectory(request, lookup)
+        const webhookIds = webhooksOf(directory).map(({ id }) => id)
+        const replaying = await store.replay(directory.id, { webhookIds })
         hastenAll(courier, directory)
         return { data: { replaying }, error: null }
       },
@@ -89,13 +98,30 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
   resource(server, '/dead-letters/:id/replay', {
     POST: endpoint({ tag, summary: 'Replay a dead letter', path, data: replayedSchema }, async request => {
       const letter = await store.deadLetter(param(request, 'id'))
-      const replaying = letter ? await store.replay(letter.directoryId, letter.id) : 0
-      if (!letter || replaying === 0) throw new HttpError(404, 'There is no dead letter with this id.')
-      courier.hasten(laneOf(letter.directoryId, letter.webhookId))
+      if (!letter) throw noDeadLetter()
+      const { id, directoryId, webhookId } = letter
+      const directory = await lookup.directory(directoryId)
+      if (directory && !webhookOf(directory, webhookId)) {
+        throw new HttpError(
+          409,
+          'The webhook of this dead letter was taken away: there is nowhere to send it.',
+        )
+      }
+      const replaying = await store.replay(directoryId, { id })
+      if (replaying === 0) throw noDeadLetter()
+      courier.hasten(laneOf(directoryId, webhookId))
       return { data: { replaying }, error: null }
     }),
   })
+  resource(server, '/dead-letters/:id', {
+    DELETE: endpoint({ tag, summary: 'Delete a dead letter', path, data: Type.Null() }, async request => {
+      if (!(await store.deleteDeadLetter(param(request, 'id')))) throw noDeadLetter()
+      return { data: null, error: null }
+    }),
+  })
 }
+
+const noDeadLetter = (): HttpError => new HttpError(404, 'There is no dead letter with this id.')
 
 function viewLogEntry({ id, directoryId, webhookId, tenant, product, ...entry }: LogEntry): WebhookEventView {
   return {

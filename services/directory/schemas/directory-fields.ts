@@ -18,6 +18,9 @@ export const linkSeconds = { standard: day, shortest: 60, longest: 7 * day } as 
 /** How long a set-up link may be good, and how many a directory may have. */
 export const setupLinkSeconds = { standard: 7 * day, shortest: 60, longest: 30 * day } as const
 export const maxSetupLinks = 20
+/** New SCIM secrets that a set-up link may make; and old ones that may be good then, so that the operator can still rotate. */
+export const maxNewTokens = 2
+export const maxOldOfLinks = maxOldSecrets / 2
 
 /** What a PATCH may change. */
 export const changeable = [

@@ -104,6 +104,18 @@ const changeable = {
   external_domain: optional('Of type external only: pulls users and groups of this domain'),
 } satisfies Record<Changeable, unknown>
 
+/** Of a body with a new secret. */
+export const overlapField = {
+  overlap_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: overlapSeconds.longest,
+      default: overlapSeconds.standard,
+      description: 'How long the replaced secret stays good; 0 ends all old ones at once',
+    }),
+  ),
+}
+
 export const newDirectorySchema = component(
   'NewDirectory',
   closed({
@@ -122,15 +134,14 @@ export const newDirectorySchema = component(
 /** The fields of a new directory. */
 export type NewDirectory = Static<typeof newDirectorySchema>
 
-export const directoryChangeSchema = component('DirectoryChange', closed(changeable, { minProperties: 1 }))
+export const directoryChangeSchema = component(
+  'DirectoryChange',
+  closed({ ...changeable, ...overlapField }, { minProperties: 1 }),
+)
 /** What may be changed of a directory; what is not named stays. */
 export type DirectoryChange = Static<typeof directoryChangeSchema>
 
-export const rotationSchema = closed({
-  overlap_seconds: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: overlapSeconds.longest, default: overlapSeconds.standard }),
-  ),
-})
+export const rotationSchema = closed(overlapField)
 /** How long the replaced secret stays good. */
 export type SecretRotation = Static<typeof rotationSchema>
 

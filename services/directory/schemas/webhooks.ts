@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { eventNames } from '../model.js'
+import { overlapField } from './directory.js'
 import { maxHeaderLength, maxHeaders, maxNameLength, maxUrlLength } from './directory-fields.js'
 import { closed, component, flag, moment, orNull, text, whole, word } from './parts.js'
 
@@ -45,7 +46,7 @@ export type NewWebhook = Static<typeof newWebhookSchema>
 
 export const webhookChangeSchema = component(
   'WebhookChange',
-  closed({ endpoint: Type.Optional(endpoint), ...changeable }, { minProperties: 1 }),
+  closed({ endpoint: Type.Optional(endpoint), ...changeable, ...overlapField }, { minProperties: 1 }),
 )
 /** What may be changed of a webhook; what is not named stays. */
 export type WebhookChange = Static<typeof webhookChangeSchema>

@@ -14,6 +14,10 @@ export interface SetupPage {
   readonly secret: string | undefined
   /** When the link showed it (ISO 8601); undefined before that. */
   readonly shownAt: string | undefined
+  /** The link makes no new tokens any more. */
+  readonly isSpent: boolean
+  /** The provider is refused now. */
+  readonly deactivated: boolean
   /** When the first user came (ISO 8601); undefined before that. */
   readonly firstUserAt: string | undefined
 }
@@ -29,6 +33,7 @@ export function renderSetupPage(page: SetupPage): string {
       ({ key, name: of }) =>
         markup`<li><a href="${at('page', key)}"${key === provider.key ? new Markup(' aria-current="page"') : undefined}>${of}</a></li>`,
     )}</ul></nav>
+${page.deactivated ? markup`<p class="mark">This connection is switched off: ${provider.name} will be refused (403). Ask who sent you this link to switch it on.</p>` : undefined}
 <h2>What ${provider.name} needs</h2>
 ${field('endpoint', 'Base URL', endpoint)}
 ${secretPart(page, at)}
@@ -70,7 +75,7 @@ const field = (id: string, label: string, value: string): Markup =>
   markup`<label for="${id}">${label}</label>
 <div class="copy"><input id="${id}" value="${value}" readonly spellcheck="false"><button type="button" data-copy="${id}" aria-label="Copy the ${label}" hidden>Copy</button></div>`
 
-function secretPart({ secret, shownAt }: SetupPage, at: (path: string) => string): Markup {
+function secretPart({ secret, shownAt, isSpent }: SetupPage, at: (path: string) => string): Markup {
   if (secret !== undefined) {
     return markup`${field('secret', 'Token', secret)}
 <p>Copy it now: it is not shown again.</p>`
@@ -78,7 +83,11 @@ function secretPart({ secret, shownAt }: SetupPage, at: (path: string) => string
   if (shownAt === undefined) {
     return markup`<form method="post" action="${at('token')}"><p>The token is shown once. <button>Show the token</button></p></form>`
   }
-  return markup`<p>The token was shown on ${shownAt.slice(0, 10)} at ${shownAt.slice(11, 16)} UTC, and is not shown again.</p>
+  const shown = markup`<p>The token was shown on ${shownAt.slice(0, 10)} at ${shownAt.slice(11, 16)} UTC, and is not shown again.</p>`
+  if (isSpent)
+    return markup`${shown}
+<p>This link makes no more new tokens: ask who sent it for another.</p>`
+  return markup`${shown}
 <form method="post" action="${at('new-token')}"><p>Lost? The old one stays good for a day beside a new one. <button>Make a new token</button></p></form>`
 }
 

@@ -123,8 +123,10 @@ export interface EventStore {
   /** Newest first, by the time of their failure, then id. */
   deadLetters(scope: Scope, page: Page): Promise<DeadLetter[]>
   deadLetter(id: string): Promise<DeadLetter | undefined>
-  /** Marks dead letters for one more attempt, all of the directory or the one with that id. Gives their number. */
-  replay(directoryId: string, id?: string): Promise<number>
+  /** False when there is none. */
+  deleteDeadLetter(id: string): Promise<boolean>
+  /** Marks dead letters of the directory for one more attempt: those of the webhooks, or the one with that id. Gives their number. */
+  replay(directoryId: string, which: Replayable): Promise<number>
 
   /** Newest first, then by id. */
   webhookLog(scope: Scope, page: Page): Promise<LogEntry[]>
@@ -134,6 +136,9 @@ export interface EventStore {
   /** Deletes some of what is older than these times (ISO 8601, UTC), undelivered events excepted. False when nothing is left. */
   pruneSome(before: Readonly<Record<'log' | 'events' | 'dead', string>>): Promise<boolean>
 }
+
+/** Dead letters of webhooks, or a single one. */
+export type Replayable = { readonly webhookIds: readonly string[] } | { readonly id: string }
 
 /** Most rows that one call of `pruneSome` deletes of a kind. */
 export const pruneBatch = 1000

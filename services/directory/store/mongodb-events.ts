@@ -18,6 +18,11 @@ const lanesWithin = (directory: string) => {
   return { directory: { $gte, $lt } }
 }
 
+/** Documents from before several webhooks name none. */
+const ofWebhooks = (ids: readonly string[]) => ({
+  $in: ids.flatMap(id => (id === firstWebhook ? [id, null] : [id])),
+})
+
 /** Whether anything of a directory waits, or is a dead letter. */
 async function isOwed({ outbox, deadLetters }: Collections, directory: string): Promise<boolean> {
   const found = (await outbox.findOne(lanesWithin(directory))) ?? (await deadLetters.findOne({ directory }))
@@ -103,8 +108,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if (!own && state.until > now) return { kind: 'held' }
     const waits = state.due > now && !hasten
     const { directoryId: directory, webhookId } = ownerOf(lane)
-    const whose = webhookId === firstWebhook ? { $in: [webhookId, null] } : webhookId
-    const wished = { directory, replay: true, webhookId: whose } as Filter<DeadDocument>
+    const wished = { directory, replay: true, webhookId: ofWebhooks([webhookId]) } as Filter<DeadDocument>
     const [found, replays] = await Promise.all([
       queued(lane, state.delivered, waits ? 1 : limit),
       deadLetters.find(wished).sort({ sequence: 1 }).limit(limit).toArray(),
@@ -162,7 +166,6 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       const wished = await deadLetters.distinct('directory', { replay: true })
       const lanes = wished.map(async directory => {
         const webhooks = await deadLetters.distinct('webhookId', { directory, replay: true })
-        // Documents from before several webhooks name none.
         return [firstWebhook, ...webhooks].map(webhook => laneOf(directory, webhook ?? firstWebhook))
       })
       return [...new Set([...waiting, ...(await Promise.all(lanes)).flat()])]
@@ -187,9 +190,16 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       const found = await deadLetters.findOne({ _id: id })
       return found ? fromDocument<DeadLetter>(found) : undefined
     },
-    async replay(directory, id) {
-      const which = id === undefined ? { directory } : { _id: id, directory }
-      return (await deadLetters.updateMany(which, { $set: { replay: true } })).matchedCount
+    deleteDeadLetter: async id => (await deadLetters.deleteOne({ _id: id })).deletedCount === 1,
+    async replay(directory, which) {
+      // Either value of `replay`, named so that its index serves.
+      const ofAll = (ids: readonly string[]) => ({
+        replay: { $in: [false, true] },
+        webhookId: ofWebhooks(ids),
+      })
+      const wanted = 'id' in which ? { _id: which.id } : ofAll(which.webhookIds)
+      const found = { directory, ...wanted } as Filter<DeadDocument>
+      return (await deadLetters.updateMany(found, { $set: { replay: true } })).matchedCount
     },
 
     webhookLog: async (scope, page) =>

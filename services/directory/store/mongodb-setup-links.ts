@@ -1,10 +1,11 @@
+import { maxNewTokens } from '../schemas/directory-fields.js'
 import { type Collections, insertIfNew } from './mongodb-connection.js'
 import type { SetupLink, SetupLinkStore } from './setup-link-contract.js'
 
-/** A set-up link; `_id` is the hash of its token. That it has shown the secret is a document of its own: an insert is atomic on every server. */
+/** A set-up link; `_id` is the hash of its token. That it has shown the secret, and each new one that it made, are documents of their own: an insert is atomic on every server. */
 export interface SetupLinkDocument {
   _id: string
-  /** Absent in the mark that the secret was shown, whose `_id` is the link's with a dot. */
+  /** Absent in marks, whose `_id` is the link's with a dot. */
   id?: string
   directory: string
   /** Epoch ms. */
@@ -13,13 +14,22 @@ export interface SetupLinkDocument {
 }
 
 const markOf = (hash: string): string => `${hash}.shown`
+const newMarksOf = (hash: string): string[] =>
+  Array.from({ length: maxNewTokens }, (_, index) => `${hash}.new${index + 1}`)
 
 /** Set-up links in MongoDB. */
 export function createSetupLinkStore({ setupLinks }: Collections): SetupLinkStore {
   const toLink = async (document: SetupLinkDocument): Promise<SetupLink> => {
     const { _id: hash, id = '', directory: directoryId, created, until } = document
-    const mark = await setupLinks.findOne({ _id: markOf(hash) })
-    return { ...{ id, hash, directoryId, created, until }, ...(mark && { shown: mark.created }) }
+    const ids = [markOf(hash), ...newMarksOf(hash)]
+    const marks = await setupLinks.find({ _id: { $in: ids } }).toArray()
+    const shown = marks.find(mark => mark._id === markOf(hash))
+    const made = marks.length - (shown ? 1 : 0)
+    return {
+      ...{ id, hash, directoryId, created, until },
+      ...(shown && { shown: shown.created }),
+      ...(made > 0 && { made }),
+    }
   }
   const find = (hash: string, now: number) => setupLinks.findOne({ _id: hash, until: { $gt: now } })
 
@@ -43,10 +53,19 @@ export function createSetupLinkStore({ setupLinks }: Collections): SetupLinkStor
       const { directory, until } = found
       return insertIfNew(setupLinks, { _id: markOf(hash), directory, created: now, until })
     },
+    async countNewSecret(hash, now) {
+      const found = await find(hash, now)
+      if (found?.id === undefined) return false
+      const { directory, until } = found
+      for (const _id of newMarksOf(hash)) {
+        if (await insertIfNew(setupLinks, { _id, directory, created: now, until })) return true
+      }
+      return false
+    },
     async dropSetupLinks(directory, id) {
       const found = await setupLinks.find({ directory }).sort({ created: 1, _id: 1 }).toArray()
       const hashes = found.filter(link => link.id !== undefined && (id === undefined || link.id === id))
-      const ids = hashes.flatMap(({ _id }) => [_id, markOf(_id)])
+      const ids = hashes.flatMap(({ _id }) => [_id, markOf(_id), ...newMarksOf(_id)])
       await setupLinks.deleteMany({ _id: { $in: ids } })
       return hashes.length
     },

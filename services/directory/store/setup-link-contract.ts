@@ -8,6 +8,8 @@ export interface SetupLink {
   readonly until: number
   /** When it showed the SCIM secret; absent before that. */
   readonly shown?: number
+  /** New secrets that it made; absent: none. */
+  readonly made?: number
 }
 
 /** What set-up links ask of a database; part of the Store. Times are epoch ms. */
@@ -20,6 +22,8 @@ export interface SetupLinkStore {
   setupLinks(directoryId: string, now: number): Promise<SetupLink[]>
   /** Writes down that the link shows the secret now. Of several that want it at once, in whatever process, one hears true. */
   showOnce(hash: string, now: number): Promise<boolean>
+  /** Counts a new secret that the link makes. False, and nothing counted, when it has made `maxNewTokens`, in whatever process. */
+  countNewSecret(hash: string, now: number): Promise<boolean>
   /** Ends all links of a directory, or the one with that id. Gives their number. */
   dropSetupLinks(directoryId: string, id?: string): Promise<number>
 }

@@ -202,10 +202,15 @@ export function createEventStore(sql: Sql): EventStore {
       const row = one<DeadRow>('SELECT * FROM dead_letters WHERE id = ?', id)
       return row && toDeadLetter(row)
     },
-    replay: async (directoryId, id) =>
-      id === undefined
-        ? run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ?', directoryId)
-        : run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ? AND id = ?', directoryId, id),
+    deleteDeadLetter: async id => run('DELETE FROM dead_letters WHERE id = ?', id) === 1,
+    replay: async (directoryId, which) =>
+      'id' in which
+        ? run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ? AND id = ?', directoryId, which.id)
+        : run(
+            `UPDATE dead_letters SET replay = 1
+             WHERE directory_id = ? AND webhook_id IN (SELECT value FROM json_each(?))`,
+            ...[directoryId, JSON.stringify(which.webhookIds)],
+          ),
 
     webhookLog: async (scope, page) => newest<LogRow>('webhook_log', 'created', scope, page).map(toLogEntry),
     async webhookLogEntry(id) {

@@ -1,3 +1,4 @@
+import { maxNewTokens } from '../schemas/directory-fields.js'
 import type { SetupLink, SetupLinkStore } from './setup-link-contract.js'
 import type { Sql } from './sql.js'
 
@@ -17,11 +18,20 @@ interface Row {
   created: number
   until: number
   shown: number | null
+  made: number
 }
 
-const toLink = ({ directory_id: directoryId, shown, id, hash, created, until }: Row): SetupLink => ({
-  ...{ id, hash, directoryId, created, until },
+/** A column that files from before links were counted lack. */
+export const laterSetupLinkColumn = {
+  table: 'setup_links',
+  column: 'made',
+  sql: 'ALTER TABLE setup_links ADD COLUMN made INTEGER NOT NULL DEFAULT 0',
+}
+
+const toLink = ({ directory_id: directoryId, shown, made, ...row }: Row): SetupLink => ({
+  ...{ id: row.id, hash: row.hash, directoryId, created: row.created, until: row.until },
   ...(shown !== null && { shown }),
+  ...(made > 0 && { made }),
 })
 
 /** Set-up links in the embedded database. */
@@ -30,7 +40,10 @@ export function createSetupLinkStore({ run, all, one, together }: Sql): SetupLin
     addSetupLink: async ({ hash, id, directoryId, created, until }, now) =>
       together(() => {
         run('DELETE FROM setup_links WHERE until <= ?', now)
-        run('INSERT INTO setup_links VALUES (?, ?, ?, ?, ?, NULL)', hash, id, directoryId, created, until)
+        run(
+          'INSERT INTO setup_links (hash, id, directory_id, created, until) VALUES (?, ?, ?, ?, ?)',
+          ...[hash, id, directoryId, created, until],
+        )
       }),
     async setupLink(hash, now) {
       const row = one<Row>('SELECT * FROM setup_links WHERE hash = ? AND until > ?', hash, now)
@@ -47,6 +60,11 @@ export function createSetupLinkStore({ run, all, one, together }: Sql): SetupLin
         now,
         hash,
         now,
+      ) === 1,
+    countNewSecret: async (hash, now) =>
+      run(
+        'UPDATE setup_links SET made = made + 1 WHERE hash = ? AND until > ? AND made < ?',
+        ...[hash, now, maxNewTokens],
       ) === 1,
     dropSetupLinks: async (directoryId, id) =>
       id === undefined

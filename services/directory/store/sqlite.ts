@@ -18,7 +18,7 @@ import { createLinkStore, linkSchema } from './sqlite-links.js'
 import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { scanAll, scanTerms } from './sqlite-scan.js'
 import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
-import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
+import { createSetupLinkStore, laterSetupLinkColumn, setupLinkSchema } from './sqlite-setup-links.js'
 
 /** Of the tables. Version 1 may lack the counts and several webhooks. */
 const VERSION = 2
@@ -36,7 +36,7 @@ function makeTables(db: Database.Database, file: string, say: Log['info']): void
 }
 
 function addLaterColumns(db: Database.Database): void {
-  for (const { table, column, sql } of laterColumns) {
+  for (const { table, column, sql } of [...laterColumns, laterSetupLinkColumn]) {
     const columns = db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]
     if (!columns.some(({ name }) => name === column)) db.exec(sql)
   }

@@ -33,13 +33,25 @@ export function readAdminKeys(text: string | undefined): string[] {
   return keys
 }
 
-/** `routes` for administrators only. */
-export function guardAdmin(routes: Routes, keys: readonly string[], wrongKey: WrongKey): Routes {
+/** The host name in BASE_URL; '' when it is not set. Throws an Error with a sentence. */
+export function readPublicHost(text: string | undefined): string {
+  if (!text) return ''
+  if (URL.canParse(text) && /^https?:/i.test(text)) return new URL(text).hostname
+  throw new Error('BASE_URL has to be an http or https address such as https://gateway.example.com')
+}
+
+/** `routes` for administrators only. `publicHost` is a further name of this machine; '' for none. */
+export function guardAdmin(
+  routes: Routes,
+  keys: readonly string[],
+  wrongKey: WrongKey,
+  publicHost: string,
+): Routes {
   const hashes = keys.map(hash)
   const guarded =
     (handler: Handler): Handler =>
     async request => {
-      if (hashes.length === 0) demandThisMachine(request)
+      if (hashes.length === 0) demandThisMachine(request, publicHost)
       else if (!hasKey(request, hashes)) return refuseKey(request, wrongKey)
       return handler(request)
     }
@@ -78,15 +90,35 @@ async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> 
   }
 }
 
-/** The gateway says by X-Forwarded-For whom a request passed; without the field it was made on this machine. */
-function demandThisMachine(request: Request): void {
+/**
+ * The gateway says by X-Forwarded-For whom a request passed; without the field it was made on this machine. A page of another
+ * site can be let lead here by its own name (DNS rebinding): such a request names that site as its Host.
+ */
+function demandThisMachine(request: Request, publicHost: string): void {
   const hops = (request.header('x-forwarded-for') ?? '127.0.0.1').split(',').map(hop => hop.trim())
-  if (hops.every(hop => isIP(hop) > 0 && THIS_MACHINE.check(hop, isIP(hop) === 6 ? 'ipv6' : 'ipv4'))) return
-  throw new HttpError(
-    403,
-    'forbidden',
-    'Without an administration key only this machine may do that: set IDENTITY_ADMIN_KEYS and send one of them.',
+  if (!hops.every(hop => isIP(hop) > 0 && THIS_MACHINE.check(hop, isIP(hop) === 6 ? 'ipv6' : 'ipv4'))) {
+    throw new HttpError(
+      403,
+      'forbidden',
+      'Without an administration key only this machine may do that: set IDENTITY_ADMIN_KEYS and send one of them.',
+    )
+  }
+  const hosts = [request.header('host'), request.header('x-forwarded-host')].filter(
+    host => host !== undefined,
   )
+  if (hosts.every(host => isNameHere(host, publicHost))) return
+  throw new HttpError(
+    421,
+    'misdirected',
+    'Without an administration key this answers to "localhost", IP addresses and the host of BASE_URL only.',
+  )
+}
+
+function isNameHere(host: string, publicHost: string): boolean {
+  const url = `http://${host}`
+  const name = URL.canParse(url) ? new URL(url).hostname : ''
+  const isLoopback = name === 'localhost' || name.endsWith('.localhost')
+  return isLoopback || isIP(name.replace(/^\[|\]$/g, '')) !== 0 || (publicHost !== '' && name === publicHost)
 }
 
 function hash(key: string): Buffer {

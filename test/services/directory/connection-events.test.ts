@@ -39,6 +39,36 @@ for (const store of ['SQLite', 'MongoDB']) {
     t.equal(feed.body.data.length, 3, 'the feed has them too')
   })
 
+  t.test(`${store}: a deletion that was given up is found, replayed and deleted`, async t => {
+    const MONGODB_URL = await env(t)
+    if (MONGODB_URL === undefined) return
+    let broken = true
+    const receiver = await startReceiver(t, () => (broken ? 410 : 204))
+    const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE, MONGODB_URL })
+    const [one, other] = [await hooked(service, receiver.url), await hooked(service, receiver.url)]
+    for (const { id } of [one, other]) await service.manage('DELETE', `/${id}`)
+    const list = async (scope: string) => (await service.manage('GET', `/dead-letters?${scope}`)).body.data
+    const byId = `directoryId=${one.id}`
+    const byTenant = ({ tenant, product }: typeof one) => `tenant=${tenant}&product=${product}`
+    const given = await waitUntil('both dead letters', async () => {
+      const [first, second] = [(await list(byId)) ?? [], await list(byTenant(other))]
+      return first.length + second.length === 2 && [first[0], second[0]]
+    })
+    t.match(given[0], { directory_id: one.id, payload: { event: 'dsync.deleted' } })
+
+    broken = false
+    const replay = (scope: string) => service.manage('POST', `/dead-letters/replay?${scope}`)
+    t.match(await replay(byTenant(one)), { status: 200, body: { data: { replaying: 1 } } })
+    await waitUntil('the deletion', () => receiver.calls.length === 3)
+    t.equal(receiver.calls[2]?.event.directory_id, one.id)
+    await waitUntil('no dead letter', async () => (await list(byTenant(one))).length === 0)
+    const path = `/dead-letters/${given[1].id}`
+    t.match(await service.manage('DELETE', path), { status: 200, body: { data: null, error: null } })
+    t.match(await service.manage('DELETE', path), { status: 404 })
+    t.same(await list(byTenant(other)), [])
+    t.equal(receiver.calls.length, 3)
+  })
+
   t.test(`${store}: the deletion is told after the directory is gone, also by the next process`, async t => {
     const MONGODB_URL = await env(t)
     if (MONGODB_URL === undefined) return

@@ -127,8 +127,8 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       t.same(await store.deadLetters(other, page), [])
       t.same(await store.deadLetter(one.id), a)
 
-      t.equal(await store.replay(other.id, one.id), 0, 'not of another directory')
-      t.equal(await store.replay(directory.id, one.id), 1)
+      t.equal(await store.replay(other.id, { id: one.id }), 0, 'not of another directory')
+      t.equal(await store.replay(directory.id, { id: one.id }), 1)
       t.equal((await store.deadLetter(one.id))?.replay, true)
       const first = await claimed(store, directory)
       t.same([first.replays.map(letter => letter.id), sequences(first)], [[one.id], [three.sequence]])
@@ -142,13 +142,17 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       t.same(await store.deadLetter(one.id), again, 'failed once more, it stays')
       t.equal((await store.claimDelivery(directory.id, forAMoment)).kind, 'later', 'and asks for no more')
 
-      t.equal(await store.replay(directory.id), 2)
+      t.equal(await store.replay(directory.id, { webhookIds: ['default'] }), 2)
       t.ok(await isWaiting(directory))
       const second = await claimed(store, directory)
       t.same([second.replays.map(letter => letter.id), second.events], [[one.id, two.id], []])
       const revived = { revived: [one.id, two.id], attempts: 0, due: 0, until: 0 }
       await store.reportDelivery(directory.id, second.fence, revived)
       t.same(await store.deadLetters({ directoryId: directory.id }, page), [])
+      const { fence: third } = await claimed(store, directory)
+      await store.reportDelivery(directory.id, third, { dead: [a, b], attempts: 0, due: 0, until: 0 })
+      t.same([await store.deleteDeadLetter(a.id), await store.deleteDeadLetter(a.id)], [true, false])
+      t.same(await store.deadLetters({ directoryId: directory.id }, page), [b])
       t.same(sequences(await claimed(store, directory)), [3])
     },
   )

@@ -80,7 +80,8 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
     t.same(await store.webhookLog({ directoryId: id }, page), [logged])
 
-    t.equal(await store.replay(id, dead.id), 1)
+    t.equal(await store.replay(id, { webhookIds: ['default'] }), 0, 'not one of the other webhook')
+    t.equal(await store.replay(id, { webhookIds: ['default', 'whk_2'] }), 1)
     t.ok((await store.lanesWithEvents()).includes(second.id))
     t.same((await claimed(store, directory)).replays, [], 'not one of the other webhook')
     const again = await claimed(store, second)
@@ -166,7 +167,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     await store.reportDelivery(second.id, other.fence, { ...done(4), dead: [dead] })
     await settle()
     t.ok(await store.departed(id), 'a dead letter may be replayed')
-    await store.replay(id, dead.id)
+    await store.replay(id, { id: dead.id })
     const replay = await claimed(store, second)
     await store.reportDelivery(second.id, replay.fence, { ...done(4), revived: [dead.id] })
     await settle()

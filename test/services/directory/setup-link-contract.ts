@@ -26,6 +26,19 @@ export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Di
     t.equal(await store.setupLink(`${link.hash}.shown`, 1600), undefined)
   })
 
+  t.test('a set-up link makes two new secrets at most', async t => {
+    const { id } = await fresh()
+    const link = await keep(id)
+    t.equal(await store.countNewSecret(link.hash, 2000), false, 'none after its end')
+    t.equal(await store.countNewSecret(link.hash, 1500), true)
+    t.same(await store.setupLink(link.hash, 1500), { ...link, made: 1 })
+    const more = await Promise.all(Array.from({ length: 9 }, () => store.countNewSecret(link.hash, 1500)))
+    t.equal(more.filter(Boolean).length, 1)
+    await store.showOnce(link.hash, 1600)
+    t.same(await store.setupLinks(id, 1700), [{ ...link, shown: 1600, made: 2 }])
+    t.equal(await store.dropSetupLinks(id), 1)
+  })
+
   t.test('set-up links end one by one, together and with their directory', async t => {
     const [{ id }, other] = [await fresh(), await fresh()]
     const [one, two, three] = [await keep(id), await keep(id, 2000, 1001), await keep(id, 2000, 1002)]

@@ -112,6 +112,42 @@ t.test(
   },
 )
 
+t.test('a link makes two new tokens, and links together leave room for the operator', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const links = []
+  for (let n = 0; n < 3; n++) links.push((await linkOf(service, directory)).path)
+  const renew = (path: string) => ask(service, at(path, 'new-token'), 'POST')
+  for (const path of links) await ask(service, at(path, 'token'), 'POST')
+  const [first = '', second = '', third = ''] = links
+  for (const path of [first, first, second, second]) t.match((await renew(path)).text, /id="secret"/)
+  for (const page of [await renew(third), await renew(third)]) {
+    t.match(page, { status: 409, text: /ask who sent you this link/ })
+    t.notMatch(page.text, /id="secret"|overlap_seconds/)
+  }
+  const spent = await ask(service, first)
+  t.match(spent, { status: 200, text: /This link makes no more new tokens/ })
+  t.notMatch(spent.text, /Make a new token/)
+  t.match(await service.manage('POST', `/${directory.id}/scim-secret`, {}), { status: 200 })
+  await service.manage('POST', `/${directory.id}/scim-secret`, { overlap_seconds: 0 })
+  const late = await renew(second)
+  t.match(late.text, /This link makes no more new tokens/)
+  t.notMatch(late.text, /id="secret"/)
+  t.match((await renew(third)).text, /id="secret"/, 'what was refused is not counted')
+  const told = service.logged.filter(line => line.startsWith('a set-up link made a new SCIM secret'))
+  t.equal(told.length, 5)
+  t.match(told[0], directory.id)
+})
+
+t.test('the page says so when the directory is deactivated', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const { path } = await linkOf(service, directory)
+  t.notMatch((await ask(service, path)).text, /switched off/)
+  await service.manage('PATCH', `/${directory.id}`, { deactivated: true })
+  t.match((await ask(service, path)).text, /switched off: Okta will be refused/)
+})
+
 t.test('the page is sealed: nothing loaded, nothing kept, told to nobody, in no frame', async t => {
   const service = await startService(t)
   const directory = await service.directory()

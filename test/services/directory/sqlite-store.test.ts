@@ -53,6 +53,7 @@ t.test('SQLite', async t => {
     for (const table of ['dead_letters', 'webhook_log'])
       raw.exec(`ALTER TABLE ${table} DROP COLUMN webhook_id`)
     raw.exec('PRAGMA user_version = 1')
+    raw.exec('ALTER TABLE setup_links DROP COLUMN made')
     raw.close()
 
     const said: object[] = []
@@ -67,9 +68,11 @@ t.test('SQLite', async t => {
     t.match(copy.prepare('SELECT id FROM directories').get(), { id })
     t.throws(() => copy.prepare('SELECT webhook_id FROM dead_letters'), /no such column/)
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
-    await store.replay(id)
+    await store.replay(id, { webhookIds: ['default'] })
     const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
     t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
+    await store.addSetupLink({ id: 'lnk_1', hash: 'h', directoryId: id, created: 1, until: 9 }, 1)
+    t.equal(await store.countNewSecret('h', 2), true)
   })
 
   t.test('a file whose copy cannot be made stays as it is', async t => {

@@ -98,6 +98,41 @@ t.test('a removed webhook gets nothing more, and the directory has none any more
   t.equal(receiver.calls.length, 1)
 })
 
+t.test('a webhook that is taken away by an empty address leaves nothing to the next one', async t => {
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const [old, next] = [await startReceiver(t, () => 500), await startReceiver(t)]
+  const directory = await hooked(service, old.url)
+  await writeUsers(directory, ['a', 'b'])
+  await waitUntil('the first attempt', () => old.calls.length === 1)
+  await service.manage('PATCH', `/${directory.id}`, { webhook_url: '' })
+  await waitUntil('nothing waits', async () => /directory_events_waiting 0/.test(await service.metrics()))
+  const webhook = { webhook_url: next.url, webhook_secret: 'another-secret' }
+  await service.manage('PATCH', `/${directory.id}`, webhook)
+  await writeUsers(directory, ['c'])
+  await waitUntil('the new event', () => next.calls.length > 0)
+  t.same(sequences(next.calls), [3])
+})
+
+t.test('a dead letter of a webhook that was taken away stays one', async t => {
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const receiver = await startReceiver(t, () => 410)
+  const directory = await hooked(service, receiver.url)
+  await writeUsers(directory, ['a'])
+  const scope = `?directoryId=${directory.id}`
+  const letters = async () => (await service.manage('GET', `/dead-letters${scope}`)).body.data
+  const [letter] = await waitUntil('the dead letter', async () => {
+    const list = await letters()
+    return list.length === 1 && list
+  })
+  await service.manage('DELETE', `/${directory.id}/webhooks/default`)
+  t.match(await service.manage('POST', `/dead-letters/${letter.id}/replay`), {
+    status: 409,
+    body: { error: { message: /was taken away/ } },
+  })
+  t.match(await service.manage('POST', `/dead-letters/replay${scope}`), { body: { data: { replaying: 0 } } })
+  t.same(await letters(), [letter])
+})
+
 t.test('headers of a webhook go with each call, are sealed at rest and are not shown', async t => {
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const receiver = await startReceiver(t)

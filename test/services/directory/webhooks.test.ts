@@ -247,6 +247,38 @@ t.test('after a change of its secret both secrets sign for a day; neither is rea
   }
 })
 
+t.test('a webhook secret that leaked is ended at once', async t => {
+  const receiver = await startReceiver(t)
+  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+  const { id, scim } = await hooked(service, receiver.url, 'the-first-secret')
+  const change = (body: object) => service.manage('PATCH', `/${id}`, body)
+  for (let n = 1; n <= 8; n++) await change({ webhook_secret: `secret-${n}` })
+  t.match(await change({ webhook_secret: 'secret-9' }), {
+    status: 409,
+    body: { error: { message: /overlap_seconds 0/ } },
+  })
+  const ended = await change({ webhook_secret: 'secret-9', overlap_seconds: 0 })
+  t.same(ended.body.data.webhook, { endpoint: receiver.url, secret: 'secret-9' })
+  await scim('POST', '/Users', okta('ada'))
+  const { headers } = await waitUntil('the event', () => receiver.calls[0])
+  t.match(headers['webhook-signature'], /^v1,\S+$/, 'one signature')
+
+  const path = `/${id}/webhooks/default`
+  const hour = await service.manage('PATCH', path, { secret: 'secret-10', overlap_seconds: 3600 })
+  const left = Date.parse(hour.body.data.old_secret_valid_until) - Date.now()
+  t.ok(Math.abs(left - 3_600_000) < 60_000)
+  const again = await service.manage('PATCH', path, { secret: 'secret-10', overlap_seconds: 0 })
+  t.equal(again.body.data.old_secret_valid_until, undefined, 'also without another secret')
+  for (const answer of [
+    await change({ name: 'New', overlap_seconds: 0 }),
+    await service.manage('PATCH', path, { disabled: true, overlap_seconds: 0 }),
+    await change({ webhook_secret: 'secret-11', overlap_seconds: -1 }),
+    await service.manage('POST', `/${id}/webhooks`, { endpoint: receiver.url, overlap_seconds: 0 }),
+  ]) {
+    t.match(answer, { status: 400, body: { error: { message: /overlap_seconds/ } } })
+  }
+})
+
 t.test('a name is judged anew at every resolution, and all its addresses count', async t => {
   const answers = [['8.8.8.8'], ['127.0.0.1'], ['8.8.8.8', '10.0.0.1'], ['2606:4700::1111', '::1']]
   const lookup = publicOnly((_name, _options, callback) =>

@@ -1,3 +1,4 @@
+import { type IncomingMessage, request } from 'node:http'
 import t from 'tap'
 import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
 import { ENGLISH } from '../../../services/identity/languages.js'
@@ -118,6 +119,43 @@ t.test('administration is for this machine, or for whoever has a key when keys a
   t.equal((await keyed.form(PERSON, remote)).status, 201, 'registration is for everybody')
   await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'short' }), { message: /at least 8 characters/ })
   await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'long enough,' }), { message: /IDENTITY_ADMIN_KEYS/ })
+})
+
+/** fetch sends no Host but its own. */
+const askedAs = (url: string, host: string, headers: Record<string, string> = {}) =>
+  new Promise<number | undefined>((resolve, reject) => {
+    const answered = (answer: IncomingMessage) => resolve(answer.resume().statusCode)
+    request(new URL(ADMIN, url), { headers: { host, ...headers } }, answered)
+      .on('error', reject)
+      .end()
+  })
+
+t.test('without keys administration is not asked under the name of another site', async t => {
+  const { service, folder } = await started(t, { BASE_URL: 'https://gateway.example.com/' })
+  const own = [
+    'localhost',
+    'LOCALHOST:8080',
+    'globex.localhost:8080',
+    '127.0.0.1:1',
+    '[::1]:8080',
+    '10.0.0.7',
+  ]
+  for (const host of [...own, 'gateway.example.com']) t.equal(await askedAs(service.url, host), 200, host)
+  for (const host of [
+    'evil.example:8080',
+    'localhost.evil.example',
+    'evillocalhost',
+    'localhost@evil.example',
+  ]) {
+    t.equal(await askedAs(service.url, host), 421, host)
+  }
+  const behind = { 'x-forwarded-host': 'evil.example' }
+  t.equal(await askedAs(service.url, 'localhost', behind), 421, 'nor through a proxy here')
+  await service.close()
+  const keyed = await started(t, { DATA_DIR: folder, IDENTITY_ADMIN_KEYS: 'first-key' })
+  const authorization = 'Api-Key first-key'
+  t.equal(await askedAs(keyed.service.url, 'acme.example', { authorization }), 200, 'a key goes by any name')
+  await t.rejects(started(t, { BASE_URL: 'gateway.example.com' }), { message: /^BASE_URL has to be/ })
 })
 
 t.test('who tries administration keys is told to wait; the right one is taken', async t => {
