@@ -98,9 +98,16 @@ export function resealed(
   target: { endpoint: string; secret: string | undefined },
   current: Webhook | undefined,
 ): Webhook {
-  const webhook = sealWebhook(box, directoryId, webhookId, target, current)
+  const webhook = sealWebhook(box, directoryId, webhookId, target, keptAt(target.endpoint, current))
   if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
   throw new HttpError(409, `The last ${maxOldSecrets} webhook secrets are still good: change it again later.`)
+}
+
+/** What of a webhook goes to an address: on another origin not its headers, as their values were meant for the one before. */
+function keptAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
+  if (!current || new URL(endpoint).origin === new URL(current.endpoint).origin) return current
+  const { headers: _headers, ...kept } = current
+  return kept
 }
 
 /** Throws 400 for an address that is not called. */
