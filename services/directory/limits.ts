@@ -10,6 +10,8 @@ export const limits = {
   nameLength: 1024,
   /** Members that one request may name. */
   members: 10_000,
+  /** Members of groups and groups of users on one SCIM page, which ends early rather than carry more. */
+  membershipsPerPage: 20_000,
   filterBytes: 4096,
   filterDepth: 50,
   /** Operations of one PATCH; an operation without a path counts once for each attribute it gives. */

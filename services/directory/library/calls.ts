@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Core } from '../core.js'
-import { createServer, type Method, type Server } from '../routes/http.js'
+import { HttpError, type Method } from '../routes/http.js'
 import { addManagement } from '../routes/management.js'
 import type { Refusal } from '../schemas/refusals.js'
 import { hashKey } from '../secrets.js'
+import { createAsk } from './ask.js'
 
 /** What the library answers with, as the management API does; `code` is an HTTP status. */
 export type Answer<Data> = { readonly data: Data; readonly error: null } | Refusal
@@ -17,42 +18,38 @@ export type Call = <Result>(
   sent?: { readonly query?: object | undefined; readonly body?: unknown },
 ) => Promise<Result | Refusal>
 
-/**
- * Calls the routes of the management API in this process, without a listener: the same readers of input, the same sentences
- * and the same answers, so that the library can neither lack a rule nor have one of its own. The routes are made with the
- * first call, behind a key that nobody else knows.
- */
+/** Calls the routes of the management API in this process, behind a key that nobody else knows. */
 export function createCalls(core: Core): Call {
   const key = randomBytes(32).toString('base64url')
-  let server: Server | undefined
-
-  function routes(): Server {
+  const headers = { authorization: `Api-Key ${key}` }
+  const ask = createAsk(core, server => {
     const { baseUrl = '', webhookTargets } = core.settings
-    const made = createServer()
     const keys = { keyHashes: [hashKey(key)], wrongKey: async () => undefined }
-    made.register(async scope => addManagement(scope, { ...core, ...keys, baseUrl, webhookTargets }))
-    core.closers.push(() => made.close())
-    return made
-  }
+    addManagement(server, { ...core, ...keys, baseUrl, webhookTargets })
+  })
 
-  return async (method, path, { query = {}, body } = {}) => {
-    // An empty part, or dots, would lead to another path.
-    if (path.some(part => typeof part !== 'string' || /^\.{0,2}$/.test(part))) {
-      return { data: null, error: { message: 'The id must be a text, as answers hold it.', code: 400 } }
+  return async (method, path, { query, body } = {}) => {
+    try {
+      refuseNull(query ?? {})
+      const answer = await ask({ method, path, query, headers, body })
+      const next = /[?&]pageToken=([^&>]+)>; rel="next"/.exec(answer.headers.link ?? '')?.[1]
+      // The answer for members carries `data` alone: over HTTP the place of its next page is a header.
+      return {
+        error: null,
+        ...(next ? { pageToken: decodeURIComponent(next) } : {}),
+        ...JSON.parse(answer.text),
+      }
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error
+      return { data: null, error: { message: error.message, code: error.status } }
     }
-    server ??= routes()
-    const asked = Object.entries(query).filter(([, value]) => value !== undefined)
-    const { headers, payload } = await server.inject({
-      method,
-      url: `/${path.map(encodeURIComponent).join('/')}`,
-      query: Object.fromEntries(asked.map(([name, value]) => [name, String(value)])),
-      headers: { authorization: `Api-Key ${key}`, ...(body === undefined ? {} : json) },
-      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
-    })
-    const next = /[?&]pageToken=([^&>]+)>; rel="next"/.exec(String(headers.link))?.[1]
-    // The answer for members carries `data` alone: over HTTP the place of its next page is a header.
-    return { error: null, ...(next ? { pageToken: decodeURIComponent(next) } : {}), ...JSON.parse(payload) }
   }
 }
 
-const json = { 'content-type': 'application/json' }
+/** Null where a page begins is as if it were absent; elsewhere it would widen the question to everybody. */
+function refuseNull(query: object): void {
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null || /^(?:cursor|page)/.test(name)) continue
+    throw new HttpError(400, `${name} must not be null: leave it out to ask for all.`)
+  }
+}

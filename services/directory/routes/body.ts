@@ -24,12 +24,17 @@ export function fieldsOf(
   for (const name of fields.keys()) {
     if (known.includes(name)) continue
     if (Object.hasOwn(told, name)) throw new HttpError(400, `${name} ${told[name]}.`)
-    const meant = nearest(name, known)
-    const help = meant === undefined ? `Known here: ${known.join(', ')}.` : `Did you mean "${meant}"?`
-    const where = place === '' ? '' : ` in ${place}`
-    throw new HttpError(400, `Unknown field "${quoted(name)}"${where}. ${help}`)
+    throw unknownName('field', name, known, place === '' ? '' : ` in ${place}`)
   }
   return fields
+}
+
+/** The refusal of a name that nothing is known by. */
+export function unknownName(what: string, name: string, known: readonly string[], where = ''): HttpError {
+  const meant = nearest(name, known)
+  const all = known.length === 0 ? 'None is known here.' : `Known here: ${known.join(', ')}.`
+  const help = meant === undefined ? all : `Did you mean "${meant}"?`
+  return new HttpError(400, `Unknown ${what} "${quoted(name)}"${where}. ${help}`)
 }
 
 function quoted(name: string): string {

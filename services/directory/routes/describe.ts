@@ -1,7 +1,8 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { refTo, text } from '../schemas/parts.js'
 import { errorSchema } from '../schemas/refusals.js'
-import type { Endpoint, Handler } from './http.js'
+import { unknownName } from './body.js'
+import { type Endpoint, type Handler, query as queryParameter, type Request } from './http.js'
 
 /** What the API document tells of a management endpoint. */
 export interface About {
@@ -65,7 +66,35 @@ export function endpoint(about: About, handler: Handler): Endpoint {
     ...(body ? { body } : {}),
     response: { [status]: { description: 'Success', ...(answer ?? envelope) }, ...problems },
   }
-  return { schema, handler }
+  const known = knownParameters(path, query)
+  return {
+    schema,
+    handler: async (request, reply) => {
+      requireKnown(request, known)
+      return handler(request, reply)
+    },
+  }
+}
+
+/** Other names of query parameters: those of the peer's API, and those of the identity service. */
+export const aliases: Readonly<Record<string, readonly string[]>> = {
+  pageOffset: ['offset'],
+  pageLimit: ['limit', 'page_size'],
+  pageToken: ['page_token'],
+}
+
+/** Where an id is in the path, the scope says nothing more: clients of the peer's API send it all the same. */
+function knownParameters(path: readonly string[], query: TProperties = {}): string[] {
+  const scope = path.length > 0 ? Object.keys(scopeQuery) : []
+  return [...new Set([...Object.keys(query), ...scope])].flatMap(name => [name, ...(aliases[name] ?? [])])
+}
+
+/** A misspelt condition would otherwise list everybody. Throws HttpError 400. */
+function requireKnown(request: Request, known: readonly string[]): void {
+  for (const name of Object.keys(request.query as object)) {
+    queryParameter(request, name)
+    if (!known.includes(name)) throw unknownName('query parameter', name, known)
+  }
 }
 
 /** The schema of path parameters. */

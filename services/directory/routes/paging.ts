@@ -1,6 +1,7 @@
 import type { Page, Place, Scope } from '../model.js'
 import type { Store } from '../store/contract.js'
 import { baseUrlOf } from './base-url.js'
+import { aliases } from './describe.js'
 import { type Handler, HttpError, query, queryInteger, type Reply, type Request } from './http.js'
 import { readScope } from './scope.js'
 
@@ -8,27 +9,22 @@ const defaultPage = 50
 const largestPage = 500
 const maxTokenLength = 512
 
-/** Each with its aliases: those of the peer's API, and those of the identity service. */
-const names = {
-  offset: ['pageOffset', 'offset'],
-  limit: ['pageLimit', 'limit', 'page_size'],
-  token: ['pageToken', 'page_token'],
-}
-
 /** `pageOffset` from 0 or `pageToken`, and `pageLimit` (default 50; more than 500 is taken as 500). */
 export function readPage(request: Request): Page {
-  const offset = queryInteger(request, nameOf(request, names.offset)) ?? 0
-  const limit = queryInteger(request, nameOf(request, names.limit)) ?? defaultPage
-  const token = query(request, nameOf(request, names.token))
+  const offset = queryInteger(request, nameOf(request, 'pageOffset')) ?? 0
+  const limit = queryInteger(request, nameOf(request, 'pageLimit')) ?? defaultPage
+  const token = query(request, nameOf(request, 'pageToken'))
   if (offset < 0) throw new HttpError(400, 'pageOffset must not be negative.')
   if (limit < 1) throw new HttpError(400, 'pageLimit must be at least 1.')
   if (token && offset > 0) throw new HttpError(400, 'pageToken and pageOffset exclude each other: send one.')
   return { offset, limit: Math.min(limit, largestPage), after: token ? readToken(token) : undefined }
 }
 
+const namesOf = (name: string): string[] => [name, ...(aliases[name] ?? [])]
+
 /** The name that the request uses; two of them could say two things. */
-function nameOf(request: Request, [name = '', ...aliases]: readonly string[]): string {
-  const used = [name, ...aliases].filter(each => query(request, each) !== undefined)
+function nameOf(request: Request, name: string): string {
+  const used = namesOf(name).filter(each => query(request, each) !== undefined)
   if (used.length > 1) throw new HttpError(400, `${used.join(' and ')} say the same: send one.`)
   return used[0] ?? name
 }
@@ -51,7 +47,7 @@ export async function readOn<Item>(
   if (found.length === items.length || last === undefined) return { items, more: {} }
   const pageToken = writeToken(placeOf(last))
   const next = new URL(request.url, baseUrlOf(request, baseUrl) || 'http://localhost')
-  for (const name of [...names.offset, ...names.token]) next.searchParams.delete(name)
+  for (const name of ['pageOffset', 'pageToken'].flatMap(namesOf)) next.searchParams.delete(name)
   next.searchParams.set('pageToken', pageToken)
   reply.header('link', `<${next.href}>; rel="next"`)
   return { items, more: { pageToken } }

@@ -32,7 +32,7 @@ export function readSearch(body: unknown): Asked {
 }
 
 /** Names that are separated by commas. */
-export const namesOf = (text: string | undefined): string[] | undefined =>
+const namesOf = (text: string | undefined): string[] | undefined =>
   text
     ?.split(',')
     .map(name => name.trim())

@@ -100,7 +100,7 @@ export function resealed(
   target: Parameters<typeof sealWebhook>[3],
   current: Webhook | undefined,
 ): Webhook {
-  const webhook = sealWebhook(box, directoryId, webhookId, target, current)
+  const webhook = sealWebhook(box, directoryId, webhookId, target, keptAt(target.endpoint, current))
   if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
   throw new HttpError(
     409,
@@ -114,6 +114,13 @@ export function readOverlap(fields: BodyFields, missing: string | undefined): nu
     throw new HttpError(400, `overlap_seconds belongs to a new ${missing}: send both.`)
   }
   return wholeNumber(fields, 'overlap_seconds', overlapSeconds.standard, 0, overlapSeconds.longest)
+}
+
+/** What of a webhook goes to an address: on another origin not its headers, as their values were meant for the one before. */
+function keptAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
+  if (!current || new URL(endpoint).origin === new URL(current.endpoint).origin) return current
+  const { headers: _headers, ...kept } = current
+  return kept
 }
 
 /** Throws 400 for an address that is not called. */

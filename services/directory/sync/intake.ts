@@ -66,12 +66,15 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     const Resources: JsonObject[] = []
     let total = 0
     let startIndex = 1
+    // A page goes on with the next type only where that of the one before is whole: the next page begins where this one ends.
+    let cut = false
     for (const type of types) {
       const { start, count, ...question } = readQuestion(asked, type)
       startIndex = start
-      const window = { start: Math.max(1, start - total), count: count - Resources.length }
+      const window = { start: Math.max(1, start - total), count: cut ? 0 : count - Resources.length }
       const found = await rooms[type].reader.list(directory, { ...question, ...window }, wish)
       total += found.total
+      cut ||= found.cut
       Resources.push(...found.resources)
     }
     return {

@@ -1,4 +1,5 @@
-import type { Directory, JsonObject, Resource } from '../model.js'
+import { limits } from '../limits.js'
+import type { Directory, Json, JsonObject, Resource } from '../model.js'
 import { viewScimMembers } from '../scim/group.js'
 import type { Naming } from '../scim/naming.js'
 import type { Projection } from '../scim/projection.js'
@@ -6,8 +7,10 @@ import type { Question } from '../scim/question.js'
 import { versionOf } from '../scim/version.js'
 import type { Store } from '../store/contract.js'
 import { allMembers } from './members.js'
+import { createPace } from './pace.js'
 import { load } from './resources.js'
 import { createSearch } from './search.js'
+import { createGroupsOf, type GroupsOf } from './user-groups.js'
 
 /** What a read wants to see; `base` is the address of the directory's SCIM intake. */
 export interface Wish {
@@ -22,16 +25,13 @@ export interface Reader {
   view(resource: Resource, wish: Wish): Promise<JsonObject>
   /** True when a view would carry so many members that a small change had better be answered without one. */
   isLarge(resource: Resource, wish: Wish): Promise<boolean>
-  /** How many resources fit, and one window of them. */
+  /** How many resources fit, and one window of them; `cut` when the window ends early because of what they carry. */
   list(
     directory: Directory,
     question: Question,
     wish: Wish,
-  ): Promise<{ total: number; resources: JsonObject[] }>
+  ): Promise<{ total: number; resources: JsonObject[]; cut: boolean }>
 }
-
-/** A page of groups ends early rather than carry more members than this. */
-const maxMembersPerPage = 20_000
 const maxMembersInPatchAnswer = 1000
 
 /** The reads of one resource type. */
@@ -68,31 +68,30 @@ export function createReader(store: Store, naming: Naming): Reader {
   const wantsMembers = ({ projection }: Wish): boolean =>
     naming.type === 'group' && projection.shows('members')
 
-  async function groupsOf(user: Resource, base: string): Promise<JsonObject[]> {
-    const groups = await store.resourcesById(user.directoryId, 'group', await store.groupIdsOf(user.id))
-    return groups.map(({ id, label }) => ({ value: id, $ref: `${base}/Groups/${id}`, display: label }))
-  }
-
-  async function whole(resource: Resource, wish: Wish): Promise<JsonObject> {
+  async function whole(resource: Resource, wish: Wish, groupsOf: GroupsOf): Promise<JsonObject> {
     if (wantsMembers(wish)) return withMembers(resource, wish.base)
     const view = plain(resource, wish.base)
     if (naming.type === 'group' || !wish.projection.asksFor('groups')) return view
     return { ...view, groups: await groupsOf(resource, wish.base) }
   }
 
-  const view: Reader['view'] = async (resource, wish) => wish.projection.apply(await whole(resource, wish))
+  const view: Reader['view'] = async (resource, wish) =>
+    wish.projection.apply(await whole(resource, wish, createGroupsOf(store, createPace())))
 
   const search = createSearch(store, naming.type, { plain, withMembers })
 
-  /** At least one resource, and further ones while their members fit into a page. */
+  /** At least one resource, and further ones while their members or groups fit into a page. */
   async function viewPage(hits: readonly Resource[], wish: Wish): Promise<JsonObject[]> {
+    const pace = createPace()
+    const groupsOf = createGroupsOf(store, pace)
     const shown: JsonObject[] = []
-    let members = 0
+    let carried = 0
     for (const hit of hits) {
-      const group = await whole(hit, wish)
-      members += Array.isArray(group.members) ? group.members.length : 0
-      if (shown.length > 0 && members > maxMembersPerPage) break
-      shown.push(wish.projection.apply(group))
+      const resource = await whole(hit, wish, groupsOf)
+      carried += lengthOf(resource.members) + lengthOf(resource.groups)
+      if (shown.length > 0 && carried > limits.membershipsPerPage) break
+      shown.push(wish.projection.apply(resource))
+      await pace()
     }
     return shown
   }
@@ -107,7 +106,10 @@ export function createReader(store: Store, naming: Naming): Reader {
     },
     async list(directory, question, wish) {
       const { total, hits } = await search(directory, question, wish.base)
-      return { total, resources: await viewPage(hits, wish) }
+      const resources = await viewPage(hits, wish)
+      return { total, resources, cut: resources.length < hits.length }
     },
   }
 }
+
+const lengthOf = (value: Json | undefined): number => (Array.isArray(value) ? value.length : 0)

@@ -1,4 +1,3 @@
-import { setImmediate as breathe } from 'node:timers/promises'
 import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
@@ -9,6 +8,7 @@ import type { Question } from '../scim/question.js'
 import { compareKeys, type Order, type SortKey, sortKey } from '../scim/sort.js'
 import { membersAskedFor, narrow, narrowToIds, narrowToMembers } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
+import { createPace } from './pace.js'
 
 /** How many resources fit, and those of the window. */
 export interface Found {
@@ -27,9 +27,6 @@ const lookedUp = {
   user: 'userName, externalId, emails or id',
   group: 'displayName, externalId, members or id',
 } as const
-
-/** A search gives way to other requests after so many milliseconds. */
-const searchSlice = 20
 
 /**
  * Searches of one resource type. Equality on id, externalId, userName, displayName, e-mail and members is looked up, all else
@@ -91,13 +88,10 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
 
   async function* fitting(directory: Directory, filter: Filter | undefined, base: string) {
     const look = filter && looker(filter)
-    let since = performance.now()
+    const pace = createPace()
     for await (const page of candidates(directory, filter)) {
       for (const resource of page) {
-        if (performance.now() - since > searchSlice) {
-          await breathe()
-          since = performance.now()
-        }
+        await pace()
         if (!filter || !look || matches(await look(resource, base), filter)) yield resource
       }
     }

@@ -215,7 +215,7 @@ t.test('conditions, projections, order, discovery, search and Bulk work in proce
   })
   t.same(told, ['user.created'])
   t.match(await handle('PATCH', 'Bulk'), { status: 405 })
-  t.match(await handle('GET', 'Me'), { status: 404 })
+  t.match(await handle('GET', 'Me'), { status: 501 })
 })
 
 t.test('ids that would lead elsewhere are refused', async t => {

@@ -87,3 +87,28 @@ t.test('users by e-mail and by group, groups by name, on MongoDB', async t => {
   const MONGODB_URL = await mongoUrl(t)
   if (MONGODB_URL !== undefined) await lookups(t, { MONGODB_URL })
 })
+
+t.test('a query parameter that is not known is refused rather than ignored', async t => {
+  const service = await startService(t)
+  const { id } = await service.directory()
+  const ask = async (method: string, path: string) => {
+    const { status, body } = await service.manage(method, path)
+    return [status, body.error?.message]
+  }
+  t.same(await ask('GET', `/users?directoryId=${id}&name=x`), [
+    400,
+    'Unknown query parameter "name". Known here: email, group, tenant, product, directoryId, pageOffset, offset, pageLimit, limit, page_size, pageToken, page_token.',
+  ])
+  t.same(await ask('GET', `/users?directoryId=${id}&emai=x`), [
+    400,
+    'Unknown query parameter "emai". Did you mean "email"?',
+  ])
+  t.same(await ask('POST', `/cron/process-events?directoryId=${id}`), [
+    400,
+    'Unknown query parameter "directoryId". None is known here.',
+  ])
+  for (const alias of ['offset=0', 'limit=1', 'page_size=1']) {
+    t.match(await ask('GET', `/users?directoryId=${id}&${alias}`), [200], alias)
+  }
+  t.match(await ask('GET', `/${id}?tenant=acme&product=app`), [200], 'the scope beside an id')
+})

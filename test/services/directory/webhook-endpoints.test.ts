@@ -158,6 +158,23 @@ t.test('headers of a webhook go with each call, are sealed at rest and are not s
   t.equal(stored?.webhook?.headers?.length, 2)
 })
 
+t.test('headers of a webhook stay with the origin that they were meant for', async t => {
+  const service = await startService(t)
+  const webhook = { webhook_url: 'https://a.example/hook', webhook_secret: hookSecret }
+  const { id } = await service.directory(webhook)
+  const path = `/${id}/webhooks/default`
+  const headers = { Authorization: 'Bearer canary-header' }
+  const change = async (at: string, body: object): Promise<string[]> => {
+    await service.manage('PATCH', at, body)
+    return (await service.manage('GET', path)).body.data.header_names
+  }
+  t.same(await change(path, { headers }), ['Authorization'])
+  t.same(await change(path, { endpoint: 'https://a.example/other' }), ['Authorization'])
+  t.same(await change(path, { endpoint: 'https://b.example/hook' }), [], 'another receiver')
+  t.same(await change(path, { endpoint: 'https://c.example/hook', headers }), ['Authorization'], 'sent along')
+  t.same(await change(`/${id}`, { webhook_url: 'https://d.example/hook' }), [], 'by the directory too')
+})
+
 t.test('what a webhook may not be is refused with a sentence', async t => {
   const service = await startService(t)
   const { id } = await service.directory()

@@ -1,0 +1,25 @@
+import { chunks } from '../chunks.js'
+import { limits } from '../limits.js'
+import type { JsonObject, Resource } from '../model.js'
+import type { Store } from '../store/contract.js'
+
+/** The groups of a user as SCIM shows them. */
+export type GroupsOf = (user: Resource, base: string) => Promise<JsonObject[]>
+
+/** For the users of one answer: a group that they share is read once. `pace` is called between the reads. */
+export function createGroupsOf(store: Store, pace: () => Promise<void>): GroupsOf {
+  const names = new Map<string, string>()
+  return async ({ id, directoryId }, base) => {
+    const ids = await store.groupIdsOf(id)
+    const unread = ids.filter(groupId => !names.has(groupId))
+    for (const some of chunks(unread, limits.resourcesAtOnce)) {
+      for (const group of await store.resourcesById(directoryId, 'group', some)) {
+        names.set(group.id, group.label)
+      }
+      await pace()
+    }
+    return ids
+      .filter(groupId => names.has(groupId))
+      .map(value => ({ value, $ref: `${base}/Groups/${value}`, display: names.get(value) ?? '' }))
+  }
+}

@@ -1,0 +1,103 @@
+/** What one page of users with their groups may carry, and whom it keeps waiting. */
+import { setImmediate as breathe } from 'node:timers/promises'
+import t from 'tap'
+import type { ResourceType } from '../../../services/directory/model.js'
+import type { Store } from '../../../services/directory/store/contract.js'
+import { createIntake } from '../../../services/directory/sync/intake.js'
+import type { ResourceSync } from '../../../services/directory/sync/resources.js'
+import { newDirectory, newResource } from './store-fixtures.js'
+
+/** A directory of 300 users, each in all of so many groups; a question to the store takes `busyMs` of the process. */
+function intakeOf(groupCount: number, busyMs = 0) {
+  const directory = newDirectory()
+  const users = Array.from({ length: 300 }, (_, n) => newResource(directory, 'user', `user${n}`))
+  const groups = Array.from({ length: groupCount }, (_, n) => newResource(directory, 'group', `group${n}`))
+  const of = (type: ResourceType) => (type === 'user' ? users : groups)
+  const byId = new Map(groups.map(group => [group.id, group]))
+  const asked: string[][] = []
+  const busy = (): void => {
+    const until = performance.now() + busyMs
+    while (performance.now() < until);
+  }
+  const store = {
+    count: async (_directory: string, type: ResourceType) => of(type).length,
+    resources: async (_scope: object, type: ResourceType, page: { offset: number; limit: number }) =>
+      of(type).slice(page.offset, page.offset + page.limit),
+    resourcesById: async (_directory: string, _type: ResourceType, ids: string[]) => {
+      asked.push(ids)
+      return ids.map(id => byId.get(id))
+    },
+    groupIdsOf: async () => {
+      busy()
+      return groups.map(({ id }) => id)
+    },
+    members: async () => [],
+  }
+  const none = {} as ResourceSync
+  const intake = createIntake(store as unknown as Store, none, none)
+  const list = async (types: ResourceType[], startIndex: number) => {
+    const page = await intake.search(
+      directory,
+      types,
+      { startIndex, count: 200, attributes: ['userName', 'displayName', 'groups'] },
+      '/base',
+    )
+    const { totalResults, itemsPerPage } = page
+    return { totalResults, itemsPerPage, Resources: page.Resources as { id: string; groups?: object[] }[] }
+  }
+  return { list, users, groups, asked }
+}
+
+t.test(
+  'a page of users ends early rather than carry more than 20,000 groups; the next goes on there',
+  async t => {
+    const { list, users, groups, asked } = intakeOf(150)
+    const first = await list(['user'], 1)
+    t.match(first, { totalResults: 300, itemsPerPage: 133 })
+    const display = groups[0]?.label ?? ''
+    t.match(first.Resources[0]?.groups?.[0], { value: groups[0]?.id, $ref: /^\/base\/Groups\//, display })
+    t.ok(first.Resources.every(user => user.groups?.length === 150))
+    t.equal(asked.flat().length, 150, 'a group that many share is read once')
+    t.ok(asked.every(ids => ids.length <= 100))
+    const more = [await list(['user'], 134), await list(['user'], 267)]
+    t.same(
+      [first, ...more].flatMap(page => page.Resources.map(({ id }) => id)),
+      users.map(({ id }) => id),
+    )
+  },
+)
+
+t.test('one user is shown whole, whatever the number of groups', async t => {
+  const { Resources } = await intakeOf(20_001).list(['user'], 1)
+  t.equal(Resources.length, 1)
+  t.equal(Resources[0]?.groups?.length, 20_001)
+})
+
+t.test('over both types, groups come only once the users are through', async t => {
+  const { list, users, groups } = intakeOf(150)
+  const seen: string[] = []
+  while (seen.length < 450) {
+    const page = await list(['user', 'group'], seen.length + 1)
+    t.equal(page.totalResults, 450)
+    seen.push(...page.Resources.map(({ id }) => id))
+  }
+  t.same(
+    seen,
+    [...users, ...groups].map(({ id }) => id),
+  )
+})
+
+t.test('others get their turn while a page is made', async t => {
+  const { list } = intakeOf(10, 2)
+  let turns = 0
+  let done = false
+  const page = list(['user'], 1).finally(() => {
+    done = true
+  })
+  while (!done) {
+    await breathe()
+    turns++
+  }
+  await page
+  t.ok(turns >= 10, `${turns} turns in 400 ms of work`)
+})
