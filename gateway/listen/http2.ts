@@ -16,6 +16,8 @@ import { StreamBody } from './stream-body.js'
 import { requestOfStream } from './stream-request.js'
 import { StreamResponse } from './stream-response.js'
 
+/** For a frame that says why, before the connection is cut. */
+const FAREWELL_MS = 20
 /** Beyond MAX_HEAD a head is still read, so that it can be answered; beyond this Node resets its stream. */
 const MAX_HEAD_LIST = 64 * 1024
 
@@ -87,9 +89,12 @@ export function createHttp2Listener(
       session.close()
       if (open === 0) cutSoon()
     }
+    // Its socket ends it: a session that is destroyed while streams have data to send may keep Node writing empty frames
+    // without end (nodejs/node#52952).
     const calm = () => {
-      session.destroy(new Error('too many idle frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
-      cutSoon()
+      if (session.destroyed) return
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      setTimeout(() => socket.destroy(), FAREWELL_MS)
     }
     const spend = allowance(calm)
     const client = clientOf(peer.address)
@@ -101,8 +106,6 @@ export function createHttp2Listener(
     socket.once('close', () => {
       clearTimeout(goodbye)
       watch.remove(watched)
-      // Node waits for writes that nobody will end.
-      setImmediate(() => session.destroy())
     })
     session.setTimeout(headTimeoutMs, end)
     session.on('goaway', end)
