@@ -45,15 +45,14 @@ t.test('a database that is silent or gone is answered 503, in both shapes, and c
   const service = await startService(t, { MONGODB_URL: address.href })
   const { scim, tenant } = await service.directory()
   t.equal((await scim('POST', '/Users', okta('ada'))).status, 201)
-  const unavailable = { status: 503, body: { status: '503', detail: /MONGODB_URL/ } }
+  const unavailable = { status: 503, body: { status: '503', detail: /cannot be reached/ } }
   line.silence(true)
   const answer = await scim('GET', '/Users', undefined, { 'x-sluice-request-id': 'req-1' })
   t.match(answer, unavailable)
   t.equal(answer.headers.get('retry-after'), '1')
-  t.match(
-    service.logged.find(entry => entry.startsWith('request failed')),
-    /"request":"req-1".*"err":"Error: .*\\n *at /,
-    'with the request and the place',
+  t.ok(
+    service.logged.some(entry => entry.includes('requests that need it get 503')),
+    'one line says what fails',
   )
   line.silence(false)
   await waitUntil('the database', async () => (await scim('GET', '/Users')).status === 200)
@@ -61,7 +60,7 @@ t.test('a database that is silent or gone is answered 503, in both shapes, and c
   line.cut()
   t.match(await scim('POST', '/Users', okta('eve')), unavailable)
   const listed = await service.manage('GET', `?tenant=${tenant}&product=app`)
-  t.match(listed, { status: 503, body: { data: null, error: { code: 503, message: /MONGODB_URL/ } } })
+  t.match(listed, { status: 503, body: { data: null, error: { code: 503, message: /cannot be reached/ } } })
   t.equal(listed.headers.get('retry-after'), '1')
 })
 
