@@ -91,10 +91,11 @@ const PLACES: Record<string, Row> = {
   },
 
   config: {},
-  // What both services' databases have in common.
+  // What both services' settings and databases have in common.
+  'services/environment.ts': {},
   'services/storage': {},
-  'services/directory': { value: ['services/storage'] },
-  'services/identity': { value: ['services/storage'] },
+  'services/directory': { value: ['services/environment.ts', 'services/storage'] },
+  'services/identity': { value: ['services/environment.ts', 'services/storage'] },
 }
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */

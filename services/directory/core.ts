@@ -1,6 +1,6 @@
+import { withFiles } from '../environment.js'
 import { createStoreHealth, type StoreHealth } from '../storage/health.js'
 import { encryptionKey, openDataFolder } from './data-folder.js'
-import { withFiles } from './environment.js'
 import { type CallWebhook, createCall } from './events/call.js'
 import { type Courier, notifyAll, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
