@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import { Failure, say, script } from './lib/run.mjs'
 import { KEYS, startGateway } from './suites/gateway.mjs'
 import { schemathesis, scim2Tester } from './suites/judges.mjs'
+import { keysAreAskedFor } from './suites/keys.mjs'
 import { installSuites } from './suites/python.mjs'
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } })
@@ -46,6 +47,7 @@ await script(async () => {
     await judge('scim2-tester', scim2Tester(programs, `${gateway.url}${scim.path}`, scim.secret))
     for (const each of [intake, management, admin]) {
       await judge(`schemathesis, ${each.name}`, schemathesis(programs, folder, each))
+      await judge(`keys, ${each.name}`, keysAreAskedFor(each))
     }
     if (gateway.faults.length > 0) throw new Failure(`the gateway failed:\n${gateway.faults.join('\n')}`)
   } finally {
