@@ -95,7 +95,7 @@ export function wrongValue(data: unknown, schema: Described, secret: boolean): s
 }
 
 /** What the schema takes, as the end of "Must be …". */
-function expectedOf(schema: Described): string {
+export function expectedOf(schema: Described): string {
   if (schema.expected !== undefined) return schema.expected
   if (schema.duration !== undefined) return describeDuration(schema.duration)
   if (schema.percent !== undefined) return describePercent(schema.percent)
