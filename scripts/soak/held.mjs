@@ -12,6 +12,7 @@ export function compare(before, after) {
   return [
     ...after.processes.flatMap(({ name, held }, i) => rowsOf(name, before.processes[i].held, held)),
     row('slots in flight', before.slots, after.slots, 0),
+    row('keys in Redis', before.keys, after.keys, before.keys),
   ]
 }
 
