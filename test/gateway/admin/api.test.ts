@@ -196,6 +196,7 @@ t.test(
     t.same(Object.keys(paths).sort(), [
       '/access',
       '/access/{id}',
+      '/acts',
       '/counters/{rule}',
       '/explain',
       '/livez',
@@ -204,6 +205,7 @@ t.test(
       '/projects/{id}/counters',
       '/readyz',
       '/reload',
+      '/rules/{id}/mode',
       '/slots',
       '/state',
     ])
