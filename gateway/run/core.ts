@@ -15,7 +15,7 @@ import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { Metrics } from '../observe/metrics.js'
 import type { Log } from '../types.js'
-import { openRuntimeAccess } from './access/runtime-access.js'
+import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
@@ -50,13 +50,13 @@ export async function openCore(options: CoreOptions) {
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
   const instances = storeSettings.instances * workers
-  const [{ store, forget }, runtimeAccess] = await Promise.all([
+  const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
       awayChanged: away => metrics.fallbackActive(away),
     }),
-    openRuntimeAccess(redis, log),
+    Runtime.open(redis, log),
   ])
   // They outlive reloads, like what is counted for them.
   const limiters = createLimiters(first, toolsOf(first.config, log))
@@ -82,7 +82,7 @@ export async function openCore(options: CoreOptions) {
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),
-    runtimeAccess,
+    runtime,
     observer: metrics.observer(),
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
@@ -118,18 +118,25 @@ export async function openCore(options: CoreOptions) {
   return {
     metrics,
     /** What is in force. */
-    get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
+    get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
     },
     /** Answers of `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
-      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, runtimeAccess, live: true })
+      return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
     },
-    inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
+    inspected: inspect({
+      loaded: () => inForce.current,
+      counters,
+      held,
+      forget: forgetCounter,
+      kept: runtime.kept,
+      log,
+    }),
     /** Forgets what was counted by a key; rejects when Redis cannot be told. */
     forget: forgetCounter,
-    runtimeAccess,
+    runtime,
     /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
@@ -154,7 +161,7 @@ export async function openCore(options: CoreOptions) {
       await inForce.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtimeAccess.kept.close()
+      runtime.kept.close()
       loopDelay.stop()
     },
   }
