@@ -37,7 +37,7 @@ const PLACES: Record<string, Row> = {
   'config/bucket.ts': { types: ['config/quota.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
-  'gateway/message.ts': {},
+  'gateway/message.ts': { types: ['gateway/errors.ts'] },
   'gateway/redis-keys.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
@@ -98,6 +98,9 @@ const PLACES: Record<string, Row> = {
   'services/identity': { value: ['services/environment.ts', 'services/storage'] },
 }
 
+/** Packages of OpenTelemetry: optional, so only a dynamic import may lead to their home. */
+const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']
+
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
 const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
@@ -109,7 +112,8 @@ const HOMES: Record<string, readonly string[]> = {
     'services/identity/wrong-keys.ts',
   ],
   pino: ['gateway/observe/log.ts'],
-  'prom-client': ['gateway/observe/metrics.ts', 'services/directory/metrics.ts'],
+  'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
+  ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, ['gateway/observe/tracing/otel.ts']])),
   yaml: ['config/yaml.ts'],
   ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],
@@ -128,9 +132,6 @@ const HOMES: Record<string, readonly string[]> = {
 
 /** The one file that imports what only a configuration names. */
 const IMPORTS_PLUGINS = 'gateway/run/third-party/load.ts'
-
-/** Loaded by name at run time, so no import tells of them. */
-const BY_NAME = ['pino-pretty']
 
 const holds = (place: string, path: string) => path === place || path.startsWith(`${place}/`)
 const placeOf = (path: string) => Object.keys(PLACES).find(place => holds(place, path))
@@ -185,8 +186,11 @@ t.test('the tables name nothing that is not there', async t => {
 })
 
 t.test('every dependency has a home that imports it, and every home a dependency', async t => {
-  const { dependencies } = JSON.parse(projectFile('package.json')) as { dependencies: Record<string, string> }
-  t.same(Object.keys(dependencies).sort(), [...Object.keys(HOMES), ...BY_NAME].sort())
+  const { dependencies, peerDependencies } = JSON.parse(projectFile('package.json')) as Record<
+    'dependencies' | 'peerDependencies',
+    Record<string, string>
+  >
+  t.same(Object.keys({ ...dependencies, ...peerDependencies }).sort(), Object.keys(HOMES).sort())
 
   const imported = new Set(
     listHouse()
@@ -223,7 +227,6 @@ t.test('a forbidden import is noticed, however it is written', async t => {
     ['gateway/forward/reject.ts', "import { request } from 'undici'"],
     ['gateway/decide/decide.ts', "import type { Redis } from 'ioredis'"],
     ['gateway/forward/http.ts', "import { left } from 'left-pad'"],
-    ['gateway/observe/log.ts', "import pretty from 'pino-pretty'"],
   ] as const) {
     t.equal(faults(path, text).length, 1, `${path}: ${text}`)
   }
