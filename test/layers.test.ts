@@ -28,6 +28,9 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
+/** Of OpenTelemetry's packages, which are optional: only a dynamic import may lead there. */
+const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
+
 const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
@@ -72,7 +75,7 @@ const PLACES: Record<string, Row> = {
       'gateway/plugins.ts',
       'config',
     ],
-    dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
+    dynamic: ['services/directory/index.ts', 'services/identity/index.ts', OTEL_HOME],
   },
 
   // The commands use what the gateway uses, or their answers would be no evidence.
@@ -98,7 +101,6 @@ const PLACES: Record<string, Row> = {
   'services/identity': { value: ['services/environment.ts', 'services/storage'] },
 }
 
-/** Packages of OpenTelemetry: optional, so only a dynamic import may lead to their home. */
 const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
@@ -113,7 +115,7 @@ const HOMES: Record<string, readonly string[]> = {
   ],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
-  ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, ['gateway/observe/tracing/otel.ts']])),
+  ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
   yaml: ['config/yaml.ts'],
   ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],
@@ -148,6 +150,7 @@ function faults(path: string, text: string): string[] {
 
 function mayKnow(place: string, { target, manner }: Import): boolean {
   const { value = [], types = [], dynamic = [] } = PLACES[place] ?? {}
+  if (target === OTEL_HOME && manner === 'value') return false
   const known = [place, ...(manner === 'dynamic' ? dynamic : value), ...(manner === 'types' ? types : [])]
   return known.some(other => holds(other, target))
 }
@@ -227,6 +230,7 @@ t.test('a forbidden import is noticed, however it is written', async t => {
     ['gateway/forward/reject.ts', "import { request } from 'undici'"],
     ['gateway/decide/decide.ts', "import type { Redis } from 'ioredis'"],
     ['gateway/forward/http.ts', "import { left } from 'left-pad'"],
+    ['gateway/run/core.ts', "import { openOtel } from '../observe/tracing/otel.js'"],
   ] as const) {
     t.equal(faults(path, text).length, 1, `${path}: ${text}`)
   }

@@ -30,7 +30,9 @@ export function isColourful(isTerminal: boolean, { NO_COLOR, TERM }: NodeJS.Proc
 
 /** A line of the JSON log made readable; ends in a newline. An error's stack stands on lines of its own. */
 export function terminalLine(json: string, colourful: boolean): string {
-  const paint = (style: Style, text: string) => (colourful ? styleText(style, text) : text)
+  // Whether to is decided here, not by what Node knows of its own stdout.
+  const paint = (style: Style, text: string) =>
+    colourful ? styleText(style, text, { validateStream: false }) : text
   const { level, time, msg, ...fields } = JSON.parse(json) as Line
   const front = `${paint('dim', clockOf(time))} ${paint(LEVELS[level] ?? 'reset', level.toUpperCase().padEnd(5))}`
   if (msg === 'decision') return `${front} ${printable(decisionText(fields as DecisionRecord))}\n`

@@ -101,7 +101,7 @@ limits: [{ for: [{}], quotas: { scarce: { burst: 1, sustained: 1 }, rest: { burs
 `,
   'watched.yaml': `version: 1
 kind: in-flight
-rules: [{ id: watched, match: [GET /watched], key: [project, header:x-tenant], missing: shared, max: 1, mode: report-only }]
+rules: [{ id: watched, match: [POST /watched], key: [project, header:x-tenant], missing: deny, max: 1, mode: report-only }]
 `,
 }
 
@@ -127,8 +127,10 @@ async function upstream(t: Test) {
 }
 
 const about = (gateway: TestGateway, msg: string) => gateway.lines.filter(line => line.msg === msg)
-const ask = (gateway: TestGateway, path: string, more = {}) =>
-  send(`${gateway.url}${path}`, { headers: { host: 'acme.localhost', ...more } }).catch(() => undefined)
+const ask = (gateway: TestGateway, path: string, more = {}, method = 'GET') =>
+  send(`${gateway.url}${path}`, { method, headers: { host: 'acme.localhost', ...more } }).catch(
+    () => undefined,
+  )
 
 t.test('every line about a request has the documented fields, and no others', async t => {
   const gateway = await testGateway(t, {
@@ -139,7 +141,7 @@ t.test('every line about a request has the documented fields, and no others', as
   })
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await ask(gateway, '/ok', { 'x-request-id': 'mine', traceparent })
-  await Promise.all([ask(gateway, '/watched'), ask(gateway, '/watched')])
+  await ask(gateway, '/watched', {}, 'POST')
   for (const path of ['/scarce', '/scarce', '/cut', '/500', '/odd', '/slow', '/%zz']) await ask(gateway, path)
   const broken = await rawClient(Number(new URL(gateway.url).port))
   broken.send('no request\r\n\r\n')
@@ -147,10 +149,8 @@ t.test('every line about a request has the documented fields, and no others', as
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   socket.write('GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
   await once(socket, 'data')
-  socket.write('four')
-  await waitUntil('the tunnel', () => socket.bytesRead > 100)
-  socket.destroy()
-  await waitUntil('all lines', () => about(gateway, 'request').length === 12)
+  socket.resetAndDestroy()
+  await waitUntil('all lines', () => about(gateway, 'request').length === 11)
 
   const requests = about(gateway, 'request')
   const decisions = about(gateway, 'decision')
@@ -164,7 +164,6 @@ t.test('every line about a request has the documented fields, and no others', as
       [200, null],
       [200, null],
       [200, null],
-      [200, null],
       [400, 'bad-request'],
       [400, 'bad-target'],
       [429, 'quota-exceeded'],
@@ -173,11 +172,8 @@ t.test('every line about a request has the documented fields, and no others', as
       [504, 'upstream-timeout'],
     ].sort(),
   )
+  t.ok(Number(requests.find(({ status }) => status === 101)?.bytes_out) > 5, 'what passed the tunnel')
   t.match(requests[0], { client_request_id: 'mine', traceparent, bytes_out: 2, upstream: 'app' })
-  t.match(
-    requests.find(({ status }) => status === 101),
-    { bytes_in: count, bytes_out: count },
-  )
   for (const { id } of decisions)
     t.ok(
       requests.some(line => line.id === id),
