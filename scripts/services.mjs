@@ -7,6 +7,7 @@ await script(() => {
   redis()
   nginx()
   chromium()
+  prometheus()
   python()
   mongodb()
 })
@@ -26,6 +27,12 @@ function nginx() {
 function chromium() {
   if (['chromium', 'chromium-browser', 'google-chrome'].some(onPath)) return say('Chromium: found')
   installPackage('chromium')
+}
+
+/** Its promtool judges the metrics. */
+function prometheus() {
+  if (onPath('promtool')) return say('promtool: found')
+  installPackage('prometheus')
 }
 
 /** Runs the suites of others (scripts/suites.mjs). */
