@@ -7,6 +7,7 @@ await script(() => {
   redis()
   nginx()
   chromium()
+  prometheus()
   python()
   mongodb()
 })
@@ -26,6 +27,12 @@ function nginx() {
 function chromium() {
   if (['chromium', 'chromium-browser', 'google-chrome'].some(onPath)) return say('Chromium: found')
   installPackage('chromium')
+}
+
+/** Scrapes a gateway and evaluates the alerts and the dashboard's queries. */
+function prometheus() {
+  if (onPath('prometheus') && onPath('promtool')) return say('Prometheus: found')
+  installPackage('prometheus')
 }
 
 /** Runs the suites of others (scripts/suites.mjs). */

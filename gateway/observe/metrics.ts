@@ -85,6 +85,12 @@ export class Metrics {
     ['cap'],
   )
 
+  constructor() {
+    // Prometheus sees the first event of a series only where it was 0 before.
+    for (const result of ['loaded', 'refused']) this.#reloads.inc({ result }, 0)
+    for (const cap of ['all', 'client']) this.#turnedAway.inc({ cap }, 0)
+  }
+
   get contentType(): string {
     return this.#registry.contentType
   }
