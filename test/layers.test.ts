@@ -28,6 +28,9 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
+/** Of OpenTelemetry's packages, which are optional: only a dynamic import may lead there. */
+const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
+
 const PLACES: Record<string, Row> = {
   // The closed lists of words, for every room.
   'config/words.ts': {},
@@ -37,7 +40,7 @@ const PLACES: Record<string, Row> = {
   'config/bucket.ts': { types: ['config/quota.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
-  'gateway/message.ts': {},
+  'gateway/message.ts': { types: ['gateway/errors.ts'] },
   'gateway/redis-keys.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
@@ -72,7 +75,7 @@ const PLACES: Record<string, Row> = {
       'gateway/plugins.ts',
       'config',
     ],
-    dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
+    dynamic: ['services/directory/index.ts', 'services/identity/index.ts', OTEL_HOME],
   },
 
   // The commands use what the gateway uses, or their answers would be no evidence.
@@ -98,6 +101,8 @@ const PLACES: Record<string, Row> = {
   'services/identity': { value: ['services/environment.ts', 'services/storage'] },
 }
 
+const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']
+
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
 const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
@@ -109,7 +114,8 @@ const HOMES: Record<string, readonly string[]> = {
     'services/identity/wrong-keys.ts',
   ],
   pino: ['gateway/observe/log.ts'],
-  'prom-client': ['gateway/observe/metrics.ts', 'services/directory/metrics.ts'],
+  'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
+  ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
   yaml: ['config/yaml.ts'],
   ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],
@@ -129,9 +135,6 @@ const HOMES: Record<string, readonly string[]> = {
 /** The one file that imports what only a configuration names. */
 const IMPORTS_PLUGINS = 'gateway/run/third-party/load.ts'
 
-/** Loaded by name at run time, so no import tells of them. */
-const BY_NAME = ['pino-pretty']
-
 const holds = (place: string, path: string) => path === place || path.startsWith(`${place}/`)
 const placeOf = (path: string) => Object.keys(PLACES).find(place => holds(place, path))
 
@@ -147,6 +150,7 @@ function faults(path: string, text: string): string[] {
 
 function mayKnow(place: string, { target, manner }: Import): boolean {
   const { value = [], types = [], dynamic = [] } = PLACES[place] ?? {}
+  if (target === OTEL_HOME && manner === 'value') return false
   const known = [place, ...(manner === 'dynamic' ? dynamic : value), ...(manner === 'types' ? types : [])]
   return known.some(other => holds(other, target))
 }
@@ -185,8 +189,11 @@ t.test('the tables name nothing that is not there', async t => {
 })
 
 t.test('every dependency has a home that imports it, and every home a dependency', async t => {
-  const { dependencies } = JSON.parse(projectFile('package.json')) as { dependencies: Record<string, string> }
-  t.same(Object.keys(dependencies).sort(), [...Object.keys(HOMES), ...BY_NAME].sort())
+  const { dependencies, peerDependencies } = JSON.parse(projectFile('package.json')) as Record<
+    'dependencies' | 'peerDependencies',
+    Record<string, string>
+  >
+  t.same(Object.keys({ ...dependencies, ...peerDependencies }).sort(), Object.keys(HOMES).sort())
 
   const imported = new Set(
     listHouse()
@@ -223,7 +230,7 @@ t.test('a forbidden import is noticed, however it is written', async t => {
     ['gateway/forward/reject.ts', "import { request } from 'undici'"],
     ['gateway/decide/decide.ts', "import type { Redis } from 'ioredis'"],
     ['gateway/forward/http.ts', "import { left } from 'left-pad'"],
-    ['gateway/observe/log.ts', "import pretty from 'pino-pretty'"],
+    ['gateway/run/core.ts', "import { openOtel } from '../observe/tracing/otel.js'"],
   ] as const) {
     t.equal(faults(path, text).length, 1, `${path}: ${text}`)
   }

@@ -10,6 +10,7 @@ import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/identify.js'
+import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
@@ -19,8 +20,10 @@ import { openRuntimeAccess } from './access/runtime-access.js'
 import { Generation, type Lasting } from './generation.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
+import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
+import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
@@ -48,10 +51,12 @@ export interface Prepared {
 export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
+  const tracing = await openTracing(first.config.gateway.tracing, log)
   const instances = storeSettings.instances * workers
   const [{ store, forget }, runtimeAccess] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
+      called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
       awayChanged: away => metrics.fallbackActive(away),
@@ -84,6 +89,7 @@ export async function openCore(options: CoreOptions) {
     unknownHosts: new UnknownHosts(),
     runtimeAccess,
     observer: metrics.observer(),
+    tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
@@ -93,7 +99,11 @@ export async function openCore(options: CoreOptions) {
     {
       request: (req, res) => inForce.pipeline.request(req, res),
       upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
-      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      refused(code, id, peer) {
+        metrics.refusedUnread(CATALOGUE[code].status)
+        const network = networkOf(clientAddress(peer, undefined, inForce.trustedProxies).address)
+        inForce.unread({ id, code, network, at: Date.now() })
+      },
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },
     {
@@ -108,7 +118,7 @@ export async function openCore(options: CoreOptions) {
   metrics.watch({
     connections: () => listener.connections,
     loopDelay,
-    backends: () => upstreams.ejectable(),
+    backends: () => upstreams.load(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)
@@ -152,6 +162,7 @@ export async function openCore(options: CoreOptions) {
       await listener.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
+      await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
       runtimeAccess.kept.close()

@@ -7,8 +7,11 @@ import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
+import { type AccessLog, accessLog } from '../observe/access-log.js'
+import type { Unread } from '../observe/access-record.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
+import type { Tracing } from '../observe/tracing/tracing.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
@@ -26,6 +29,8 @@ export interface Lasting {
   readonly runtimeAccess: Pick<RuntimeAccess, 'table'>
   /** Hears of every request, whatever its configuration. */
   readonly observer: Observer
+  /** Absent where nothing is traced. */
+  readonly tracing: Tracing | undefined
   /** True while this process can take nothing more on. */
   overloaded(): boolean
   /** Keys the hashes that stand for personal data. */
@@ -44,6 +49,7 @@ export class Generation {
   readonly #lasting: Lasting
   readonly #held: Held
   readonly #decisions: Observer
+  readonly #access: AccessLog | undefined
   #requests = 0
   #isRetired = false
 
@@ -56,7 +62,8 @@ export class Generation {
     this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
-    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName))
+    this.#access = accessLog(gateway.log.access, redactor, lasting.log)
+    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName, redactor))
     this.pipeline = {
       request: (req, res) => {
         this.#requests += 1
@@ -73,6 +80,11 @@ export class Generation {
     return this.#held.state()
   }
 
+  /** The listener refused what was no request. */
+  unread(refused: Unread): void {
+    this.#access?.unread(refused)
+  }
+
   /** No request enters any more: when the last one has ended, what only this configuration used is given back. */
   retire(): void {
     this.#isRetired = true
@@ -81,7 +93,7 @@ export class Generation {
 
   /** Gives back everything but the upstreams, whose requests may still be cut. */
   async close(): Promise<void> {
-    await Promise.all([this.#decisions.close?.(), this.loaded.compiled.close()])
+    await Promise.all([this.#decisions.close?.(), this.#access?.close?.(), this.loaded.compiled.close()])
   }
 
   #end(): void {
@@ -90,8 +102,8 @@ export class Generation {
     })
   }
 
-  #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, unknownHosts, runtimeAccess, observer, log } = this.#lasting
+  #rooms(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): Rooms {
+    const { decider, unknownHosts, runtimeAccess, observer, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -104,6 +116,7 @@ export class Generation {
       walk: compiled.walk(unknownHosts, new Access(compiled.access, runtimeAccess)),
       upstreams,
       answers: settings,
+      trace: tracing && (head => tracing.begin(head, redactor)),
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
@@ -114,6 +127,7 @@ export class Generation {
       finished: event => {
         observer.finished(event)
         this.#decisions.finished(event)
+        this.#access?.finished(event)
         compiled.observer.finished(event)
       },
       ended: () => {

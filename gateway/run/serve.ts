@@ -53,6 +53,7 @@ export async function serve(configPath: string): Promise<void> {
     await gateway.drain()
     await services.close()
     forgetWrongKeys()
+    log.info({}, 'Stopped')
     if (signal !== 'SIGHUP') process.exit(0)
     // Node's own exit aborts when it cannot reset a terminal that is gone.
     process.removeAllListeners('SIGHUP')

@@ -15,6 +15,7 @@ import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
+import { version } from '../version.js'
 import { changeAll } from './change.js'
 import { Crew } from './crew.js'
 import { WorkerQuestions } from './questions.js'
@@ -36,9 +37,9 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     )
   }
   const { first, load, workers, secret, configPath, embedded, hopeless, wrongKeys, log } = options
-  const { listen, admin: adminSettings, redis, store } = first.config.gateway
+  const { listen, admin: adminSettings, redis, store, tracing } = first.config.gateway
   const health = new Health()
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
   metrics.policyLoaded(first.compiled.policy.revision)
   metrics.watchKeys(() => wrongKeys.counts())
   let inForce = { loaded: first, loadedAt: new Date(), change: 0 }
@@ -59,7 +60,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
-        started: { listen, redis, store },
+        started: { listen, redis, store, tracing },
         contents: inForce.loaded.contents,
         change: inForce.change,
         supervisor: process.pid,
