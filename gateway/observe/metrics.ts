@@ -105,6 +105,9 @@ export class Metrics {
       aggregator: 'max',
     })
     build.set({ version, node: process.version }, 1)
+    // Prometheus sees the first event of a series only where it was 0 before.
+    for (const result of ['loaded', 'refused']) this.#reloads.inc({ result }, 0)
+    for (const cap of ['all', 'client']) this.#turnedAway.inc({ cap }, 0)
   }
 
   get contentType(): string {

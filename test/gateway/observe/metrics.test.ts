@@ -83,6 +83,13 @@ t.test('no label holds a key, a project or a path', async t => {
   t.notMatch(await metrics.text(), /canary|acme|whoami/)
 })
 
+t.test('an alert sees the first refused reload and connection, since their series begin at 0', async t => {
+  const text = await new Metrics('1.0.0').text()
+  t.match(text, 'sluice_policy_reloads_total{result="refused"} 0\n')
+  t.match(text, 'sluice_connections_refused_total{cap="all"} 0\n')
+  t.match(text, 'sluice_connections_refused_total{cap="client"} 0\n')
+})
+
 t.test('the store and the policy are told of', async t => {
   const metrics = new Metrics('1.2.3')
   metrics.policyLoaded('sha256:1')
