@@ -8,6 +8,7 @@ interface Entry {
 
 export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
+  entry('init', async () => (await import('./starter/init.js')).init),
   entry('check', async () => (await import('./check.js')).check),
   entry('explain', async () => (await import('./explain/command.js')).explain),
   entry('diff', async () => (await import('./diff/command.js')).diff),
