@@ -18,6 +18,8 @@ export const COMMANDS: readonly Entry[] = [
   entry('replay', async () => (await import('./replay/command.js')).replay),
   entry('keys', async () => (await import('./keys.js')).keys),
   entry('health', async () => (await import('./health.js')).health),
+  entry('plugin', async () => (await import('./plugin/command.js')).plugin),
+  entry('completion', async () => (await import('./completion/command.js')).completion),
 ]
 
 /** A command reads only the values of its own options. */

@@ -18,6 +18,7 @@ export const serve = defineCommand({
     config: { type: 'string', value: CONFIG.value, help: `${CONFIG.help} (${CONFIG.default})` },
     upstream: { ...STARTER.upstream, help: `without a configuration: ${STARTER.upstream.help}` },
     limit: { ...STARTER.limit, help: `with --upstream: ${STARTER.limit.help}` },
+    watch: { type: 'boolean', help: 'for authors of plugins: start again when the code of a plugin changes' },
   },
   details: `SIGTERM and SIGINT let running requests finish, SIGHUP reads the configuration anew. Its log goes to stdout: JSON
 lines, or text on a terminal.
@@ -25,9 +26,10 @@ lines, or text on a terminal.
 With --upstream no files are read: it runs what "sluice init" would write. PORT, ADMIN_PORT, REDIS_URL and the other variables of that configuration count.`,
   example:
     'sluice serve --config ./config\nsluice serve --upstream http://127.0.0.1:3000 --limit 10/s --limit 1000/h',
-  async run({ values: { config, upstream, limit } }, io) {
+  async run({ values: { config, upstream, limit, watch } }, io) {
     if (upstream !== undefined) {
-      if (config !== undefined) throw new Unusable('--upstream runs without files: leave --config out.')
+      const beside = config !== undefined ? '--config' : watch ? '--watch' : undefined
+      if (beside !== undefined) throw new Unusable(`--upstream runs without files: leave ${beside} out.`)
       await serveStarter(readStarter({ upstream, limit }), io)
       return 0
     }
@@ -36,6 +38,7 @@ With --upstream no files are read: it runs what "sluice init" would write. PORT,
     }
     const path = config ?? CONFIG.default
     if (!existsSync(path)) throw new Failure(missing(path))
+    if (watch) return (await import('./watch/serve-watched.js')).serveWatched(path, io)
     const gateway = await import('../gateway/run/serve.js')
     await gateway.serve(path)
     return 0
