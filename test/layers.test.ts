@@ -37,7 +37,7 @@ const PLACES: Record<string, Row> = {
   'config/key-fraction.ts': {},
   'config/rollout.ts': { value: ['config/key-fraction.ts'] },
   'config/quota.ts': { value: ['config/words.ts'] },
-  'config/bucket.ts': { types: ['config/quota.ts'] },
+  'config/bucket.ts': { types: ['config/quota.ts', 'config/words.ts'] },
   'gateway/types.ts': { types: ['config/words.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': { types: ['gateway/errors.ts'] },

@@ -18,6 +18,7 @@ import { Metrics } from '../observe/metrics.js'
 import type { Log } from '../types.js'
 import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
+import { listenFault } from './listen-fault.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
 import { openTracing } from './open-tracing.js'
@@ -161,7 +162,8 @@ export async function openCore(options: CoreOptions) {
     },
     /** Takes requests from now on; resolves to the address, with its scheme. */
     async listen(): Promise<string> {
-      return urlOf(await listener.start(listen.host, listen.port), listen.tls && 'https')
+      const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
+      return urlOf(address, listen.tls && 'https')
     },
     /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
     async drain(): Promise<void> {

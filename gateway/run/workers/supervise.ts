@@ -11,6 +11,7 @@ import { Metrics } from '../../observe/metrics.js'
 import { actDesks } from '../acts/desks.js'
 import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
+import { listenFault } from '../listen-fault.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
@@ -122,7 +123,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     inspected: questions,
     ...actDesks(runtime, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
-  })
+  }).catch(listenFault('admin', adminSettings))
   await startEmbedded(first, embedded)
   url = await crew.start()
   health.ready()
