@@ -10,17 +10,21 @@ import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/identify.js'
+import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { Metrics } from '../observe/metrics.js'
 import type { Log } from '../types.js'
-import { openRuntimeAccess } from './access/runtime-access.js'
+import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
+import { listenFault } from './listen-fault.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
+import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
+import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
@@ -48,15 +52,17 @@ export interface Prepared {
 export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
+  const tracing = await openTracing(first.config.gateway.tracing, log)
   const instances = storeSettings.instances * workers
-  const [{ store, forget }, runtimeAccess] = await Promise.all([
+  const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
+      called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
       awayChanged: away => metrics.fallbackActive(away),
     }),
-    openRuntimeAccess(redis, log),
+    Runtime.open(redis, log),
   ])
   // They outlive reloads, like what is counted for them.
   const limiters = createLimiters(first, toolsOf(first.config, log))
@@ -82,8 +88,9 @@ export async function openCore(options: CoreOptions) {
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),
-    runtimeAccess,
+    runtime,
     observer: metrics.observer(),
+    tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
@@ -93,7 +100,11 @@ export async function openCore(options: CoreOptions) {
     {
       request: (req, res) => inForce.pipeline.request(req, res),
       upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
-      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      refused(code, id, peer) {
+        metrics.refusedUnread(CATALOGUE[code].status)
+        const network = networkOf(clientAddress(peer, undefined, inForce.trustedProxies).address)
+        inForce.unread({ id, code, network, at: Date.now() })
+      },
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },
     {
@@ -108,7 +119,7 @@ export async function openCore(options: CoreOptions) {
   metrics.watch({
     connections: () => listener.connections,
     loopDelay,
-    backends: () => upstreams.ejectable(),
+    backends: () => upstreams.load(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)
@@ -118,18 +129,25 @@ export async function openCore(options: CoreOptions) {
   return {
     metrics,
     /** What is in force. */
-    get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
+    get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
     },
     /** Answers of `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
-      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, runtimeAccess, live: true })
+      return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
     },
-    inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
+    inspected: inspect({
+      loaded: () => inForce.current,
+      counters,
+      held,
+      forget: forgetCounter,
+      kept: runtime.kept,
+      log,
+    }),
     /** Forgets what was counted by a key; rejects when Redis cannot be told. */
     forget: forgetCounter,
-    runtimeAccess,
+    runtime,
     /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
@@ -144,7 +162,8 @@ export async function openCore(options: CoreOptions) {
     },
     /** Takes requests from now on; resolves to the address, with its scheme. */
     async listen(): Promise<string> {
-      return urlOf(await listener.start(listen.host, listen.port), listen.tls && 'https')
+      const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
+      return urlOf(address, listen.tls && 'https')
     },
     /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
     async drain(): Promise<void> {
@@ -152,9 +171,10 @@ export async function openCore(options: CoreOptions) {
       await listener.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
+      await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtimeAccess.kept.close()
+      runtime.kept.close()
       loopDelay.stop()
     },
   }
