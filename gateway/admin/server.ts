@@ -8,6 +8,7 @@ import { type Asked, explainRoute } from './explain.js'
 import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
+import { pageRoutes, UI_PATH } from './page.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 import type { WrongKeys } from './wrong-keys.js'
@@ -77,11 +78,13 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   app.addHook('onRequest', keyGuard(key, wrongKeys))
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
-    if (!url.startsWith(PAGE_PATH)) methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+    if (!url.startsWith(PAGE_PATH) && !url.startsWith('/ui'))
+      methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
   })
   await addApiDocument(app)
 
   app.get('/', async () => ({
+    ui: UI_PATH,
     document: DOCUMENT_PATH,
     page: PAGE_PATH,
     services: documents(),
@@ -113,6 +116,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     sendError(reply, error)
   })
 
+  await app.register(pageRoutes())
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
