@@ -8,6 +8,7 @@ import { type Asked, explainRoute } from './explain.js'
 import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
+import { type LiveDesk, liveRoutes } from './live.js'
 import { pageRoutes, UI_PATH } from './page.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
@@ -35,6 +36,7 @@ export interface AdminOptions {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly access: AccessDesk
+  readonly live: LiveDesk
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -121,6 +123,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
+  await app.register(liveRoutes(options.live))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

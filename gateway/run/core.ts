@@ -1,5 +1,6 @@
 /** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
+import type { HistoryOf } from '../admin/live.js'
 import { Decider } from '../decide/decide.js'
 import { Denials } from '../decide/denials.js'
 import { HeldSlots } from '../decide/held-slots.js'
@@ -13,10 +14,13 @@ import { UnknownHosts } from '../identify/identify.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
+import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
+import { Redactor } from '../observe/redact.js'
 import type { Log } from '../types.js'
 import { openRuntimeAccess } from './access/runtime-access.js'
 import { Generation, type Lasting } from './generation.js'
+import { partOf } from './live/part.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
 import { ServiceFailure } from './reload.js'
@@ -49,12 +53,18 @@ export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics()
+  const redactor = new Redactor(options.secret, new Set())
+  const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
+  let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
   const [{ store, forget }, runtimeAccess] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
-      awayChanged: away => metrics.fallbackActive(away),
+      awayChanged(away) {
+        if (away !== storeState.away) storeState = { away, since: new Date() }
+        metrics.fallbackActive(away)
+      },
     }),
     openRuntimeAccess(redis, log),
   ])
@@ -83,7 +93,7 @@ export async function openCore(options: CoreOptions) {
     upstreams,
     unknownHosts: new UnknownHosts(),
     runtimeAccess,
-    observer: metrics.observer(),
+    observers: [metrics.observer(), live.observer()],
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
@@ -117,6 +127,15 @@ export async function openCore(options: CoreOptions) {
 
   return {
     metrics,
+    /** What happens now. */
+    live: partOf({
+      live,
+      held,
+      loopDelay,
+      backends: () => inForce.backends,
+      store: () => storeState,
+    }),
+    history: (of: HistoryOf) => live.history(of),
     /** What is in force. */
     get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
       return inForce
@@ -156,6 +175,7 @@ export async function openCore(options: CoreOptions) {
       await store.close()
       runtimeAccess.kept.close()
       loopDelay.stop()
+      live.stop()
     },
   }
 }

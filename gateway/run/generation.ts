@@ -24,8 +24,8 @@ export interface Lasting {
   readonly unknownHosts: UnknownHosts
   /** Entries that the admin port was told. */
   readonly runtimeAccess: Pick<RuntimeAccess, 'table'>
-  /** Hears of every request, whatever its configuration. */
-  readonly observer: Observer
+  /** Hear of every request, whatever its configuration. */
+  readonly observers: readonly Observer[]
   /** True while this process can take nothing more on. */
   overloaded(): boolean
   /** Keys the hashes that stand for personal data. */
@@ -91,7 +91,7 @@ export class Generation {
   }
 
   #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, unknownHosts, runtimeAccess, observer, log } = this.#lasting
+    const { decider, unknownHosts, runtimeAccess, observers, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -112,7 +112,7 @@ export class Generation {
       decide: request => decider.decide(request),
       sendRejection,
       finished: event => {
-        observer.finished(event)
+        for (const observer of observers) observer.finished(event)
         this.#decisions.finished(event)
         compiled.observer.finished(event)
       },

@@ -55,6 +55,7 @@ const MOST_PROBLEMS = 100
 export class Reloader {
   readonly #options: ReloaderOptions
   #inForce: Loaded
+  #former: Loaded | undefined
   #sources: Sources
   #last: LastReload | undefined
   #needsRestart: readonly string[] = []
@@ -74,6 +75,11 @@ export class Reloader {
 
   get last(): LastReload | undefined {
     return this.#last
+  }
+
+  /** What was in force until the policy last changed; undefined while it never has. */
+  get former(): Loaded | undefined {
+    return this.#former
   }
 
   get needsRestart(): readonly string[] {
@@ -122,6 +128,8 @@ export class Reloader {
         .catch(cause => this.#options.log.error({ err: cause }, 'a plugin did not close'))
       return this.#refused([problemOf(error as Error, loaded)])
     }
+    if (loaded.compiled.policy.revision !== this.#inForce.compiled.policy.revision)
+      this.#former = this.#inForce
     this.#inForce = loaded
     this.#needsRestart = changedForGood(this.#options.first, loaded)
     return { result: 'loaded', revision: loaded.compiled.policy.revision, needsRestart: this.#needsRestart }

@@ -5,6 +5,7 @@ import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
 import { accessDesk } from './access/desk.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
+import { liveDesk, NO_ACTS } from './live/desk.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
 import { describeState } from './state.js'
@@ -64,6 +65,16 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     explain: core.explain,
     inspected: core.inspected,
     access: accessDesk(core.runtimeAccess.kept, () => core.inForce.loaded, log),
+    live: liveDesk({
+      ask: () => ({ parts: [core.live()], missing: [] }),
+      askHistory: of => ({ parts: [core.history(of)], missing: [] }),
+      workers: () => [],
+      inForce: () => core.inForce,
+      reloader,
+      redis: first.config.gateway.redis,
+      acts: NO_ACTS,
+      log,
+    }),
     documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
   })
   url = await core.listen()

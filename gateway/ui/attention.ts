@@ -57,7 +57,7 @@ function* faults({
   }
   const latest = Math.max(
     0,
-    ...[...workers, ...(process ? [process] : [])].map(({ loop_delay_ms }) => loop_delay_ms),
+    ...[...workers, ...(process ? [process] : [])].map(({ loop_delay_ms }) => loop_delay_ms ?? 0),
   )
   if (latest >= LATE_MS) {
     const sentence = `The event loop is ${length(latest)} late: the gateway has more to do than it can.`

@@ -68,14 +68,16 @@ function columns(show: (subject: { rule: string }) => void): Column<LiveRule>[] 
     number('Would/s', ({ rates }) => rates.would_limit, rate),
     number('Near/s', ({ rates }) => rates.near, rate, true),
     number('Passed/s', ({ rates }) => rates.allowed + rates.near, rate, true),
-    number('Refused, 1 h', ({ last_hour }) => refusedOf(last_hour), count),
-    number('Would, 1 h', ({ last_hour }) => last_hour.would_limit, count, true),
+    number('Refused, 1 h', ({ last_hour }) => (last_hour === null ? 0 : refusedOf(last_hour)), count),
+    number('Would, 1 h', ({ last_hour }) => last_hour?.would_limit ?? 0, count, true),
     {
       title: 'Refusals, 1 h',
       wide: true,
       // A text for each minute, so that the curve is asked for anew; none where there is no curve.
       text: ({ last_hour }) =>
-        refusedOf(last_hour) + last_hour.would_limit === 0 ? '' : String(Math.floor(Date.now() / 60_000)),
+        last_hour === null || refusedOf(last_hour) + last_hour.would_limit === 0
+          ? ''
+          : String(Math.floor(Date.now() / 60_000)),
       paint: (cell, rule) => sparklines.draw(cell, rule.id),
     },
   ]

@@ -1,14 +1,8 @@
 /** What is in force and what it runs on: revision, last reload, changes to the former revision, store, processes. */
-import type { LiveReload, LiveSnapshot } from '../admin/live-snapshot.js'
+import type { LiveChanges, LiveReload, LiveSnapshot } from '../admin/live-snapshot.js'
 import { askJson, sentence } from './api.js'
 import { button, find, make, setText, state } from './dom.js'
 import { bytes, length, moment, shortRevision } from './format.js'
-
-interface Changes {
-  readonly from: string
-  readonly to: string
-  readonly changes: readonly { readonly sentence: string }[]
-}
 
 export class Standing {
   #drawn = ''
@@ -32,7 +26,7 @@ export class Standing {
 async function showChanges(): Promise<void> {
   const place = find('changes')
   try {
-    place.replaceChildren(changesWords(await askJson<Changes | null>('/changes')))
+    place.replaceChildren(changesWords(await askJson<LiveChanges | null>('/changes')))
   } catch (error) {
     place.append(make('p', { class: 'fault', role: 'alert' }, sentence(error)))
     return
@@ -41,12 +35,12 @@ async function showChanges(): Promise<void> {
   place.focus()
 }
 
-function changesWords(changes: Changes | null): HTMLElement {
+function changesWords(changes: LiveChanges | null): HTMLElement {
   if (changes === null) return make('p', {}, 'This is the first revision since the gateway was started.')
-  const from = `Since ${shortRevision(changes.from)}:`
-  if (changes.changes.length === 0) return make('p', {}, `${from} nothing that decides about a request.`)
-  const items = changes.changes.map(({ sentence }) => make('li', {}, sentence))
-  return make('div', {}, make('p', {}, from), make('ul', {}, ...items))
+  const since = `Changed at ${moment(changes.at)}, from ${shortRevision(changes.from)}:`
+  if (changes.changes.length === 0) return make('p', {}, `${since} nothing that decides about a request.`)
+  const items = changes.changes.map(({ heading, sentence }) => make('li', {}, `${heading}: ${sentence}`))
+  return make('div', {}, make('p', {}, since), make('ul', {}, ...items))
 }
 
 function reloadWords(reload: LiveReload | null): HTMLElement[] {
@@ -66,14 +60,20 @@ function storeWords({ store }: LiveSnapshot): (Node | string)[] {
   return [word, ` ${store.address ?? ''} since ${moment(store.since)}`]
 }
 
-function processes({ process, workers, missing }: LiveSnapshot): HTMLElement[] {
-  const told = workers.map(({ pid, started_at, answers, loop_delay_ms }) => {
-    const isWell = answers && !missing.includes(pid)
-    const words = `worker ${pid}, up ${length(Date.now() - Date.parse(started_at))}, event loop ${length(loop_delay_ms)} late`
-    return make('li', {}, isWell ? state('good', 'answers') : state('bad', 'does not answer'), ` ${words}`)
+function processes({ process, workers }: LiveSnapshot): HTMLElement[] {
+  const told = workers.map(worker => ({ ...worker, name: 'worker' }))
+  const all = process === undefined ? told : [{ ...process, answers: true, name: 'process' }, ...told]
+  return all.map(({ name, pid, started_at, answers, loop_delay_ms, rss_bytes }) => {
+    const words = [
+      ` ${name} ${pid}, up ${length(Date.now() - Date.parse(started_at))}`,
+      ...(loop_delay_ms === null ? [] : [`event loop ${length(loop_delay_ms)} late`]),
+      ...(rss_bytes === null ? [] : [bytes(rss_bytes)]),
+    ]
+    return make(
+      'li',
+      {},
+      answers ? state('good', 'answers') : state('bad', 'does not answer'),
+      words.join(', '),
+    )
   })
-  if (process === undefined) return told
-  const { pid, started_at, loop_delay_ms, rss_bytes } = process
-  const words = `process ${pid}, up ${length(Date.now() - Date.parse(started_at))}, event loop ${length(loop_delay_ms)} late, ${bytes(rss_bytes)}`
-  return [make('li', {}, state('good', 'runs'), ` ${words}`), ...told]
 }

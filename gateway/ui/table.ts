@@ -27,7 +27,7 @@ export interface TableOptions<Row> {
 }
 
 /** Rows that are drawn at first; the rest on demand. */
-const FIRST_ROWS = 50
+const FIRST_ROWS = 12
 
 interface Drawn {
   readonly element: HTMLTableRowElement

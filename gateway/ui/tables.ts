@@ -78,8 +78,7 @@ export function closestTable(
       },
       {
         title: 'Of',
-        text: ({ used, quota, window_ms }) =>
-          `${count(used)} of ${count(quota)}${window_ms === null ? '' : ` in ${length(window_ms)}`}`,
+        text: ({ used, quota, window_ms }) => `${count(used)} of ${count(quota)} in ${length(window_ms)}`,
       },
       { title: 'Free in', number: true, wide: true, text: ({ reset_ms }) => length(reset_ms) },
       {
@@ -129,6 +128,7 @@ export function upstreamsTable(): LiveTable<Address> {
         paint: (cell, { state: word }) => cell.replaceChildren(state(word === 'ok' ? 'good' : 'bad', word)),
       },
       { title: 'In flight', number: true, text: ({ in_flight }) => count(in_flight) },
+      { title: 'WebSockets', number: true, wide: true, text: ({ web_sockets }) => count(web_sockets) },
     ],
   })
 }

@@ -39,6 +39,14 @@ export function redisAddress(url: string): RedisAddress {
     : { kind, sentinels: hosts, master: decodeURIComponent(path), ...access }
 }
 
+/** The address as it may be shown: without user, password and options. */
+export function shownAddress(url: string): string {
+  const { scheme, rest = '' } = /^(?<scheme>[^:]*:\/\/)(?<rest>.*)$/.exec(url)?.groups ?? {}
+  if (scheme === undefined) return ''
+  const [place = ''] = rest.slice(rest.lastIndexOf('@') + 1).split('?')
+  return scheme + place
+}
+
 function decoded(text: string): string | undefined {
   return text === '' ? undefined : decodeURIComponent(text)
 }

@@ -11,6 +11,7 @@ import { Metrics } from '../../observe/metrics.js'
 import { accessDesk } from '../access/desk.js'
 import { openRuntimeAccess } from '../access/runtime-access.js'
 import { startEmbedded, urlOf } from '../core.js'
+import { liveDesk, NO_ACTS } from '../live/desk.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
@@ -114,12 +115,26 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
     state: async () => ({
       ...describeState({ ...inForce, backends: await questions.backends() }, reloader),
-      workers: crew.members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() })),
+      workers: workersOf(crew),
     }),
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
     access: accessDesk(kept, () => inForce.loaded, log),
+    live: liveDesk({
+      ask: () => questions.live(),
+      askHistory: of => questions.history(of),
+      workers: () =>
+        workersOf(crew).map(({ startedAt, ...worker }) => ({
+          ...worker,
+          started_at: startedAt.toISOString(),
+        })),
+      inForce: () => inForce,
+      reloader,
+      redis,
+      acts: NO_ACTS,
+      log,
+    }),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   })
   await startEmbedded(first, embedded)
@@ -137,4 +152,8 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       kept.close()
     },
   }
+}
+
+function workersOf({ members }: Crew) {
+  return members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() }))
 }
