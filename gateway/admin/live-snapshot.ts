@@ -103,7 +103,7 @@ export interface LiveRule {
   /** True for what is tried beside a quota. */
   readonly trial: boolean
   readonly rates: LiveOutcomes
-  /** Null for rules beyond the 2,000 whose hour is kept. */
+  /** Null for rules beyond the first 2,000 or so that have traffic. */
   readonly last_hour: LiveOutcomes | null
 }
 

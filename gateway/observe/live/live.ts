@@ -134,8 +134,9 @@ export class Live {
 
   *#tallies(): Generator<Tally> {
     yield this.#total
-    for (const [, tally] of this.#rules) yield tally
+    // Bounded in number, so they do not take from the rules what those need.
     yield* this.#projects.tallies()
+    for (const [, tally] of this.#rules) yield tally
   }
 
   #finished(event: Finished): void {

@@ -1,17 +1,12 @@
 /** What the admin port tells of now: made once a second for all who watch, and not at all while nobody does. */
 import type { HistoryOf, LiveDesk, LiveListener } from '../../admin/live.js'
-import type {
-  LiveAct,
-  LiveChanges,
-  LiveProblem,
-  LiveSnapshot,
-  LiveWorker,
-} from '../../admin/live-snapshot.js'
+import type { LiveAct, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
 import { shownAddress } from '../../decide/store/redis-address.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import type { Log } from '../../types.js'
 import type { Loaded } from '../load.js'
 import type { Reloader } from '../reload.js'
+import { Changes } from './changes.js'
 import { checkKnown, joinHistory } from './history.js'
 import {
   countsOf,
@@ -60,6 +55,7 @@ const MOST_ACTS = 50
 
 export function liveDesk(sources: LiveSources): LiveDesk {
   const listeners = new Set<LiveListener>()
+  const changes = new Changes()
   /** Those who wait for their first snapshot among them. */
   let watching = 0
   let timer: NodeJS.Timeout | undefined
@@ -92,7 +88,7 @@ export function liveDesk(sources: LiveSources): LiveDesk {
       checkKnown(of, parts, sources.inForce().loaded)
       return joinHistory(parts, of)
     },
-    changes: () => changesOf(sources),
+    changes: () => changes.between(sources.reloader.former, sources.inForce().loaded),
     watch(listener) {
       let watches = true
       watching += 1
@@ -176,16 +172,5 @@ function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['st
     address: redis === '' ? null : shownAddress(redis),
     state: away.length > 0 ? 'away' : 'ok',
     since: new Date(since).toISOString(),
-  }
-}
-
-function changesOf({ reloader: { former }, inForce }: LiveSources): LiveChanges | null {
-  if (former === undefined) return null
-  const { loaded, loadedAt } = inForce()
-  return {
-    from: former.compiled.policy.revision,
-    to: loaded.compiled.policy.revision,
-    at: loadedAt.toISOString(),
-    changes: [],
   }
 }

@@ -196,8 +196,12 @@ t.test(
     t.same(Object.keys(paths).sort(), [
       '/access',
       '/access/{id}',
+      '/changes',
       '/counters/{rule}',
       '/explain',
+      '/live',
+      '/live/events',
+      '/live/history',
       '/livez',
       '/metrics',
       '/policy',
