@@ -2,6 +2,7 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { type AccessDesk, accessRoutes } from './access.js'
+import { actRoutes, type ModeDesk } from './acts.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
@@ -37,6 +38,9 @@ export interface AdminOptions {
   readonly inspected: Inspected
   readonly access: AccessDesk
   readonly live: LiveDesk
+  readonly modes: ModeDesk
+  /** What was done on this port, the newest first. */
+  acts(): readonly object[]
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -124,6 +128,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
+  await app.register(actRoutes(options.acts, options.modes))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

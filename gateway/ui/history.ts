@@ -55,7 +55,7 @@ export class HistoryPanel {
     const subject = this.#subject
     const rule = rules.find(({ id }) => id === subject.rule)
     const project = projects.find(({ id }) => id === subject.project)
-    const call = `DELETE /rules/${encodeURIComponent(rule?.id ?? '')}/mode`
+    const call = `DELETE /rules/${rule?.id}/mode`
     const act = acts.find(({ undo_call }) => undo_call === call)
     const said = rule ? ruleFacts(rule) : project ? `${project.plan}, ${project.environment}` : ''
     const facts = JSON.stringify([subject, said, act?.id])
