@@ -1,5 +1,6 @@
 /** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
+import type { HistoryOf } from '../admin/live.js'
 import { Decider } from '../decide/decide.js'
 import { Denials } from '../decide/denials.js'
 import { HeldSlots } from '../decide/held-slots.js'
@@ -14,11 +15,14 @@ import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
+import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
+import { Redactor } from '../observe/redact.js'
 import type { Log } from '../types.js'
 import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
 import { listenFault } from './listen-fault.js'
+import { partOf } from './live/part.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
 import { openTracing } from './open-tracing.js'
@@ -54,13 +58,19 @@ export async function openCore(options: CoreOptions) {
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics(version())
   const tracing = await openTracing(first.config.gateway.tracing, log)
+  const redactor = new Redactor(options.secret, new Set())
+  const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
+  let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
   const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
       called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
-      awayChanged: away => metrics.fallbackActive(away),
+      awayChanged(away) {
+        if (away !== storeState.away) storeState = { away, since: new Date() }
+        metrics.fallbackActive(away)
+      },
     }),
     Runtime.open(redis, log),
   ])
@@ -89,7 +99,7 @@ export async function openCore(options: CoreOptions) {
     upstreams,
     unknownHosts: new UnknownHosts(),
     runtime,
-    observer: metrics.observer(),
+    observers: [metrics.observer(), live.observer()],
     tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
@@ -128,6 +138,15 @@ export async function openCore(options: CoreOptions) {
 
   return {
     metrics,
+    /** What happens now. */
+    live: partOf({
+      live,
+      held,
+      loopDelay,
+      backends: () => inForce.backends,
+      store: () => storeState,
+    }),
+    history: (of: HistoryOf) => live.history(of),
     /** What is in force. */
     get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
@@ -176,6 +195,7 @@ export async function openCore(options: CoreOptions) {
       await store.close()
       runtime.kept.close()
       loopDelay.stop()
+      live.stop()
     },
   }
 }

@@ -28,8 +28,8 @@ export interface Lasting {
   readonly unknownHosts: UnknownHosts
   /** What the admin port was told. */
   readonly runtime: Pick<Runtime, 'table' | 'inForce'>
-  /** Hears of every request, whatever its configuration. */
-  readonly observer: Observer
+  /** Hear of every request, whatever its configuration. */
+  readonly observers: readonly Observer[]
   /** Absent where nothing is traced. */
   readonly tracing: Tracing | undefined
   /** True while this process can take nothing more on. */
@@ -110,7 +110,7 @@ export class Generation {
   }
 
   #rooms(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): Rooms {
-    const { decider, observer, tracing, log } = this.#lasting
+    const { decider, observers, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -135,7 +135,7 @@ export class Generation {
       decide: request => decider.decide(request),
       sendRejection,
       finished: event => {
-        observer.finished(event)
+        for (const observer of observers) observer.finished(event)
         this.#decisions.finished(event)
         this.#access?.finished(event)
         compiled.observer.finished(event)

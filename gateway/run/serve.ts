@@ -54,7 +54,7 @@ export async function serve(
   })
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
-    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}${summary === undefined ? '' : ` (${summary})`}`,
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
   )
 
   let stopping = false

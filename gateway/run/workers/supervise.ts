@@ -12,6 +12,7 @@ import { actDesks } from '../acts/desks.js'
 import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
 import { listenFault } from '../listen-fault.js'
+import { liveDesk } from '../live/desk.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
@@ -116,11 +117,25 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
     state: async () => ({
       ...describeState({ ...inForce, backends: await questions.backends() }, reloader, runtime),
-      workers: crew.members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() })),
+      workers: workersOf(crew),
     }),
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
+    live: liveDesk({
+      ask: () => questions.live(),
+      askHistory: of => questions.history(of),
+      workers: () =>
+        workersOf(crew).map(({ startedAt, ...worker }) => ({
+          ...worker,
+          started_at: startedAt.toISOString(),
+        })),
+      inForce: () => ({ ...inForce, current: runtime.inForce(inForce.loaded) }),
+      reloader,
+      redis,
+      acts: runtime.acts,
+      log,
+    }),
     ...actDesks(runtime, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   }).catch(listenFault('admin', adminSettings))
@@ -139,4 +154,8 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       runtime.kept.close()
     },
   }
+}
+
+function workersOf({ members }: Crew) {
+  return members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() }))
 }

@@ -1,11 +1,11 @@
 /** Settings of the built-in kinds of rules, as people say them. */
-import { listed } from '../config/problem.js'
-import type { QuotaWindow } from '../config/quota.js'
-import type { volumetric } from '../gateway/decide/volumetric.js'
-import { perText } from '../gateway/forward/units.js'
-import type { Static } from '../gateway/plugin.js'
-import type { WrittenWhen } from '../gateway/policy/when.js'
-import { grouped } from './text.js'
+import { listed } from '../../config/problem.js'
+import type { QuotaWindow } from '../../config/quota.js'
+import type { volumetric } from '../decide/volumetric.js'
+import { perText } from '../forward/units.js'
+import type { Static } from '../plugin.js'
+import type { WrittenWhen } from '../policy/when.js'
+import { grouped } from './numbers.js'
 
 /** The config of a volumetric rule; times in ms. */
 export type Flood = Static<(typeof volumetric)['schema']>

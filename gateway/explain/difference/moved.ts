@@ -1,10 +1,10 @@
 /** Requests that fall into another bucket under one configuration than under another. */
-import { describeColumns } from '../../config/column-text.js'
-import { columnsOf, type PlanWords } from '../../config/words.js'
-import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
-import { ANY_METHOD, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
-import type { Loaded } from '../../gateway/run/load.js'
-import type { Mode } from '../../gateway/types.js'
+import { describeColumns } from '../../../config/column-text.js'
+import { columnsOf, type PlanWords } from '../../../config/words.js'
+import { type Pattern, parsePattern } from '../../policy/pattern.js'
+import { ANY_METHOD, extentOf, witnessesOf } from '../../policy/witness.js'
+import type { Loaded } from '../../run/load.js'
+import type { Mode } from '../../types.js'
 
 /** Asks both for every request that their patterns can tell apart; a bucket of null means that nothing limits it. */
 export function movedRequests(before: Loaded, after: Loaded) {
