@@ -24,9 +24,9 @@ export const importCommand = defineCommand({
     output: { type: 'string', value: 'FILE', help: 'write there, to a new file, instead of standard output' },
     json: { type: 'boolean', help: 'one JSON object instead of YAML' },
   },
-  details: `Reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
+  details: `Reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments, for you to choose. An operation without a bucket falls into a less specific one, such as "*".
 
-Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed.`,
+Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out. It is reported with its place, and the rest is printed.`,
   example: 'sluice import openapi api.yaml --by tag > policies/api.yaml',
   async run({ values, positionals: [format, ...files] }, io) {
     if (format !== 'openapi') throw new Unusable(`"import" reads openapi, not "${format}".`)
