@@ -32,7 +32,7 @@ async function start(
   }
   const wrongKeys = new WrongKeys({ networkOf, log })
   const access = {
-    list: () => ({}),
+    list: async () => ({}),
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
@@ -44,7 +44,7 @@ async function start(
     inspected,
     access,
     modes,
-    acts: () => [],
+    acts: async () => [],
     troubles,
     documents: () => ({}),
   }
