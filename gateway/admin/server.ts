@@ -9,6 +9,8 @@ import { type Asked, explainRoute } from './explain.js'
 import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
+import { type LiveDesk, liveRoutes } from './live.js'
+import { pageRoutes, UI_PATH } from './page.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 import type { WrongKeys } from './wrong-keys.js'
@@ -35,6 +37,7 @@ export interface AdminOptions {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly access: AccessDesk
+  readonly live: LiveDesk
   readonly modes: ModeDesk
   /** What was done on this port, the newest first. */
   acts(): Promise<readonly object[]>
@@ -85,11 +88,13 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   app.addHook('onRequest', keyGuard(key, wrongKeys))
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
-    if (!url.startsWith(PAGE_PATH)) methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+    if (!url.startsWith(PAGE_PATH) && !url.startsWith('/ui'))
+      methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
   })
   await addApiDocument(app)
 
   app.get('/', async () => ({
+    ui: UI_PATH,
     document: DOCUMENT_PATH,
     page: PAGE_PATH,
     services: documents(),
@@ -121,10 +126,12 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     sendError(reply, error)
   })
 
+  await app.register(pageRoutes())
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
+  await app.register(liveRoutes(options.live))
   await app.register(actRoutes(options.acts, options.modes))
   await app.listen({ host, port })
   const address = app.server.address()

@@ -1,5 +1,6 @@
 /** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
+import type { HistoryOf } from '../admin/live.js'
 import { Decider } from '../decide/decide.js'
 import { Denials } from '../decide/denials.js'
 import { HeldSlots } from '../decide/held-slots.js'
@@ -10,17 +11,24 @@ import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/identify.js'
+import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
+import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
+import { Redactor } from '../observe/redact.js'
 import type { Log } from '../types.js'
 import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
+import { listenFault } from './listen-fault.js'
+import { partOf } from './live/part.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
+import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
+import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
@@ -48,13 +56,21 @@ export interface Prepared {
 export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
+  const tracing = await openTracing(first.config.gateway.tracing, log)
+  const redactor = new Redactor(options.secret, new Set())
+  const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
+  let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
   const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
+      called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
-      awayChanged: away => metrics.fallbackActive(away),
+      awayChanged(away) {
+        if (away !== storeState.away) storeState = { away, since: new Date() }
+        metrics.fallbackActive(away)
+      },
     }),
     Runtime.open(redis, log),
   ])
@@ -83,7 +99,8 @@ export async function openCore(options: CoreOptions) {
     upstreams,
     unknownHosts: new UnknownHosts(),
     runtime,
-    observer: metrics.observer(),
+    observers: [metrics.observer(), live.observer()],
+    tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
@@ -93,7 +110,11 @@ export async function openCore(options: CoreOptions) {
     {
       request: (req, res) => inForce.pipeline.request(req, res),
       upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
-      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      refused(code, id, peer) {
+        metrics.refusedUnread(CATALOGUE[code].status)
+        const network = networkOf(clientAddress(peer, undefined, inForce.trustedProxies).address)
+        inForce.unread({ id, code, network, at: Date.now() })
+      },
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },
     {
@@ -108,7 +129,7 @@ export async function openCore(options: CoreOptions) {
   metrics.watch({
     connections: () => listener.connections,
     loopDelay,
-    backends: () => upstreams.ejectable(),
+    backends: () => upstreams.load(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)
@@ -117,6 +138,15 @@ export async function openCore(options: CoreOptions) {
 
   return {
     metrics,
+    /** What happens now. */
+    live: partOf({
+      live,
+      held,
+      loopDelay,
+      backends: () => inForce.backends,
+      store: () => storeState,
+    }),
+    history: (of: HistoryOf) => live.history(of),
     /** What is in force. */
     get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
@@ -151,7 +181,8 @@ export async function openCore(options: CoreOptions) {
     },
     /** Takes requests from now on; resolves to the address, with its scheme. */
     async listen(): Promise<string> {
-      return urlOf(await listener.start(listen.host, listen.port), listen.tls && 'https')
+      const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
+      return urlOf(address, listen.tls && 'https')
     },
     /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
     async drain(): Promise<void> {
@@ -159,10 +190,12 @@ export async function openCore(options: CoreOptions) {
       await listener.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
+      await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
       runtime.kept.close()
       loopDelay.stop()
+      live.stop()
     },
   }
 }

@@ -3,7 +3,18 @@ import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/reco
 import type { Entry, Unread } from './read.js'
 
 /** What later versions of the record added is absent in older logs. */
-type Added = 'client' | 'ja3' | 'verified' | 'upgrade' | 'preflight' | 'parts' | 'beside' | 'duration_ms'
+type Added =
+  | 'upstream'
+  | 'client_request_id'
+  | 'traceparent'
+  | 'client'
+  | 'ja3'
+  | 'verified'
+  | 'upgrade'
+  | 'preflight'
+  | 'parts'
+  | 'beside'
+  | 'duration_ms'
 
 export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> & Partial<Pick<DecisionRecord, Added>> & Entry
 
@@ -79,6 +90,9 @@ const FIELDS: Readonly<Record<string, Check>> = {
   mode_src: optional(text),
   sent_status: optional(value => typeof value === 'number'),
   sample: value => typeof value === 'number' && value > 0 && value <= 1,
+  upstream: optional(text),
+  client_request_id: optional(textOrNull),
+  traceparent: optional(textOrNull),
   client: optional(text),
   ja3: optional(textOrNull),
   verified: optional(value => typeof value === 'boolean'),

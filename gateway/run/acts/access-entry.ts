@@ -22,10 +22,10 @@ export interface RuntimeEntry extends Ending {
 export const sourceOf = (id: string): string => `/access/${id}`
 
 /** Of all entries of the admin port together in metrics. */
-const SERIES = 'run-time-access'
+export const RUNTIME_SERIES = 'run-time-access'
 
 /** The entry as it is looked up. */
 export function compiledEntry({ until, ...entry }: RuntimeEntry): AccessEntry {
   const written = { ...entry, until: until === undefined ? undefined : endOf(until) }
-  return accessEntry(written, { file: sourceOf(entry.id), line: undefined }, SERIES)
+  return accessEntry(written, { file: sourceOf(entry.id), line: undefined }, RUNTIME_SERIES)
 }
