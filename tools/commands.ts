@@ -15,6 +15,11 @@ export const COMMANDS: readonly Entry[] = [
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
   entry('replay', async () => (await import('./replay/command.js')).replay),
+  entry('counters', async () => (await import('./live/counters.js')).counters),
+  entry('reset', async () => (await import('./live/reset.js')).reset),
+  entry('mode', async () => (await import('./live/mode.js')).mode),
+  entry('access', async () => (await import('./live/access.js')).access),
+  entry('acts', async () => (await import('./live/acts.js')).acts),
   entry('keys', async () => (await import('./keys.js')).keys),
   entry('health', async () => (await import('./health.js')).health),
 ]

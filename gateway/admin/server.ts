@@ -2,6 +2,7 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { type AccessDesk, accessRoutes } from './access.js'
+import { actRoutes, type ModeDesk } from './acts.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
@@ -34,6 +35,9 @@ export interface AdminOptions {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly access: AccessDesk
+  readonly modes: ModeDesk
+  /** What was done on this port, the newest first. */
+  acts(): readonly object[]
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -53,6 +57,8 @@ const ANSWER_MS = 60_000
 /** A client is told of this one, and does not begin a question on a connection that is about to end. */
 const KEEP_ALIVE_MS = 5_000
 const MAX_BODY_BYTES = 1024
+/** Node's own limit of a request's head, and so of what its path may hold. */
+const MAX_HEAD_BYTES = 16 * 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
@@ -63,6 +69,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connectionTimeout: ANSWER_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
+    // Each route's schema says how long an id may be, with a sentence.
+    routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     // What a question does not know is told of, not left out.
     ajv: { customOptions: { removeAdditional: false } },
     schemaErrorFormatter: inputFault,
@@ -117,6 +125,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
+  await app.register(actRoutes(options.acts, options.modes))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

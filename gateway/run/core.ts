@@ -16,7 +16,7 @@ import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { Metrics } from '../observe/metrics.js'
 import type { Log } from '../types.js'
-import { openRuntimeAccess } from './access/runtime-access.js'
+import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
@@ -54,14 +54,14 @@ export async function openCore(options: CoreOptions) {
   const metrics = new Metrics(version())
   const tracing = await openTracing(first.config.gateway.tracing, log)
   const instances = storeSettings.instances * workers
-  const [{ store, forget }, runtimeAccess] = await Promise.all([
+  const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
       called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
       awayChanged: away => metrics.fallbackActive(away),
     }),
-    openRuntimeAccess(redis, log),
+    Runtime.open(redis, log),
   ])
   // They outlive reloads, like what is counted for them.
   const limiters = createLimiters(first, toolsOf(first.config, log))
@@ -87,7 +87,7 @@ export async function openCore(options: CoreOptions) {
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),
-    runtimeAccess,
+    runtime,
     observer: metrics.observer(),
     tracing,
     overloaded: () => loopDelay.overloaded,
@@ -128,18 +128,25 @@ export async function openCore(options: CoreOptions) {
   return {
     metrics,
     /** What is in force. */
-    get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
+    get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
     },
     /** Answers of `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
-      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, runtimeAccess, live: true })
+      return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
     },
-    inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
+    inspected: inspect({
+      loaded: () => inForce.current,
+      counters,
+      held,
+      forget: forgetCounter,
+      kept: runtime.kept,
+      log,
+    }),
     /** Forgets what was counted by a key; rejects when Redis cannot be told. */
     forget: forgetCounter,
-    runtimeAccess,
+    runtime,
     /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
@@ -165,7 +172,7 @@ export async function openCore(options: CoreOptions) {
       await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtimeAccess.kept.close()
+      runtime.kept.close()
       loopDelay.stop()
     },
   }

@@ -3,7 +3,7 @@ import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
-import { accessDesk } from './access/desk.js'
+import { actDesks } from './acts/desks.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
@@ -59,11 +59,11 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),
     },
     log,
-    state: () => describeState(core.inForce, reloader),
+    state: () => describeState(core.inForce, reloader, core.runtime),
     reload: () => reloader.reload('admin'),
     explain: core.explain,
     inspected: core.inspected,
-    access: accessDesk(core.runtimeAccess.kept, () => core.inForce.loaded, log),
+    ...actDesks(core.runtime, () => core.inForce.loaded, log),
     documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
   })
   url = await core.listen()

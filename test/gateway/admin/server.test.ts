@@ -36,8 +36,18 @@ async function start(
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
+  const modes = { put: async () => ({ created: true, mode: {} }), remove: async () => ({}) }
   const troubles = (): string[] => []
-  const more = { key: '', wrongKeys, inspected, access, troubles, documents: () => ({}) }
+  const more = {
+    key: '',
+    wrongKeys,
+    inspected,
+    access,
+    modes,
+    acts: () => [],
+    troubles,
+    documents: () => ({}),
+  }
   const options = {
     ...listen,
     ...more,
