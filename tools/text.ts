@@ -1,4 +1,7 @@
 /** Plain text for people: lines that fit, and nothing that could steer a terminal. */
+import { grouped } from '../gateway/explain/numbers.js'
+
+export { grouped, percent } from '../gateway/explain/numbers.js'
 
 export { printable } from '../gateway/observe/printable.js'
 
@@ -18,18 +21,6 @@ export function wrap(paragraph: string, columns: number): string {
 /** `1 line`, `2,000 lines`. */
 export function count(number: number, thing: string, things = `${thing}s`): string {
   return `${grouped(number)} ${number === 1 ? thing : things}`
-}
-
-/** Whole numbers with their thousands apart: `12,345`. */
-export function grouped(number: number): string {
-  return Math.round(number).toLocaleString('en-US')
-}
-
-/** A share of 1 as per cent, as precise as it is small: `12 %`, `1.2 %`, `0.034 %`. */
-export function percent(share: number): string {
-  const value = share * 100
-  if (value === 0 || value >= 10) return `${Math.round(value)} %`
-  return `${Number(value.toPrecision(2))} %`
 }
 
 /** Of a time as ISO 8601: `2026-01-02 03:04`. */

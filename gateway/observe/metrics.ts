@@ -114,6 +114,11 @@ export class Metrics {
     return this.#series.contentType
   }
 
+  /** What each rule said so far, by its labels. */
+  get decisions(): Iterable<[Readonly<Record<string, string>>, number]> {
+    return this.#decisions
+  }
+
   /** Feeds the request and decision series. */
   observer(): Observer {
     return { finished: event => this.#finished(event) }

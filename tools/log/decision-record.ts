@@ -87,6 +87,7 @@ const FIELDS: Readonly<Record<string, Check>> = {
   auth: text,
   counters,
   enforce_for: optional(isPercent),
+  mode_src: optional(text),
   sent_status: optional(value => typeof value === 'number'),
   sample: value => typeof value === 'number' && value > 0 && value <= 1,
   upstream: optional(text),
@@ -126,7 +127,7 @@ function isPercent(value: unknown): boolean {
 }
 
 function isBeside(value: unknown): value is Beside {
-  const { rule, kind, result, key, enforce_for, counters: list } = (value ?? {}) as Partial<Beside>
+  const { rule, kind, result, key, enforce_for, mode_src, counters: list } = (value ?? {}) as Partial<Beside>
   const isShare = enforce_for === undefined || isPercent(enforce_for)
-  return [rule, kind, result, key].every(text) && counters(list) && isShare
+  return [rule, kind, result, key].every(text) && counters(list) && isShare && optional(text)(mode_src)
 }

@@ -107,6 +107,8 @@ function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | 
     metrics: () => metrics.snapshot(),
     backends: () => core.inForce.backends,
     slots: () => inspected.slots(),
+    live: core.live,
+    history: core.history,
     counters: inspected.counters,
     reset: inspected.reset,
     explain: core.explain,
