@@ -72,7 +72,7 @@ const PLACES: Record<string, Row> = {
       'gateway/plugins.ts',
       'config',
     ],
-    dynamic: ['services/directory/index.ts', 'services/identity/index.ts'],
+    dynamic: ['services/directory/index.ts', 'services/identity/index.ts', 'services/welcome/index.ts'],
   },
 
   // The commands use what the gateway uses, or their answers would be no evidence.
@@ -96,6 +96,7 @@ const PLACES: Record<string, Row> = {
   'services/storage': {},
   'services/directory': { value: ['services/environment.ts', 'services/storage'] },
   'services/identity': { value: ['services/environment.ts', 'services/storage'] },
+  'services/welcome': {},
 }
 
 /** The home of each third-party package: one file per component. Files beside it may name the package's types. */
