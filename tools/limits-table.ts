@@ -1,9 +1,9 @@
 /** Effective limits as tables for people. */
 import { basename } from 'node:path'
 import { bucketOfTrial } from '../config/rollout.js'
+import { costTexts, windowText } from '../gateway/explain/settings.js'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'
-import { costTexts, windowText } from './settings.js'
 import { columns, table } from './table.js'
 import { grouped, wrap } from './text.js'
 

@@ -7,14 +7,14 @@ import type { RuleEntry } from '../config/policy-schema.js'
 import { pluginConfig } from '../config/policy-schema.js'
 import { listed } from '../config/problem.js'
 import { columnName } from '../config/words.js'
+import { groupColumns } from '../gateway/explain/columns.js'
+import { costText, type Flood, quotaText, secondsText, whoseText } from '../gateway/explain/settings.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
 import type { Loaded } from '../gateway/run/load.js'
 import type { Rule } from '../gateway/types.js'
-import { groupColumns } from './columns.js'
 import { leaseSentence } from './lint/quotas.js'
-import { costText, type Flood, quotaText, secondsText, whoseText } from './settings.js'
 
 /** A bucket where it has a quota, or a trial beside one. */
 export type BucketLimit = Omit<CountedBucket, 'trial'> &

@@ -55,7 +55,7 @@ export async function serve(
   })
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
-    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}${summary === undefined ? '' : ` (${summary})`}`,
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
   )
 
   let stopping = false
@@ -68,6 +68,7 @@ export async function serve(
     await gateway.drain()
     await services.close()
     forgetWrongKeys()
+    log.info({}, 'Stopped')
     if (signal !== 'SIGHUP') process.exit(0)
     // Node's own exit aborts when it cannot reset a terminal that is gone.
     process.removeAllListeners('SIGHUP')

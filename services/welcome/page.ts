@@ -1,7 +1,8 @@
 /** What the welcome page says, for browsers and for terminals. */
 import { createHash } from 'node:crypto'
+import { Html, html } from '../pages/html.js'
 
-/** Origins, without a slash at the end; they hold nothing that HTML would have to escape. */
+/** Origins, without a slash at the end. */
 interface Links {
   readonly here: string
   readonly admin: string
@@ -10,7 +11,7 @@ interface Links {
 const places = ({ here, admin }: Links): readonly (readonly [url: string, what: string])[] => [
   [`${here}/self-service/registration`, 'a registration form, made from a JSON Schema'],
   [`${here}/api/v1/docs`, 'the API of the directory (SCIM in, webhooks out)'],
-  [admin, 'what the gateway decides, counts and measures'],
+  [`${admin}/ui/`, 'what the gateway decides, counts and measures'],
 ]
 
 const calls = ({ here, admin }: Links): readonly (readonly [call: string, what: string])[] => [
@@ -53,26 +54,21 @@ export const PAGE_HEADERS = {
 }
 
 export function pageOf(links: Links): string {
-  const term = (first: string, what: string) => `<dt>${first}</dt><dd>${what}</dd>\n`
-  return `<!doctype html>
+  return html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Sluice is running</title>
-<style>${STYLE}</style></head>
+<style>${new Html(STYLE)}</style></head>
 <body><main>
 <h1>Sluice is running</h1>
 <h2>Open</h2>
 <dl>
-${places(links)
-  .map(([url, what]) => term(`<a href="${url}">${url}</a>`, what))
-  .join('')}</dl>
+${places(links).map(([url, what]) => html`<dt><a href="${url}">${url}</a></dt><dd>${what}</dd>\n`)}</dl>
 <h2>Try in a terminal</h2>
 <dl>
-${calls(links)
-  .map(([call, what]) => term(`<code>${call}</code>`, what))
-  .join('')}</dl>
+${calls(links).map(([call, what]) => html`<dt><code>${call}</code></dt><dd>${what}</dd>\n`)}</dl>
 <p>${END}</p>
 </main></body>
 </html>
-`
+`.text
 }

@@ -12,7 +12,7 @@ t.test('browsers get a page, terminals text, with addresses that lead back to wh
   const text = await send(service.url, { headers: { host: 'dev.localhost:8080' } })
   t.match(text.headers['content-type'], 'text/plain')
   t.match(text.body, 'http://dev.localhost:8080/self-service/registration')
-  t.match(text.body, 'http://127.0.0.1:9001\n')
+  t.match(text.body, 'http://127.0.0.1:9001/ui/\n')
   t.notMatch(text.body, '<')
 
   const page = await send(service.url, {

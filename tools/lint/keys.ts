@@ -6,7 +6,7 @@ import { keyOf } from '../../config/bucket.js'
 import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
 import { MOST_KEYS } from '../../gateway/decide/store/meters.js'
-import type { Flood } from '../settings.js'
+import type { Flood } from '../../gateway/explain/settings.js'
 import { grouped } from '../text.js'
 import type { Remark, Subject } from './finding.js'
 

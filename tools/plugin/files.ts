@@ -1,5 +1,5 @@
 /** The files of a plugin to begin with, and how a configuration names it. */
-import { version } from '../version.js'
+import { version } from '../../gateway/run/version.js'
 
 export const KINDS = ['limit', 'identify', 'observe'] as const
 export type Kind = (typeof KINDS)[number]

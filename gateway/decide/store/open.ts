@@ -26,6 +26,8 @@ export interface StoreSettings {
 
 /** What the rest of the house wants to hear of the store. */
 export interface StoreHooks {
+  /** A call ended after so long, well or not. */
+  called?(ms: number): void
   /** A call failed or came too late; `op` is one of the few things a store is asked for. */
   failed(op: string): void
   /** An answer came after its deadline: what it had charged was given back. */
@@ -73,6 +75,7 @@ export async function openStore(
     deadlineMs: deadline,
     nodeOf: key => nodeOf(remote.connection, key),
     ping: key => remote.ping(key),
+    onCalled: ms => hooks.called?.(ms),
     onFailure: () => hooks.failed('take'),
     onChange({ node, away, anyAway }) {
       hooks.awayChanged(anyAway)
