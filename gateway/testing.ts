@@ -44,7 +44,7 @@ export function factsOf(request: WrittenRequest = {}): Facts {
  */
 export function settingsOf<S extends TSchema>(plugin: { readonly schema: S }, written: object): Static<S> {
   const settings = structuredClone(written)
-  const faults = createValidator(plugin.schema)(settings, () => false)
+  const faults = createValidator(plugin.schema)(settings, () => [])
   if (faults.length === 0) return settings as Static<S>
   throw new Error(faults.map(({ path, message }) => `${formatPath(path)}: ${message}`).join('\n'))
 }
@@ -99,6 +99,6 @@ function defaults(): Gateway {
     routes: [{ path: '/**', upstream: 'app' }],
   }
   const some = { any: Type.Object({}) }
-  createValidator(gatewaySchema({ identify: some, limit: some, observe: some }))(settings, () => false)
+  createValidator(gatewaySchema({ identify: some, limit: some, observe: some }))(settings, () => [])
   return settings as unknown as Gateway
 }

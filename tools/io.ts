@@ -1,5 +1,6 @@
 /** What a command sees of the world: data goes to stdout, messages to stderr (nothing else writes there). */
 import { styleText } from 'node:util'
+import { isColourful } from '../gateway/observe/terminal.js'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
@@ -41,9 +42,4 @@ export function processIo(): Io {
     err: text => void stderr.write(text),
     style: (style, text) => (colour ? styleText(style, text) : text),
   }
-}
-
-/** No colour off a terminal, on a dumb one, or where NO_COLOR is set to anything (no-color.org). */
-export function isColourful(isTerminal: boolean, { NO_COLOR, TERM }: NodeJS.ProcessEnv): boolean {
-  return isTerminal && !NO_COLOR && TERM !== 'dumb'
 }

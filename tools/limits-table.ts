@@ -1,9 +1,9 @@
 /** Effective limits as tables for people. */
 import { basename } from 'node:path'
 import { bucketOfTrial } from '../config/rollout.js'
+import { costTexts, windowText } from '../gateway/explain/settings.js'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'
-import { costTexts, windowText } from './settings.js'
 import { columns, table } from './table.js'
 import { grouped, wrap } from './text.js'
 
@@ -39,11 +39,13 @@ function unlimitedText({ mode }: Unlimited): string {
 }
 
 /** What is not as usual. */
-function notesOf({ bucket, algorithm, lease, mode, enforceFor, windows = [], costs }: BucketLimit): string {
+function notesOf(limit: BucketLimit): string {
+  const { bucket, key, algorithm, lease, mode, enforceFor, windows = [], costs } = limit
   const isTrial = bucketOfTrial(bucket) !== undefined
   const notes = [
     ...windows.map(windowText),
     ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
+    key === undefined ? '' : `by ${key.join(' + ')}`,
     isTrial ? 'trial' : mode === 'report-only' ? mode : '',
     enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
     algorithm === 'sliding-window' ? '' : algorithm,

@@ -1,12 +1,9 @@
 /** Plain text for people: lines that fit, and nothing that could steer a terminal. */
+import { grouped } from '../gateway/explain/numbers.js'
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
-const CONTROLS = /[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+export { grouped, percent } from '../gateway/explain/numbers.js'
 
-/** Text from a log or a file, without characters that move the cursor, change colours or turn the writing round. */
-export function printable(text: string): string {
-  return text.replace(CONTROLS, '\ufffd')
-}
+export { printable } from '../gateway/observe/printable.js'
 
 /** Breaks a paragraph into lines of at most `columns`; a longer word has a line of its own. */
 export function wrap(paragraph: string, columns: number): string {
@@ -24,18 +21,6 @@ export function wrap(paragraph: string, columns: number): string {
 /** `1 line`, `2,000 lines`. */
 export function count(number: number, thing: string, things = `${thing}s`): string {
   return `${grouped(number)} ${number === 1 ? thing : things}`
-}
-
-/** Whole numbers with their thousands apart: `12,345`. */
-export function grouped(number: number): string {
-  return Math.round(number).toLocaleString('en-US')
-}
-
-/** A share of 1 as per cent, as precise as it is small: `12 %`, `1.2 %`, `0.034 %`. */
-export function percent(share: number): string {
-  const value = share * 100
-  if (value === 0 || value >= 10) return `${Math.round(value)} %`
-  return `${Number(value.toPrecision(2))} %`
 }
 
 /** Of a time as ISO 8601: `2026-01-02 03:04`. */

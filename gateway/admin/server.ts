@@ -2,12 +2,15 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { type AccessDesk, accessRoutes } from './access.js'
+import { actRoutes, type ModeDesk } from './acts.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
 import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
+import { type LiveDesk, liveRoutes } from './live.js'
+import { pageRoutes, UI_PATH } from './page.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 import type { WrongKeys } from './wrong-keys.js'
@@ -34,6 +37,10 @@ export interface AdminOptions {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly access: AccessDesk
+  readonly live: LiveDesk
+  readonly modes: ModeDesk
+  /** What was done on this port, the newest first. */
+  acts(): readonly object[]
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -53,6 +60,8 @@ const ANSWER_MS = 60_000
 /** A client is told of this one, and does not begin a question on a connection that is about to end. */
 const KEEP_ALIVE_MS = 5_000
 const MAX_BODY_BYTES = 1024
+/** Node's own limit of a request's head, and so of what its path may hold. */
+const MAX_HEAD_BYTES = 16 * 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
@@ -63,6 +72,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connectionTimeout: ANSWER_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
+    // Each route's schema says how long an id may be, with a sentence.
+    routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     // What a question does not know is told of, not left out.
     ajv: { customOptions: { removeAdditional: false } },
     schemaErrorFormatter: inputFault,
@@ -77,11 +88,13 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   app.addHook('onRequest', keyGuard(key, wrongKeys))
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
-    if (!url.startsWith(PAGE_PATH)) methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+    if (!url.startsWith(PAGE_PATH) && !url.startsWith('/ui'))
+      methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
   })
   await addApiDocument(app)
 
   app.get('/', async () => ({
+    ui: UI_PATH,
     document: DOCUMENT_PATH,
     page: PAGE_PATH,
     services: documents(),
@@ -113,10 +126,13 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     sendError(reply, error)
   })
 
+  await app.register(pageRoutes())
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
+  await app.register(liveRoutes(options.live))
+  await app.register(actRoutes(options.acts, options.modes))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

@@ -26,4 +26,17 @@ export class HeldSlots {
     }))
     return { total: this.#holds.size, slots }
   }
+
+  /** By rule: how many there are, and the age of the oldest in milliseconds. */
+  byRule() {
+    const now = performance.now()
+    const rules = new Map<string, { rule: string; held: number; oldest_ms: number }>()
+    for (const { rule, since } of this.#holds) {
+      const one = rules.get(rule.id)
+      if (one === undefined)
+        rules.set(rule.id, { rule: rule.id, held: 1, oldest_ms: Math.round(now - since) })
+      else one.held += 1
+    }
+    return [...rules.values()]
+  }
 }

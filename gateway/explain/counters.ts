@@ -7,7 +7,7 @@ import { chargeOf } from '../decide/store/meters.js'
 import { type Answer, costOf } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
-import { explainedCounter } from './explained.js'
+import { explainedCounter, explainedForNow } from './explained.js'
 import type { Parts } from './facts.js'
 import { missingNames, questionOf } from './named-counter.js'
 import { projectOf } from './policy.js'
@@ -28,7 +28,7 @@ export async function countersOf(
   const buckets = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   const others = policy.rules.map(({ rule }) => rule)
   const isNamed = (rule: Rule) => missingNames(rule, { ...given, project: id }).length === 0
-  const looked = [...buckets, ...others.filter(isNamed)]
+  const looked = [...buckets, ...others].filter(isNamed)
   const told: object[] = []
   for (let from = 0; from < looked.length; from += AT_ONCE) {
     const some = looked.slice(from, from + AT_ONCE)
@@ -44,7 +44,7 @@ export async function countersOf(
     environment: project.environment,
     counters: told,
     // Their counters are as many as the requests' keys: name one by its parts.
-    not_shown: others.filter(rule => !isNamed(rule)).map(rule => rule.id),
+    not_shown: [...buckets, ...others].filter(rule => !isNamed(rule)).map(rule => rule.id),
   }
 }
 
@@ -63,6 +63,7 @@ async function countersOfRule(rule: Rule, { loaded, counters, project, given }: 
     rule: rule.id,
     kind: rule.kind,
     mode: question?.rule.mode ?? rule.mode,
+    ...explainedForNow(rule),
     src: `${rule.source.file}:${rule.source.line}`,
     store: look?.store ?? null,
     counters: (look?.readings ?? []).map(explainedCounter),

@@ -3,7 +3,7 @@ import { isUnlimited } from '../decide/project-limits.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
-import { type AnswerSettings, answer, refusal } from '../pipeline/answer.js'
+import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
 import type { Facts, Matched, Outcome, Reading, Rule, Verdict } from '../types.js'
 
 export type ExplainedRule = ReturnType<typeof explainedRule>
@@ -52,6 +52,7 @@ export function explainedRule(
     rule: rule.id,
     kind: rule.kind,
     mode: outcome?.rule.mode ?? rule.mode,
+    ...explainedForNow(rule),
     share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
@@ -63,6 +64,11 @@ export function explainedRule(
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
+}
+
+/** Where the admin port has set the mode. */
+export function explainedForNow({ forNow }: Rule) {
+  return forNow && { declared_mode: forNow.declared, mode_src: forNow.src }
 }
 
 /** For whom the rule is in force, and whether this request is among them, if that is known; null where that is all, or nobody. */
@@ -126,9 +132,11 @@ function refusing(outcomes: readonly Outcome[]): string[] {
   return outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
+/** Without the request's id: a question is no request. */
 export function pairs(fields: readonly string[]): [string, string][] {
-  return Array.from({ length: fields.length / 2 }, (_, i) => [
+  const all = Array.from({ length: fields.length / 2 }, (_, i): [string, string] => [
     fields[2 * i] as string,
     fields[2 * i + 1] as string,
   ])
+  return all.filter(([name]) => name !== REQUEST_ID)
 }

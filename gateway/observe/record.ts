@@ -1,5 +1,6 @@
 /** The decision record: the one log line of a verdict. Pure. */
 import type { Facts, Finished, Outcome, Rule, Source } from '../types.js'
+import { clientIds } from './client-ids.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
@@ -96,15 +97,18 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     v: 1 as const,
     /** When the request came, ISO 8601. */
     ts: new Date(event.startedAt).toISOString(),
-    id: facts.id,
+    id: event.id,
+    ...clientIds(facts),
     decision,
     mode: rule?.mode ?? ('enforce' as const),
+    ...forNowOf(rule),
     /** Null when no enforced rule applied; so are kind, src, route and key. */
     rule: rule?.id ?? null,
     kind: rule?.kind ?? null,
     ...shareOf(rule),
     rev: event.revision,
     src: rule ? placeOf(rule.source) : null,
+    upstream: event.upstream,
     project: project?.id ?? null,
     plan: project?.plan ?? null,
     environment: project?.environment ?? null,
@@ -151,7 +155,20 @@ function placeOf({ file, line }: Source): string {
 function besideOf(outcome: Outcome, redactor: Redactor) {
   const { rule, result, key } = outcome
   const { id, kind } = rule
-  return { rule: id, kind, ...shareOf(rule), result, key: redactor.hash(key), counters: countersOf(outcome) }
+  return {
+    rule: id,
+    kind,
+    ...forNowOf(rule),
+    ...shareOf(rule),
+    result,
+    key: redactor.hash(key),
+    counters: countersOf(outcome),
+  }
+}
+
+/** Where the admin port has set the mode: the path of that act. */
+function forNowOf(rule: Rule | undefined): { readonly mode_src?: string } {
+  return rule?.forNow === undefined ? {} : { mode_src: rule.forNow.src }
 }
 
 /** Per cent of a rule's keys for which it is in force, as `mode` says of this one; only where that is a share. */

@@ -1,5 +1,6 @@
 /** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
+import type { HistoryOf } from '../admin/live.js'
 import { Decider } from '../decide/decide.js'
 import { Denials } from '../decide/denials.js'
 import { HeldSlots } from '../decide/held-slots.js'
@@ -10,17 +11,24 @@ import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/identify.js'
+import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
+import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
+import { Redactor } from '../observe/redact.js'
 import type { Log } from '../types.js'
-import { openRuntimeAccess } from './access/runtime-access.js'
+import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
+import { listenFault } from './listen-fault.js'
+import { partOf } from './live/part.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
+import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
+import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
@@ -48,15 +56,23 @@ export interface Prepared {
 export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
+  const tracing = await openTracing(first.config.gateway.tracing, log)
+  const redactor = new Redactor(options.secret, new Set())
+  const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
+  let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
-  const [{ store, forget }, runtimeAccess] = await Promise.all([
+  const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
+      called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
-      awayChanged: away => metrics.fallbackActive(away),
+      awayChanged(away) {
+        if (away !== storeState.away) storeState = { away, since: new Date() }
+        metrics.fallbackActive(away)
+      },
     }),
-    openRuntimeAccess(redis, log),
+    Runtime.open(redis, log),
   ])
   // They outlive reloads, like what is counted for them.
   const limiters = createLimiters(first, toolsOf(first.config, log))
@@ -82,8 +98,9 @@ export async function openCore(options: CoreOptions) {
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),
-    runtimeAccess,
-    observer: metrics.observer(),
+    runtime,
+    observers: [metrics.observer(), live.observer()],
+    tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
@@ -93,7 +110,11 @@ export async function openCore(options: CoreOptions) {
     {
       request: (req, res) => inForce.pipeline.request(req, res),
       upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
-      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      refused(code, id, peer) {
+        metrics.refusedUnread(CATALOGUE[code].status)
+        const network = networkOf(clientAddress(peer, undefined, inForce.trustedProxies).address)
+        inForce.unread({ id, code, network, at: Date.now() })
+      },
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },
     {
@@ -108,7 +129,7 @@ export async function openCore(options: CoreOptions) {
   metrics.watch({
     connections: () => listener.connections,
     loopDelay,
-    backends: () => upstreams.ejectable(),
+    backends: () => upstreams.load(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)
@@ -117,19 +138,35 @@ export async function openCore(options: CoreOptions) {
 
   return {
     metrics,
+    /** What happens now. */
+    live: partOf({
+      live,
+      held,
+      loopDelay,
+      backends: () => inForce.backends,
+      store: () => storeState,
+    }),
+    history: (of: HistoryOf) => live.history(of),
     /** What is in force. */
-    get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
+    get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
     },
     /** Answers of `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
-      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, runtimeAccess, live: true })
+      return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
     },
-    inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
+    inspected: inspect({
+      loaded: () => inForce.current,
+      counters,
+      held,
+      forget: forgetCounter,
+      kept: runtime.kept,
+      log,
+    }),
     /** Forgets what was counted by a key; rejects when Redis cannot be told. */
     forget: forgetCounter,
-    runtimeAccess,
+    runtime,
     /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
@@ -144,7 +181,8 @@ export async function openCore(options: CoreOptions) {
     },
     /** Takes requests from now on; resolves to the address, with its scheme. */
     async listen(): Promise<string> {
-      return urlOf(await listener.start(listen.host, listen.port), listen.tls && 'https')
+      const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
+      return urlOf(address, listen.tls && 'https')
     },
     /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
     async drain(): Promise<void> {
@@ -152,10 +190,12 @@ export async function openCore(options: CoreOptions) {
       await listener.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
+      await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtimeAccess.kept.close()
+      runtime.kept.close()
       loopDelay.stop()
+      live.stop()
     },
   }
 }

@@ -7,13 +7,17 @@ import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
+import { type AccessLog, accessLog } from '../observe/access-log.js'
+import type { Unread } from '../observe/access-record.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
+import type { Tracing } from '../observe/tracing/tracing.js'
+import type { Walk } from '../pipeline/enter.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
-import type { RuntimeAccess } from './access/runtime-access.js'
+import type { Runtime } from './acts/runtime.js'
 import type { Loaded } from './load.js'
 import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
@@ -22,10 +26,12 @@ export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
-  /** Entries that the admin port was told. */
-  readonly runtimeAccess: Pick<RuntimeAccess, 'table'>
-  /** Hears of every request, whatever its configuration. */
-  readonly observer: Observer
+  /** What the admin port was told. */
+  readonly runtime: Pick<Runtime, 'table' | 'inForce'>
+  /** Hear of every request, whatever its configuration. */
+  readonly observers: readonly Observer[]
+  /** Absent where nothing is traced. */
+  readonly tracing: Tracing | undefined
   /** True while this process can take nothing more on. */
   overloaded(): boolean
   /** Keys the hashes that stand for personal data. */
@@ -37,6 +43,7 @@ export interface Lasting {
 const PEEK_MS = 5000
 
 export class Generation {
+  /** As the files say it. */
   readonly loaded: Loaded
   readonly loadedAt = new Date()
   readonly pipeline: Pipeline
@@ -44,6 +51,7 @@ export class Generation {
   readonly #lasting: Lasting
   readonly #held: Held
   readonly #decisions: Observer
+  readonly #access: AccessLog | undefined
   #requests = 0
   #isRetired = false
 
@@ -56,7 +64,8 @@ export class Generation {
     this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
-    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName))
+    this.#access = accessLog(gateway.log.access, redactor, lasting.log)
+    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName, redactor))
     this.pipeline = {
       request: (req, res) => {
         this.#requests += 1
@@ -69,8 +78,18 @@ export class Generation {
     }
   }
 
+  /** With the modes that the admin port has set for now. */
+  get current(): Loaded {
+    return this.#lasting.runtime.inForce(this.loaded)
+  }
+
   get backends(): BackendState[] {
     return this.#held.state()
+  }
+
+  /** The listener refused what was no request. */
+  unread(refused: Unread): void {
+    this.#access?.unread(refused)
   }
 
   /** No request enters any more: when the last one has ended, what only this configuration used is given back. */
@@ -81,7 +100,7 @@ export class Generation {
 
   /** Gives back everything but the upstreams, whose requests may still be cut. */
   async close(): Promise<void> {
-    await Promise.all([this.#decisions.close?.(), this.loaded.compiled.close()])
+    await Promise.all([this.#decisions.close?.(), this.#access?.close?.(), this.loaded.compiled.close()])
   }
 
   #end(): void {
@@ -90,8 +109,8 @@ export class Generation {
     })
   }
 
-  #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, unknownHosts, runtimeAccess, observer, log } = this.#lasting
+  #rooms(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): Rooms {
+    const { decider, observers, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -99,11 +118,15 @@ export class Generation {
       fingerprintHeaders: settings.fingerprintHeaders,
       hasCredential: createCredentials(settings.credentials),
     }
+    const walk = this.#walks()
     return {
       log,
-      walk: compiled.walk(unknownHosts, new Access(compiled.access, runtimeAccess)),
+      get walk() {
+        return walk()
+      },
       upstreams,
       answers: settings,
+      trace: tracing && (head => tracing.begin(head, redactor)),
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
@@ -112,14 +135,28 @@ export class Generation {
       decide: request => decider.decide(request),
       sendRejection,
       finished: event => {
-        observer.finished(event)
+        for (const observer of observers) observer.finished(event)
         this.#decisions.finished(event)
+        this.#access?.finished(event)
         compiled.observer.finished(event)
       },
       ended: () => {
         this.#requests -= 1
         if (this.#isRetired && this.#requests === 0) this.#end()
       },
+    }
+  }
+
+  /** What requests walk through, made anew when the admin port has changed a mode. */
+  #walks(): () => Walk {
+    const { unknownHosts, runtime } = this.#lasting
+    const walkOf = ({ compiled }: Loaded) => compiled.walk(unknownHosts, new Access(compiled.access, runtime))
+    let of = this.current
+    let walk = walkOf(of)
+    return () => {
+      const { current } = this
+      if (current !== of) [of, walk] = [current, walkOf(current)]
+      return walk
     }
   }
 }

@@ -17,6 +17,12 @@ export type Reloaded = ReloadResult<Problem>
 /** A reload that was asked for, as `/state` tells of it. */
 export type LastReload = Reloaded & { readonly trigger: Trigger; readonly at: Date }
 
+/** A configuration whose policy was in force until another one took its place. */
+export interface Former {
+  readonly loaded: Loaded
+  readonly until: Date
+}
+
 export interface ReloaderOptions {
   /** The configuration this process was started with. */
   readonly first: Loaded
@@ -46,6 +52,7 @@ const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
   redis: ({ redis }) => redis,
   'store.deadline': ({ store }) => store.deadline,
   'store.instances': ({ store }) => store.instances,
+  tracing: ({ tracing }) => tracing,
   plugins: ({ plugins }) => plugins,
 }
 
@@ -55,6 +62,7 @@ const MOST_PROBLEMS = 100
 export class Reloader {
   readonly #options: ReloaderOptions
   #inForce: Loaded
+  #former: Former | undefined
   #sources: Sources
   #last: LastReload | undefined
   #needsRestart: readonly string[] = []
@@ -74,6 +82,11 @@ export class Reloader {
 
   get last(): LastReload | undefined {
     return this.#last
+  }
+
+  /** What was in force until the policy last changed; undefined while it never has. */
+  get former(): Former | undefined {
+    return this.#former
   }
 
   get needsRestart(): readonly string[] {
@@ -121,6 +134,9 @@ export class Reloader {
         .close()
         .catch(cause => this.#options.log.error({ err: cause }, 'a plugin did not close'))
       return this.#refused([problemOf(error as Error, loaded)])
+    }
+    if (loaded.compiled.policy.revision !== this.#inForce.compiled.policy.revision) {
+      this.#former = { loaded: this.#inForce, until: new Date() }
     }
     this.#inForce = loaded
     this.#needsRestart = changedForGood(this.#options.first, loaded)

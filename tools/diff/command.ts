@@ -1,8 +1,8 @@
 /** `sluice diff`: what a changed configuration would change for those who ask. */
 
+import { compare, isSame } from '../../gateway/explain/difference/compare.js'
 import { defineCommand } from '../command.js'
 import { loadInput } from '../config.js'
-import { compare, isSame } from './compare.js'
 import { writeDifference } from './text.js'
 
 export const diff = defineCommand({

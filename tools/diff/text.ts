@@ -1,143 +1,24 @@
 /** A difference as people read it. */
-import { bucketOfTrial } from '../../config/rollout.js'
-import type { Mode } from '../../gateway/types.js'
+import type { PolicyDifference } from '../../gateway/explain/difference/compare.js'
+import { type ChangeSentence, sentencesOf } from '../../gateway/explain/difference/sentences.js'
 import type { Io } from '../io.js'
-import { settingText } from '../settings.js'
 import { printable, wrap } from '../text.js'
-import type { Change, FieldChange, FieldValues } from './changes.js'
-import type { PolicyDifference, ProjectChange, RuleChange } from './compare.js'
 
 const MARKS = { added: '+', removed: '-', changed: '~' } as const
 const STYLES = { added: 'green', removed: 'red', changed: 'yellow' } as const
 
-export function writeDifference(
-  { limits, moved, rules, access, projects, settings }: PolicyDifference,
-  io: Io,
-): void {
-  const heading = (text: string) => io.out(`${io.style('bold', wrap(text, io.columns))}\n`)
-  for (const { for: whom, buckets } of limits) {
-    heading(`Limits for ${whom}`)
-    for (const bucket of buckets) line(bucket.change, bucketText(bucket), io)
-  }
-  if (moved.length > 0) {
-    heading('Requests that fall into another bucket')
-    for (const { mode, requests, from, to, for: whom } of moved) {
-      const [old, now] = [bucketName(from, mode), bucketName(to, mode)]
-      line('changed', `${requests}: from ${old} to ${now}, for ${whom}`, io)
-    }
-  }
-  if (rules.length > 0) {
-    heading('Endpoint rules')
-    for (const rule of rules) line(rule.change, ruleText(rule), io)
-  }
-  if (access.length > 0) {
-    heading('Access')
-    for (const entry of access) line(entry.change, ruleText({ ...entry, kind: 'access' }), io)
-  }
-  if (projects.length > 0) {
-    heading('Projects')
-    for (const project of projects) for (const text of projectTexts(project)) line(project.change, text, io)
-  }
-  if (settings.length > 0) {
-    heading('Settings of gateway.yaml')
-    for (const setting of settings) line('changed', fieldText(setting, plain), io)
+export function writeDifference(difference: PolicyDifference, io: Io): void {
+  let above: string | undefined
+  for (const one of sentencesOf(difference)) {
+    if (one.heading !== above) io.out(`${io.style('bold', wrap(one.heading, io.columns))}\n`)
+    above = one.heading
+    line(one, io)
   }
 }
 
-function line(change: Change['change'], text: string, io: Io): void {
-  const lines = wrap(printable(text), io.columns - 6).split('\n')
-  const [first, ...rest] = lines
+function line({ change, sentence }: ChangeSentence, io: Io): void {
+  const [first, ...rest] = wrap(printable(sentence), io.columns - 6).split('\n')
   io.out(
     `  ${io.style(STYLES[change], MARKS[change])} ${first}\n${rest.map(one => `      ${one}\n`).join('')}`,
   )
-}
-
-function bucketName(name: string | null, mode: Mode): string {
-  if (mode === 'report-only') return name === null ? 'no report-only bucket' : `${name} (report-only)`
-  return name === null ? 'no bucket (no limit)' : name
-}
-
-/** `catch-all: 600 → 700 per second`. */
-function bucketText({ name, change, fields }: Change): string {
-  const isTrial = bucketOfTrial(name) !== undefined
-  if (change === 'removed') {
-    return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
-  }
-  const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
-  return `${name}: ${[...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])].join(', ')}`
-}
-
-/** What only comes or goes with a quota as a whole goes without saying. */
-function isTold({ field, old, new: now }: FieldChange): boolean {
-  return !QUIET.has(field) || (old !== null && now !== null)
-}
-
-/** `20 → 25 per second`, `500 per hour → 600 per hour`, `no longer unlimited`. */
-function quotaText(change: FieldChange): string {
-  const { field, old, new: now } = change
-  if (field === 'unlimited') return now === null ? 'no longer unlimited' : 'unlimited'
-  if (old !== null && now !== null) return fieldText(change, plain)
-  if (field === 'enforceFor')
-    return now === null ? `no share any more (${old})` : `enforced for ${now} of projects`
-  const text = (value: unknown) => `${[value].flat().join(', ')}${UNITS[field] ?? ''}`
-  const what = field === 'costs' ? 'costs ' : ''
-  return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
-}
-
-/** What is not told of a bucket that is new. */
-const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
-
-function ruleText({ name, kind, change, fields }: RuleChange): string {
-  if (change === 'removed') return `${name}: removed`
-  const shown: Shown = (value, field) => settingText(kind, field, value)
-  if (change === 'added') {
-    return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value, field)}`).join(', ')}`
-  }
-  const fresh = kind !== 'access' && fields.some(({ field }) => FRESH.has(field))
-  const texts = fields.map(one => fieldText(one, shown))
-  return `${name}: ${texts.join(', ')}${fresh ? '. It begins to count anew' : ''}`
-}
-
-/** These stand in the names of counters. */
-const FRESH = new Set(['mode', 'key', 'kind'])
-
-function projectTexts({ name, change, fields, buckets, as }: ProjectChange): string[] {
-  if (change === 'removed') return [`${name}: removed; its requests are those of an unknown project`]
-  const own = fields.length === 0 ? [] : [fields.map(one => fieldText(one, plain)).join(', ')]
-  const limits = as === null ? buckets.map(bucketText) : [`limits as of ${as}`]
-  return [...own, ...limits].map(text => `${name}: ${text}`)
-}
-
-const UNITS: Readonly<Record<string, string>> = { burst: ' per second', sustained: ' per minute' }
-
-type Shown = (value: unknown, field: string) => string
-
-/** Of what is no rule's. */
-const plain: Shown = (value, field) =>
-  field === 'identify' && !Array.isArray(value)
-    ? identifierText(value as FieldValues)
-    : settingText('', field, value)
-
-/** `host`, `header (header x-project)`. */
-function identifierText({ plugin, ...settings }: FieldValues): string {
-  const texts = Object.entries(settings).map(([name, value]) => `${name} ${settingText('', name, value)}`)
-  return texts.length === 0 ? String(plugin) : `${plugin} (${texts.join(', ')})`
-}
-
-function fieldText({ field, old, new: now }: FieldChange, shown: Shown): string {
-  const unit = UNITS[field]
-  const [before, after] = [shown(old, field), shown(now, field)]
-  if (unit !== undefined) return `${before} → ${after}${unit}`
-  if (Array.isArray(old) && Array.isArray(now)) return listText(field, old, now, shown)
-  if (old === null) return `${field} ${after}`
-  return now === null ? `no ${field} any more (${before})` : `${field} ${before} → ${after}`
-}
-
-/** Lists differ by what came and went; the order alone is told whole. */
-function listText(field: string, old: readonly unknown[], now: readonly unknown[], shown: Shown): string {
-  const [before, after] = [old, now].map(list => list.map(one => shown(one, field))) as [string[], string[]]
-  const came = after.filter(one => !before.includes(one)).map(one => `+ ${one}`)
-  const went = before.filter(one => !after.includes(one)).map(one => `- ${one}`)
-  const both = [...went, ...came]
-  return `${field} ${both.length > 0 ? both.join(', ') : `${before.join(', ')} → ${after.join(', ')}`}`
 }

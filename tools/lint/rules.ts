@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
+import type { Flood } from '../../gateway/explain/settings.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
-import type { Flood } from '../settings.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {

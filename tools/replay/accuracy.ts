@@ -1,11 +1,11 @@
 /** What a replay cannot know, because the log does not tell: said with every result. */
 import { isProjectLimits } from '../../config/load.js'
 import { UNLIMITED } from '../../config/words.js'
+import type { Flood } from '../../gateway/explain/settings.js'
 import type { WrittenWhen } from '../../gateway/policy/when.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
-import type { Flood } from '../settings.js'
 import { count, grouped, percent } from '../text.js'
 import type { Sampling } from './records.js'
 import type { Format, LoggedFacts, Traffic } from './traffic.js'
@@ -76,7 +76,9 @@ export class Seen {
   #runTimeEntries(): string[] {
     if (this.#ruledAtRunTime === 0) return []
     const requests = count(this.#ruledAtRunTime, 'request')
-    return [`Access entries set at run time decided about ${requests}; a replay knows those of files only.`]
+    return [
+      `Access entries and modes set at run time decided about ${requests}; a replay knows those of files only.`,
+    ]
   }
 
   #completeness(

@@ -39,6 +39,11 @@ export function redisAddress(url: string): RedisAddress {
     : { kind, sentinels: hosts, master: decodeURIComponent(path), ...access }
 }
 
+/** The same without user, password and options, for people and logs. */
+export function shownAddress(url: string): string {
+  return url.replace(/\/\/(.*@)?/s, '//').replace(/[?#].*$/s, '')
+}
+
 function decoded(text: string): string | undefined {
   return text === '' ? undefined : decodeURIComponent(text)
 }

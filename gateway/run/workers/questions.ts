@@ -1,12 +1,17 @@
 /** What the admin port asks, put to the workers: to one where any knows, to all where each knows its part. */
 import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
+import type { HistoryOf } from '../../admin/live.js'
 import { Unreachable } from '../../admin/refusals.js'
+import type { Wished } from '../../admin/wish.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'
 import type { Reset } from '../../explain/reset.js'
-import type { MetricsSnapshot } from '../../observe/metrics.js'
+import type { StepCounts } from '../../observe/live/live.js'
+import type { MetricsSnapshot } from '../../observe/series.js'
+import type { Told } from '../live/desk.js'
+import type { ProcessPart } from '../live/part.js'
 import type { Loaded } from '../load.js'
 import type { BackendState } from '../upstreams.js'
 import { within } from './change.js'
@@ -40,14 +45,22 @@ export class WorkerQuestions implements Inspected {
   }
 
   async backends(): Promise<BackendState[]> {
-    return mergeBackends((await this.#all(({ channel }) => channel.ask('backends'))).answers)
+    return mergeBackends((await this.#all(({ channel }) => channel.ask('backends'))).parts)
   }
 
   /** `missing`: process ids of workers that did not tell theirs. */
   async slots(): Promise<Slots & { readonly missing?: readonly number[] }> {
-    const { answers, missing } = await this.#all(({ channel }) => channel.ask('slots'))
-    const merged = mergeSlots(answers, MOST_SLOTS)
+    const { parts, missing } = await this.#all(({ channel }) => channel.ask('slots'))
+    const merged = mergeSlots(parts, MOST_SLOTS)
     return missing.length === 0 ? merged : { ...merged, missing }
+  }
+
+  live(): Promise<Told<ProcessPart>> {
+    return this.#all(({ channel }) => channel.ask('live'))
+  }
+
+  history(of: HistoryOf): Promise<Told<StepCounts>> {
+    return this.#all(({ channel }) => channel.ask('history', of))
   }
 
   policy(of: PolicyOf): object {
@@ -63,25 +76,25 @@ export class WorkerQuestions implements Inspected {
   }
 
   /** One worker resets the counter; the others forget that they were told of refusals. */
-  async reset(counter: CounterName, by: string): Promise<Reset> {
-    const done = await this.#any(({ channel }) => channel.ask('reset', counter, by))
+  async reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<Reset> {
+    const done = await this.#any(({ channel }) => channel.ask('reset', counter, wish))
     await this.#all(({ channel }) => channel.ask('forget', done.key))
     return done
   }
 
   /** The answers of all that answer in time, and the process ids of the others. */
-  async #all<T>(ask: (member: Member) => Promise<T>): Promise<{ answers: T[]; missing: number[] }> {
-    const answers: T[] = []
+  async #all<T>(ask: (member: Member) => Promise<T>): Promise<Told<T>> {
+    const parts: T[] = []
     const missing: number[] = []
     const asked = this.#crew.members.map(async member => {
       const answer = member.answers() ? within(SHORT_PATIENCE_MS, ask(member), member) : Promise.reject()
       await answer.then(
-        one => answers.push(one),
+        one => parts.push(one),
         () => missing.push(member.pid),
       )
     })
     await Promise.all(asked)
-    return { answers, missing }
+    return { parts, missing }
   }
 
   #any<T>(ask: (member: Member) => Promise<T>): Promise<T> {

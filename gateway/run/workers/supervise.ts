@@ -8,13 +8,16 @@ import { startAdmin } from '../../admin/server.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
-import { accessDesk } from '../access/desk.js'
-import { openRuntimeAccess } from '../access/runtime-access.js'
+import { actDesks } from '../acts/desks.js'
+import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
+import { listenFault } from '../listen-fault.js'
+import { liveDesk } from '../live/desk.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
+import { version } from '../version.js'
 import { changeAll } from './change.js'
 import { Crew } from './crew.js'
 import { WorkerQuestions } from './questions.js'
@@ -36,9 +39,9 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     )
   }
   const { first, load, workers, secret, configPath, embedded, hopeless, wrongKeys, log } = options
-  const { listen, admin: adminSettings, redis, store } = first.config.gateway
+  const { listen, admin: adminSettings, redis, store, tracing } = first.config.gateway
   const health = new Health()
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
   metrics.policyLoaded(first.compiled.policy.revision)
   metrics.watchKeys(() => wrongKeys.counts())
   let inForce = { loaded: first, loadedAt: new Date(), change: 0 }
@@ -59,7 +62,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
-        started: { listen, redis, store },
+        started: { listen, redis, store, tracing },
         contents: inForce.loaded.contents,
         change: inForce.change,
         supervisor: process.pid,
@@ -79,7 +82,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
   })
   metrics.watchWorkers(() => crew.members)
-  const questions = new WorkerQuestions(crew, () => inForce.loaded)
+  const questions = new WorkerQuestions(crew, () => runtime.inForce(inForce.loaded))
   const reloader = new Reloader({
     first,
     load,
@@ -94,7 +97,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   // Plugins serve in the workers; here they were only needed to know that the configuration is right.
   await first.compiled.close()
   // Each worker looks for itself what has changed.
-  const { kept } = await openRuntimeAccess(redis, log)
+  const runtime = await Runtime.open(redis, log)
   let url = ''
   const admin = await startAdmin({
     ...adminSettings,
@@ -113,15 +116,29 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     },
     log,
     state: async () => ({
-      ...describeState({ ...inForce, backends: await questions.backends() }, reloader),
-      workers: crew.members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() })),
+      ...describeState({ ...inForce, backends: await questions.backends() }, reloader, runtime),
+      workers: workersOf(crew),
     }),
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
-    access: accessDesk(kept, () => inForce.loaded, log),
+    live: liveDesk({
+      ask: () => questions.live(),
+      askHistory: of => questions.history(of),
+      workers: () =>
+        workersOf(crew).map(({ startedAt, ...worker }) => ({
+          ...worker,
+          started_at: startedAt.toISOString(),
+        })),
+      inForce: () => ({ ...inForce, current: runtime.inForce(inForce.loaded) }),
+      reloader,
+      redis,
+      acts: runtime.acts,
+      log,
+    }),
+    ...actDesks(runtime, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
-  })
+  }).catch(listenFault('admin', adminSettings))
   await startEmbedded(first, embedded)
   url = await crew.start()
   health.ready()
@@ -134,7 +151,11 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       health.draining()
       await crew.drain(inForce.loaded.config.gateway.drain)
       await admin.close()
-      kept.close()
+      runtime.kept.close()
     },
   }
+}
+
+function workersOf({ members }: Crew) {
+  return members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() }))
 }

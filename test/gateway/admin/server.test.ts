@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { UnknownQuestion } from '../../../gateway/admin/explain.js'
+import type { LiveSnapshot } from '../../../gateway/admin/live-snapshot.js'
 import { startAdmin } from '../../../gateway/admin/server.js'
 import { WrongKeys } from '../../../gateway/admin/wrong-keys.js'
 import { networkOf } from '../../../gateway/listen/client.js'
@@ -36,13 +37,30 @@ async function start(
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
+  const modes = { put: async () => ({ created: true, mode: {} }), remove: async () => ({}) }
   const troubles = (): string[] => []
-  const more = { key: '', wrongKeys, inspected, access, troubles, documents: () => ({}) }
+  const live = {
+    snapshot: () => ({}) as LiveSnapshot,
+    history: () => ({ step_ms: 10_000, from: '', points: [] }),
+    changes: () => null,
+    watch: () => () => undefined,
+  }
+  const more = {
+    key: '',
+    wrongKeys,
+    inspected,
+    access,
+    live,
+    modes,
+    acts: () => [],
+    troubles,
+    documents: () => ({}),
+  }
   const options = {
     ...listen,
     ...more,
     health,
-    metrics: new Metrics(),
+    metrics: new Metrics('1.2.3'),
     state,
     reload,
     explain,

@@ -1,0 +1,191 @@
+/** What `GET /live` and its stream send, as JSON. Times are ISO 8601 (UTC), rates are per second over the last ten. */
+import type { Mode } from '../../config/words.js'
+
+export interface LiveSnapshot {
+  readonly at: string
+  /** When counting began. */
+  readonly since: string
+  readonly revision: string
+  readonly loaded_at: string
+  /** Empty for one process. */
+  readonly workers: readonly LiveWorker[]
+  /** Absent where there are workers. */
+  readonly process?: LiveProcess
+  /** Workers that did not tell theirs. */
+  readonly missing: readonly number[]
+  readonly reload: LiveReload | null
+  readonly store: LiveStore
+  readonly rates: LiveRates
+  /** Requests and WebSockets at the upstreams, or waiting for one. */
+  readonly in_flight: number
+  /** All, in the order of the files. */
+  readonly rules: readonly LiveRule[]
+  /** The busiest and the most refused, the busiest first. */
+  readonly projects: readonly LiveProject[]
+  /** Counters seen within the last minute, that of the highest share first. */
+  readonly closest: readonly LiveClosest[]
+  readonly slots: readonly LiveSlots[]
+  readonly upstreams: readonly LiveUpstream[]
+  /** What was done through this port, the newest first. */
+  readonly acts: readonly LiveAct[]
+}
+
+/** A process that takes requests. */
+export interface LiveProcess {
+  readonly pid: number
+  readonly started_at: string
+  /** How late it ran when it last looked. */
+  readonly loop_delay_ms: number
+  readonly rss_bytes: number
+}
+
+/** What a worker did not tell is null. */
+export interface LiveWorker {
+  readonly pid: number
+  readonly started_at: string
+  readonly answers: boolean
+  readonly loop_delay_ms: number | null
+  readonly rss_bytes: number | null
+}
+
+export interface LiveReload {
+  readonly at: string
+  readonly result: string
+  readonly problems: readonly LiveProblem[]
+}
+
+export interface LiveProblem {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  readonly path: string
+  readonly sentence: string
+}
+
+export interface LiveStore {
+  readonly kind: 'memory' | 'redis'
+  /** Without credentials. */
+  readonly address: string | null
+  readonly state: 'ok' | 'away'
+  /** Since when it is so. */
+  readonly since: string
+}
+
+/** Of requests. `errors_of_ours` and `errors_of_upstreams`: answers of 500 and above, by who gave them. */
+export interface LiveRates {
+  readonly requests: number
+  readonly refused: number
+  readonly would_refuse: number
+  readonly errors_of_ours: number
+  readonly errors_of_upstreams: number
+}
+
+export interface LiveOutcomes {
+  readonly allowed: number
+  readonly near: number
+  readonly limited: number
+  readonly would_limit: number
+  readonly error: number
+}
+
+export interface LiveRule {
+  readonly id: string
+  readonly kind: string
+  /** In force. */
+  readonly mode: Mode
+  /** Of the files. */
+  readonly declared_mode: Mode
+  readonly src: string
+  /** What it counts by; empty for access entries. */
+  readonly key: readonly string[]
+  /** For whom it is in force, where that is not all or nobody. */
+  readonly share?: { readonly percent: number; readonly of: 'keys' | 'projects' }
+  /** True for what is tried beside a quota. */
+  readonly trial: boolean
+  readonly rates: LiveOutcomes
+  /** Null for rules beyond the first 2,000 or so that have traffic. */
+  readonly last_hour: LiveOutcomes | null
+}
+
+export interface LiveAsked {
+  readonly requests: number
+  readonly refused: number
+  readonly would_refuse: number
+}
+
+export interface LiveProject {
+  readonly id: string
+  readonly plan: string
+  readonly environment: string
+  readonly rates: LiveAsked
+  readonly last_hour: LiveAsked
+}
+
+export interface LiveClosest {
+  readonly rule: string
+  readonly policy: string
+  readonly project: string
+  /** A keyed hash, as in the decision record. */
+  readonly key: string
+  /** More than the quota where a rule only reports. */
+  readonly used: number
+  readonly quota: number
+  readonly window_ms: number
+  readonly reset_ms: number
+  readonly mode: Mode
+  readonly at: string
+}
+
+export interface LiveSlots {
+  readonly rule: string
+  readonly held: number
+  readonly oldest_ms: number
+}
+
+export interface LiveUpstream {
+  readonly name: string
+  readonly addresses: readonly {
+    readonly address: string
+    readonly state: 'ok' | 'ejected'
+    readonly in_flight: number
+    readonly web_sockets: number
+  }[]
+}
+
+export interface LiveAct {
+  readonly id: string
+  readonly kind: 'mode' | 'access' | 'reset'
+  readonly what: string
+  readonly at: string
+  readonly by: string
+  readonly from: string
+  readonly until: string | null
+  readonly undo: boolean
+  /** Such as `DELETE /rules/ID/mode`; null for what cannot be undone any more. */
+  readonly undo_call: string | null
+}
+
+/** What `GET /live/history` sends: one point for each step that is over, at most 360, the oldest first. */
+export interface LiveHistory {
+  readonly step_ms: number
+  readonly from: string
+  readonly points: readonly LivePoint[]
+}
+
+/** Of a rule: what it said. Else: what became of requests, where `allowed` holds those answered below 500. */
+export type LivePoint = Omit<LiveOutcomes, 'near'>
+
+/** What `GET /changes` sends: what differs in effect from the policy that was in force before. */
+export interface LiveChanges {
+  /** Revisions. */
+  readonly from: string
+  readonly to: string
+  /** When the change came into force. */
+  readonly at: string
+  readonly changes: readonly {
+    /** Such as `Endpoint rules`. */
+    readonly heading: string
+    readonly change: 'added' | 'removed' | 'changed'
+    readonly sentence: string
+  }[]
+}

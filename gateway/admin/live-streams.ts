@@ -1,0 +1,58 @@
+/** Open streams of server-sent events. A reader that does not read costs one snapshot at most, and is cut off in the end. */
+import type { ServerResponse } from 'node:http'
+import type { LiveDesk } from './live.js'
+
+const MOST_STREAMS = 20
+/** A comment for whatever stands between and closes what is silent. */
+const COMMENT_MS = 15_000
+/** Without reading. */
+const PATIENCE_MS = 30_000
+
+export class LiveStreams {
+  readonly #desk: Pick<LiveDesk, 'watch'>
+  readonly #open = new Set<ServerResponse>()
+
+  constructor(desk: Pick<LiveDesk, 'watch'>) {
+    this.#desk = desk
+  }
+
+  get isFull(): boolean {
+    return this.#open.size >= MOST_STREAMS
+  }
+
+  /** Answers with a stream until its reader leaves. */
+  open(res: ServerResponse): void {
+    this.#open.add(res)
+    res.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      // nginx would collect events before it passes them on.
+      'x-accel-buffering': 'no',
+    })
+    res.flushHeaders()
+    let waitsSince: number | undefined
+    const write = (text: string): void => {
+      const now = performance.now()
+      if (!res.writableNeedDrain) {
+        waitsSince = undefined
+        res.write(text)
+        return
+      }
+      waitsSince ??= now
+      if (now - waitsSince > PATIENCE_MS) res.destroy()
+    }
+    const unwatch = this.#desk.watch((event, json) => write(`event: ${event}\ndata: ${json}\n\n`))
+    const comments = setInterval(() => write(': still here\n\n'), COMMENT_MS)
+    res.on('error', () => undefined)
+    res.once('close', () => {
+      unwatch()
+      clearInterval(comments)
+      this.#open.delete(res)
+    })
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    for (const res of this.#open) res.end()
+  }
+}

@@ -1,0 +1,94 @@
+/** `/live`: what happens now, once or as a stream of server-sent events; and `/changes`. */
+import type { FastifyPluginAsync } from 'fastify'
+import type { LiveChanges, LiveHistory, LiveSnapshot } from './live-snapshot.js'
+import { LiveStreams } from './live-streams.js'
+import { sendProblem } from './problem.js'
+import { answerRefusals } from './refusals.js'
+
+/** Of a rule, of a project, or of all requests. */
+export interface HistoryOf {
+  readonly rule?: string
+  readonly project?: string
+}
+
+/** Hears of a snapshot, or of an act, as JSON. */
+export type LiveListener = (event: 'live' | 'act', json: string) => void
+
+export interface LiveDesk {
+  snapshot(): LiveSnapshot | Promise<LiveSnapshot>
+  /** @throws {NotFound} for what nothing is known of */
+  history(of: HistoryOf): LiveHistory | Promise<LiveHistory>
+  /** Null while there was one policy only. */
+  changes(): LiveChanges | null
+  /** Tells of a snapshot at once, then each second, until the function that it gives is called. */
+  watch(listener: LiveListener): () => void
+}
+
+const name = (description: string) => ({ type: 'string', minLength: 1, maxLength: 512, description }) as const
+
+const liveSchema = {
+  tags: ['Live'],
+  summary:
+    'What happens now: rates by rule and project, counters close to a limit, slots, upstreams, workers',
+  description:
+    'Rates are per second over the last ten. Counters close to a limit are looked for only while somebody asks: the first answer after a pause has none.',
+}
+const eventsSchema = {
+  tags: ['Live'],
+  summary: 'The same as server-sent events, one at once and then one a second',
+  description:
+    '"event: live" carries what GET /live answers, "event: act" an act through this port, each as JSON in one data line. A comment comes every 15 s. A reader that is too slow misses snapshots, and is cut off after 30 s without reading. At most 20 streams: beyond that 503.',
+  produces: ['text/event-stream'],
+}
+const historySchema = {
+  tags: ['Live'],
+  summary: 'The last hour in steps of ten seconds: of a rule, of a project, or of all requests',
+  querystring: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      rule: name('Name of a bucket, trial or rule.'),
+      project: name('Id of a project; host:NAME.'),
+    },
+  },
+}
+const changesSchema = {
+  tags: ['Policy'],
+  summary:
+    'What differs in effect between the policy in force and the one before it; null when there was one only',
+}
+
+export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
+  return async app => {
+    answerRefusals(app)
+    const streams = new LiveStreams(desk)
+    // Answers that never end would keep the port from closing.
+    app.addHook('preClose', async () => streams.close())
+    app.get('/live', { schema: liveSchema }, async () => desk.snapshot())
+    // HEAD would open a stream whose events nobody sees.
+    app.get('/live/events', { schema: eventsSchema, exposeHeadRoute: false }, async (_request, reply) => {
+      if (streams.isFull) {
+        return sendProblem(
+          reply,
+          503,
+          'As many streams as there may be are open: close one, or ask GET /live.',
+        )
+      }
+      reply.hijack()
+      streams.open(reply.raw)
+      return reply
+    })
+    app.get<{ Querystring: HistoryOf }>(
+      '/live/history',
+      { schema: historySchema },
+      async ({ query }, reply) => {
+        if (query.rule !== undefined && query.project !== undefined)
+          return sendProblem(reply, 400, 'Name a rule or a project, not both.')
+        return desk.history(query)
+      },
+    )
+    app.get('/changes', { schema: changesSchema }, async (_request, reply) =>
+      reply.type('application/json').send(JSON.stringify(desk.changes())),
+    )
+  }
+}

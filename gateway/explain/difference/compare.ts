@@ -1,0 +1,161 @@
+/** What differs in effect between two configurations: comments, order and names of files do not count. */
+import type { BucketConfig } from '../../../config/bucket.js'
+import { describeColumns } from '../../../config/column-text.js'
+import { isProjectLimits } from '../../../config/load.js'
+import { pluginConfig } from '../../../config/policy-schema.js'
+import type { ProjectEntry } from '../../../config/schema.js'
+import { columnName } from '../../../config/words.js'
+import type { Table } from '../../policy/policy.js'
+import type { Loaded } from '../../run/load.js'
+import { bothWords, groupColumns } from '../columns.js'
+import { percent } from '../numbers.js'
+import { costTexts, windowText } from '../settings.js'
+import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
+import { movedRequests } from './moved.js'
+
+export type PolicyDifference = ReturnType<typeof compare>
+export type RuleChange = ReturnType<typeof compareRules>[number]
+
+export interface ProjectChange extends Change {
+  /** What changed in the limits that count for it. */
+  readonly buckets: readonly Change[]
+  /** Where its limits changed because those of its plan and environment did: the column, else null. */
+  readonly as: string | null
+}
+
+export function compare(before: Loaded, after: Loaded) {
+  return {
+    /** Buckets by plan and environment; those that changed alike stand together. */
+    limits: compareLimits(before, after),
+    moved: movedRequests(before, after),
+    rules: compareRules(rulesOf(before), rulesOf(after)),
+    /** Who is denied or exempt. */
+    access: changesOf(accessOf(before), accessOf(after)),
+    projects: compareProjects(before, after),
+    /** Settings that decide about requests, of gateway.yaml and the words that projects.yaml declares. */
+    settings: changedFields(settingsOf(before), settingsOf(after)),
+  }
+}
+
+export function isSame(difference: PolicyDifference): boolean {
+  return Object.values(difference).every(list => list.length === 0)
+}
+
+function compareLimits(before: Loaded, after: Loaded) {
+  const words = bothWords(before.config.planWords, after.config.planWords)
+  const groups = groupColumns(words, column => JSON.stringify(columnChanges(before, after, column)))
+  return [...groups]
+    .map(([text, columns]) => ({
+      for: describeColumns(columns, words),
+      columns: [...columns],
+      buckets: JSON.parse(text) as Change[],
+    }))
+    .filter(({ buckets }) => buckets.length > 0)
+}
+
+function columnChanges(before: Loaded, after: Loaded, column: string): Change[] {
+  const tableOf = ({ compiled }: Loaded) => compiled.policy.columns.get(column)
+  return changesOf(bucketsOf(tableOf(before)), bucketsOf(tableOf(after)))
+}
+
+function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
+  const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
+  return new Map(
+    rules.map(({ id, key, config, mode, share, onStoreError }) => {
+      const enforceFor = share && { enforceFor: `${share.percent}%` }
+      const own = key.includes('client-ip') && { key }
+      return [id, { ...quotaFields(config as BucketConfig), ...own, mode, ...enforceFor, onStoreError }]
+    }),
+  )
+}
+
+function quotaFields(config: BucketConfig): FieldValues {
+  if ('unlimited' in config) return { unlimited: true }
+  const { burst, sustained, windows = [], algorithm, lease, costs } = config
+  return {
+    ...(burst !== undefined && { burst }),
+    ...(sustained !== undefined && { sustained }),
+    ...Object.fromEntries(windows.map(window => [`window ${window.name}`, windowText(window)])),
+    ...(costs !== undefined && { costs: costTexts(costs) }),
+    algorithm,
+    lease,
+  }
+}
+
+function compareRules(before: ReadonlyMap<string, FieldValues>, after: ReadonlyMap<string, FieldValues>) {
+  return changesOf(before, after).map(change => ({
+    ...change,
+    /** Of a rule that is another kind's now, the new one. */
+    kind: String((after.get(change.name) ?? before.get(change.name))?.kind),
+  }))
+}
+
+/** `since` changes nothing about a request. */
+function rulesOf({ config }: Loaded): Map<string, FieldValues> {
+  const rules = config.policies.flatMap(policy =>
+    isProjectLimits(policy) ? [] : policy.document.rules.map(rule => ({ kind: policy.kind, rule })),
+  )
+  return new Map(
+    rules.map(({ kind, rule }) => {
+      const { id, match, key, mode, enforceFor, missing, when, reads } = rule
+      const { onStoreError = config.gateway.store.onError } = rule
+      const share = enforceFor && { enforceFor }
+      const narrowed = { ...(when && { when }), ...(reads && { reads }) }
+      return [
+        id,
+        { kind, match, key, mode, ...share, missing, onStoreError, ...narrowed, ...pluginConfig(rule) },
+      ]
+    }),
+  )
+}
+
+/** `since` changes nothing about a request. */
+function accessOf({ config }: Loaded): Map<string, FieldValues> {
+  const entries = config.access.flatMap(({ document }) => document.rules)
+  return new Map(entries.map(({ id, since: _, ...entry }) => [id, entry]))
+}
+
+function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
+  const [old, now] = [projectsOf(before), projectsOf(after)]
+  const own = new Map(
+    changesOf(mapValues(old, projectFields), mapValues(now, projectFields)).map(one => [one.name, one]),
+  )
+  return [...new Set([...old.keys(), ...now.keys()])].flatMap((id): ProjectChange[] => {
+    const change = own.get(id)
+    const [was, is] = [old.get(id), now.get(id)]
+    if (was === undefined || is === undefined) return change ? [{ ...change, buckets: [], as: null }] : []
+    const buckets = changesOf(
+      bucketsOf(before.compiled.policy.tableOf(was)),
+      bucketsOf(after.compiled.policy.tableOf(is)),
+    )
+    if (change === undefined && buckets.length === 0) return []
+    const column = columnName(is.plan, is.environment)
+    const isColumns = JSON.stringify(buckets) === JSON.stringify(columnChanges(before, after, column))
+    const as =
+      buckets.length > 0 && isColumns && column === columnName(was.plan, was.environment) ? column : null
+    return [{ ...(change ?? { name: id, change: 'changed', fields: [] }), buckets, as }]
+  })
+}
+
+function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
+  return new Map(config.projects.map(project => [project.id, project]))
+}
+
+/** Of a key the begin of its hash tells which it is. */
+function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): FieldValues {
+  const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
+  return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
+}
+
+function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { rateLimitFields, cors } = gateway
+  const retryJitter = percent(gateway.retryJitter)
+  const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
+  const callers = { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials }
+  return { ...callers, rateLimitFields, cors, retryJitter, ...routes, ...planWords }
+}
+
+function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {
+  return new Map([...map].map(([name, value]) => [name, change(value)]))
+}

@@ -1,0 +1,93 @@
+/** Requests that fall into another bucket under one configuration than under another. */
+import { describeColumns } from '../../../config/column-text.js'
+import { columnsOf, type PlanWords } from '../../../config/words.js'
+import { type Pattern, parsePattern } from '../../policy/pattern.js'
+import { ANY_METHOD, extentOf, witnessesOf } from '../../policy/witness.js'
+import type { Loaded } from '../../run/load.js'
+import type { Mode } from '../../types.js'
+
+/** Asks both for every request that their patterns can tell apart; a bucket of null means that nothing limits it. */
+export function movedRequests(before: Loaded, after: Loaded) {
+  return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
+}
+
+function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
+  const patterns = [...patternsOf(before), ...patternsOf(after)]
+  const extent = extentOf(patterns)
+  const words = sharedWords(before.config.planWords, after.config.planWords)
+  const shared = columnsOf([{}], words)
+  const asked = new Set<string>()
+  const moves = new Map<
+    string,
+    { from: string | null; to: string | null; columns: Set<string>; requests: string }
+  >()
+  for (const pattern of patterns) {
+    for (const { method, path } of witnessesOf(pattern, extent)) {
+      // Of two patterns that mean the same, the first stands for both.
+      const name = `${method} ${path}`
+      if (asked.has(name)) continue
+      asked.add(name)
+      for (const column of shared) {
+        const from = bucketOf(before, mode, column, method, path)
+        const to = bucketOf(after, mode, column, method, path)
+        if (from === to) continue
+        const requests = labelOf(pattern, method)
+        const key = JSON.stringify([requests, from, to])
+        const move = moves.get(key) ?? { requests, from, to, columns: new Set() }
+        move.columns.add(column)
+        moves.set(key, move)
+      }
+    }
+  }
+  return withoutSpecial([...moves.values()]).map(({ columns, ...move }) => ({
+    mode,
+    ...move,
+    for: describeColumns(columns, words),
+  }))
+}
+
+/** Who is in one configuration alone has moved nowhere. */
+function sharedWords(one: PlanWords, other: PlanWords): PlanWords {
+  return {
+    plans: one.plans.filter(plan => other.plans.includes(plan)),
+    environments: one.environments.filter(environment => other.environments.includes(environment)),
+  }
+}
+
+function patternsOf({ compiled }: Loaded): Pattern[] {
+  return compiled.policy.buckets.flatMap(({ patterns }) => patterns.map(parsePattern))
+}
+
+function bucketOf(
+  { compiled }: Loaded,
+  mode: Mode,
+  column: string,
+  method: string,
+  path: string,
+): string | null {
+  return compiled.policy.columns.get(column)?.buckets[mode].find(method, path)?.value ?? null
+}
+
+/** Of a pattern for all methods, which method it is about, if it is one. */
+function labelOf({ method, text }: Pattern, asked: string): string {
+  const path = text === '*' ? '/**' : text
+  return method === undefined && asked !== ANY_METHOD
+    ? `${asked} ${path}`
+    : method === 'GET' && asked === 'HEAD'
+      ? path.replace('GET', 'HEAD')
+      : path
+}
+
+/** Where all methods moved alike, one line says so; HEAD goes without saying where GET went the same way. */
+function withoutSpecial<
+  M extends { requests: string; from: string | null; to: string | null; columns: Set<string> },
+>(moves: readonly M[]): M[] {
+  const isLike = (a: M, b: M) =>
+    a.from === b.from && a.to === b.to && [...a.columns].every(column => b.columns.has(column))
+  return moves.filter(move => {
+    const [method, path] = move.requests.split(' ')
+    if (path === undefined) return true
+    const general = method === 'HEAD' ? [path, `GET ${path}`] : [path]
+    return !moves.some(other => general.includes(other.requests) && isLike(move, other))
+  })
+}

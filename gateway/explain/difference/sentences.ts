@@ -1,0 +1,133 @@
+/** A difference, a sentence for each change. */
+import { bucketOfTrial } from '../../../config/rollout.js'
+import type { Mode } from '../../types.js'
+import { settingText } from '../settings.js'
+import type { Change, FieldChange, FieldValues } from './changes.js'
+import type { PolicyDifference, ProjectChange, RuleChange } from './compare.js'
+
+/** One change, under the heading of what it belongs to. */
+export interface ChangeSentence {
+  readonly heading: string
+  readonly change: Change['change']
+  readonly sentence: string
+}
+
+/** In the order of their headings. */
+export function* sentencesOf(difference: PolicyDifference): Generator<ChangeSentence> {
+  const { limits, moved, rules, access, projects, settings } = difference
+  for (const { for: whom, buckets } of limits) {
+    const heading = `Limits for ${whom}`
+    for (const bucket of buckets) yield { heading, change: bucket.change, sentence: bucketText(bucket) }
+  }
+  for (const { mode, requests, from, to, for: whom } of moved) {
+    const heading = 'Requests that fall into another bucket'
+    const [old, now] = [bucketName(from, mode), bucketName(to, mode)]
+    yield { heading, change: 'changed', sentence: `${requests}: from ${old} to ${now}, for ${whom}` }
+  }
+  for (const rule of rules) {
+    yield { heading: 'Endpoint rules', change: rule.change, sentence: ruleText(rule) }
+  }
+  for (const entry of access) {
+    const sentence = ruleText({ ...entry, kind: 'access' })
+    yield { heading: 'Access', change: entry.change, sentence }
+  }
+  for (const project of projects) {
+    for (const sentence of projectTexts(project)) {
+      yield { heading: 'Projects', change: project.change, sentence }
+    }
+  }
+  for (const setting of settings) {
+    const heading = 'Settings of gateway.yaml'
+    yield { heading, change: 'changed', sentence: fieldText(setting, plain) }
+  }
+}
+
+function bucketName(name: string | null, mode: Mode): string {
+  if (mode === 'report-only') return name === null ? 'no report-only bucket' : `${name} (report-only)`
+  return name === null ? 'no bucket (no limit)' : name
+}
+
+/** `catch-all: 600 → 700 per second`. */
+function bucketText({ name, change, fields }: Change): string {
+  const isTrial = bucketOfTrial(name) !== undefined
+  if (change === 'removed') {
+    return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
+  }
+  const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
+  return `${name}: ${[...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])].join(', ')}`
+}
+
+/** What only comes or goes with a quota as a whole goes without saying. */
+function isTold({ field, old, new: now }: FieldChange): boolean {
+  return !QUIET.has(field) || (old !== null && now !== null)
+}
+
+/** `20 → 25 per second`, `500 per hour → 600 per hour`, `no longer unlimited`. */
+function quotaText(change: FieldChange): string {
+  const { field, old, new: now } = change
+  if (field === 'unlimited') return now === null ? 'no longer unlimited' : 'unlimited'
+  if (old !== null && now !== null) return fieldText(change, plain)
+  if (field === 'enforceFor')
+    return now === null ? `no share any more (${old})` : `enforced for ${now} of projects`
+  const text = (value: unknown) => `${[value].flat().join(', ')}${UNITS[field] ?? ''}`
+  const what = field === 'costs' ? 'costs ' : ''
+  return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
+}
+
+/** What is not told of a bucket that is new. */
+const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
+
+function ruleText({ name, kind, change, fields }: RuleChange): string {
+  if (change === 'removed') return `${name}: removed`
+  const shown: Shown = (value, field) => settingText(kind, field, value)
+  if (change === 'added') {
+    return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value, field)}`).join(', ')}`
+  }
+  const fresh = kind !== 'access' && fields.some(({ field }) => FRESH.has(field))
+  const texts = fields.map(one => fieldText(one, shown))
+  return `${name}: ${texts.join(', ')}${fresh ? '. It begins to count anew' : ''}`
+}
+
+/** These stand in the names of counters. */
+const FRESH = new Set(['mode', 'key', 'kind'])
+
+function projectTexts({ name, change, fields, buckets, as }: ProjectChange): string[] {
+  if (change === 'removed') return [`${name}: removed; its requests are those of an unknown project`]
+  const own = fields.length === 0 ? [] : [fields.map(one => fieldText(one, plain)).join(', ')]
+  const limits = as === null ? buckets.map(bucketText) : [`limits as of ${as}`]
+  return [...own, ...limits].map(text => `${name}: ${text}`)
+}
+
+const UNITS: Readonly<Record<string, string>> = { burst: ' per second', sustained: ' per minute' }
+
+type Shown = (value: unknown, field: string) => string
+
+/** Of what is no rule's. */
+const plain: Shown = (value, field) =>
+  field === 'identify' && !Array.isArray(value)
+    ? identifierText(value as FieldValues)
+    : settingText('', field, value)
+
+/** `host`, `header (header x-project)`. */
+function identifierText({ plugin, ...settings }: FieldValues): string {
+  const texts = Object.entries(settings).map(([name, value]) => `${name} ${settingText('', name, value)}`)
+  return texts.length === 0 ? String(plugin) : `${plugin} (${texts.join(', ')})`
+}
+
+function fieldText({ field, old, new: now }: FieldChange, shown: Shown): string {
+  const unit = UNITS[field]
+  const [before, after] = [shown(old, field), shown(now, field)]
+  if (unit !== undefined) return `${before} → ${after}${unit}`
+  if (Array.isArray(old) && Array.isArray(now)) return listText(field, old, now, shown)
+  if (old === null) return `${field} ${after}`
+  return now === null ? `no ${field} any more (${before})` : `${field} ${before} → ${after}`
+}
+
+/** Lists differ by what came and went; the order alone is told whole. */
+function listText(field: string, old: readonly unknown[], now: readonly unknown[], shown: Shown): string {
+  const [before, after] = [old, now].map(list => list.map(one => shown(one, field))) as [string[], string[]]
+  const came = after.filter(one => !before.includes(one)).map(one => `+ ${one}`)
+  const went = before.filter(one => !after.includes(one)).map(one => `- ${one}`)
+  const both = [...went, ...came]
+  return `${field} ${both.length > 0 ? both.join(', ') : `${before.join(', ')} → ${after.join(', ')}`}`
+}

@@ -1,0 +1,66 @@
+/** Settings of the built-in kinds of rules, as people say them. */
+import { listed } from '../../config/problem.js'
+import type { QuotaWindow } from '../../config/quota.js'
+import type { volumetric } from '../decide/volumetric.js'
+import { perText } from '../forward/units.js'
+import type { Static } from '../plugin.js'
+import type { WrittenWhen } from '../policy/when.js'
+import { grouped } from './numbers.js'
+
+/** The config of a volumetric rule; times in ms. */
+export type Flood = Static<(typeof volumetric)['schema']>
+
+/** `1,000 per 60 s`. */
+export function quotaText({ requests, per }: Flood['quota']): string {
+  return `${grouped(requests)} per ${secondsText(per)}`
+}
+
+/** `100 per hour`, `20,000 per month (Europe/Berlin)`. */
+export function windowText({ requests, per, timezone = 'UTC', algorithm }: QuotaWindow): string {
+  const [ms, calendar] = typeof per === 'number' ? [per] : [0, { unit: per, timezone }]
+  const way = algorithm === undefined ? '' : ` (${algorithm})`
+  return `${grouped(requests)} ${perText(ms, calendar)}${way}`
+}
+
+/** `10 for GET /a`, one for each pattern. */
+export function costTexts(costs: Readonly<Record<string, number>>): string[] {
+  return Object.entries(costs).map(([pattern, cost]) => `${cost} for ${pattern}`)
+}
+
+/** Of milliseconds: `1.5 s`. */
+export function secondsText(ms: number): string {
+  return `${(ms / 1000).toLocaleString('en-US')} s`
+}
+
+/** Whose requests a rule looks at: `with credentials, of plans free and team`. */
+export function whoseText({ authenticated, ...lists }: WrittenWhen): string {
+  const credentials = authenticated === undefined ? [] : [CREDENTIALS[`${authenticated}`]]
+  const others = Object.entries(lists).map(([what, words]) => `of ${what} ${listed(words ?? [], 'and')}`)
+  return [...credentials, ...others].join(', ')
+}
+
+const CREDENTIALS = {
+  true: 'with credentials',
+  false: 'without credentials',
+  verified: 'with verified credentials',
+} as const
+
+/** What of a volumetric rule's requests counts how much: ``, or `, 5 each`. */
+export function costText({ cost = 1, countWhen }: Flood): string {
+  const each = typeof cost === 'number' ? `${cost} each` : `each as ${cost.answerHeader} of its answer says`
+  const answered = countWhen ? [`only those answered ${countWhen.status.join(', ')}`] : []
+  return [...answered, ...(cost === 1 ? [] : [each])].map(text => `, ${text}`).join('')
+}
+
+const TEXTS: Readonly<Record<string, Readonly<Record<string, (value: never) => string>>>> = {
+  'in-flight': { slotTtl: secondsText, maxHold: secondsText },
+  volumetric: { quota: quotaText, blockFor: secondsText },
+}
+
+/** The value of a rule's setting; what nobody here knows better, such as a plugin's own, as JSON would write it. */
+export function settingText(kind: string, setting: string, value: unknown): string {
+  const text = setting === 'when' ? whoseText : TEXTS[kind]?.[setting]
+  if (text !== undefined) return text(value as never)
+  if (Array.isArray(value)) return value.map(one => settingText(kind, setting, one)).join(' + ')
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}

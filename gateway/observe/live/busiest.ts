@@ -1,0 +1,75 @@
+/** Requests by project: exact for those that matter, bounded whatever names come. */
+import type { Project } from '../../types.js'
+import { allRequests, REQUEST } from './requests.js'
+import { STEPS, Tally } from './tally.js'
+
+/** A project that is counted. */
+export interface CountedProject {
+  readonly project: Project
+  readonly tally: Tally
+}
+
+/** Projects that stay when there are too many, the busiest and the most refused, so many of each. */
+const STAY = 256
+/** Projects that are counted at the same time. */
+export const MOST_PROJECTS = 1024
+
+/**
+ * Heavy hitters: when there are too many names, those with the fewest requests and refusals of the last hour are let go
+ * (as in lossy counting, but by number). One that comes back begins at nothing, so what is told is never too much. A flood
+ * of new names costs a sort for each several hundred of them.
+ */
+export class Busiest {
+  readonly #counted = new Map<string, CountedProject>()
+
+  /** The tally of a project, for whoever counts one of its requests. */
+  tallyOf(project: Project): Tally {
+    const known = this.#counted.get(project.id)
+    if (known !== undefined) return known.tally
+    if (this.#counted.size >= MOST_PROJECTS) this.#letGo()
+    const tally = new Tally()
+    const { id, plan, environment } = project
+    this.#counted.set(id, { project: { id, plan, environment }, tally })
+    return tally
+  }
+
+  /** The tally of a project that is counted now. */
+  find(id: string): Tally | undefined {
+    return this.#counted.get(id)?.tally
+  }
+
+  *tallies(): Generator<Tally> {
+    for (const { tally } of this.#counted.values()) yield tally
+  }
+
+  /** Drops those of which nothing came within the last hour. */
+  dropSilent(): void {
+    for (const [id, { tally }] of this.#counted) if (tally.isSilent) this.#counted.delete(id)
+  }
+
+  /**
+   * The `most` busiest and the `most` most refused, the busiest first: by the last hour, and by what an hour would be that is
+   * like the time since a look.
+   */
+  top(most: number, look: number): CountedProject[] {
+    const expected = (tally: Tally, kind: number) => tally.lastHour(kind) + tally.since(look, kind) * STEPS
+    return this.#most(most, expected)
+  }
+
+  #most(most: number, of: (tally: Tally, kind: number) => number): CountedProject[] {
+    const all = [...this.#counted.values()].map(one => ({
+      one,
+      requests: allRequests(kind => of(one.tally, kind)),
+      refusals: of(one.tally, REQUEST.refused) + of(one.tally, REQUEST.wouldRefuse),
+    }))
+    const refused = all.filter(({ refusals }) => refusals > 0).sort((a, b) => b.refusals - a.refusals)
+    const busy = all.sort((a, b) => b.requests - a.requests)
+    const chosen = new Set([...busy.slice(0, most), ...refused.slice(0, most)])
+    return busy.filter(one => chosen.has(one)).map(({ one }) => one)
+  }
+
+  #letGo(): void {
+    const stay = new Set(this.#most(STAY, (tally, kind) => tally.lastHour(kind)))
+    for (const [id, one] of this.#counted) if (!stay.has(one)) this.#counted.delete(id)
+  }
+}

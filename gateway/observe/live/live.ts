@@ -1,0 +1,157 @@
+/** What happens in this process now, for those who watch: rates, an hour by rule and project, counters close to a limit. */
+import type { Observer } from '../../plugin.js'
+import type { Finished } from '../../types.js'
+import { Busiest } from './busiest.js'
+import { Closest } from './closest.js'
+import { countRequest, kindOf, wouldBeRefused } from './requests.js'
+import { RuleTallies } from './rules.js'
+import { KINDS, STEP_MS, Tally } from './tally.js'
+import { Timeline } from './timeline.js'
+
+export interface LiveOptions {
+  /** What each rule said so far, by labels, as the metrics count it. */
+  readonly decisions: Iterable<readonly [Readonly<Record<string, string>>, number]>
+  /** Makes a log's keyed hash of what may be personal. */
+  hash(text: string): string
+  /** Milliseconds since the epoch. */
+  now?(): number
+}
+
+/** Plain data: what one process tells of itself. */
+export type LivePart = ReturnType<Live['tell']>
+/** Plain data: steps of ten seconds, the oldest first. */
+export type StepCounts = ReturnType<Live['history']>
+
+/** Whoever watches asks at least so often. */
+const WATCHED_MS = 15_000
+/** Projects and counters that one process tells of: more than are shown, since several processes are added up. */
+const TOLD = 100
+
+/**
+ * Costs a look-up and two additions a request, and a look at all tallies each ten seconds. Counters close to a limit are
+ * looked for only while somebody watches.
+ */
+export class Live {
+  readonly #options: LiveOptions
+  readonly #now: () => number
+  readonly #total = new Tally()
+  readonly #projects = new Busiest()
+  readonly #rules: RuleTallies
+  readonly #timeline: Timeline
+  readonly #closest = new Closest()
+  #watchedUntil = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: LiveOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+    this.#rules = new RuleTallies(options.decisions)
+    this.#timeline = new Timeline(() => this.#tallies(), this.#now())
+  }
+
+  /** Feeds all but what the metrics know. */
+  observer(): Observer {
+    return { finished: event => this.#finished(event) }
+  }
+
+  /** Looks each ten seconds, until `stop`. */
+  start(): this {
+    const next = STEP_MS - (this.#now() % STEP_MS)
+    this.#timer = setTimeout(() => {
+      this.look()
+      this.#projects.dropSilent()
+      this.start()
+    }, next).unref()
+    return this
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Takes note of how all stands. */
+  look(): void {
+    const now = this.#now()
+    this.#rules.read()
+    this.#timeline.look(now)
+    if (now <= this.#watchedUntil) return
+    this.#watchedUntil = 0
+    this.#closest.forget()
+  }
+
+  /** How it stands; for a while from now on somebody is taken to watch. */
+  tell() {
+    const now = this.#now()
+    this.look()
+    this.#watchedUntil = now + WATCHED_MS
+    const { look, seconds } = this.#timeline.baseline(now)
+    const rates = (tally: Tally) => kinds(kind => tally.since(look, kind) / seconds)
+    const hour = (tally: Tally) => kinds(kind => tally.lastHour(kind))
+    return {
+      since: this.#timeline.since,
+      total: rates(this.#total),
+      /** By rule, those that said something: rates, and the last hour where it is kept. */
+      rules: [...this.#rules]
+        .filter(([, tally]) => tally.counts.some(count => count > 0))
+        .map(([id, tally]) => [id, rates(tally), tally.lacksHour ? null : hour(tally)] as const),
+      projects: this.#projects
+        .top(TOLD, look)
+        .map(({ project, tally }) => ({ ...project, rates: rates(tally), hour: hour(tally) })),
+      closest: this.#closest
+        .top(TOLD, now)
+        .map(near => ({ ...near, key: this.#options.hash(near.outcome.key) }))
+        .map(({ outcome: { rule }, reading, project, key, at }) => ({
+          rule: rule.id,
+          policy: reading.policy,
+          project,
+          key,
+          used: reading.used ?? 0,
+          quota: reading.quota,
+          window_ms: reading.windowMs ?? 0,
+          reset_ms: Math.ceil(reading.resetMs),
+          mode: rule.mode,
+          at,
+        })),
+    }
+  }
+
+  /** The steps of the last hour that are over, of a rule, a project or all requests; undefined where nothing is known of it. */
+  history(of: { readonly rule?: string | undefined; readonly project?: string | undefined }) {
+    this.look()
+    const { step, firstStep } = this.#timeline
+    const tally =
+      of.rule !== undefined
+        ? this.#rules.find(of.rule)
+        : of.project !== undefined
+          ? this.#projects.find(of.project)
+          : this.#total
+    if (tally === undefined) return undefined
+    const points = Array.from({ length: step - firstStep }, (_, i) =>
+      kinds(kind => tally.inStep(firstStep + i, kind)),
+    )
+    return { firstStep, points }
+  }
+
+  *#tallies(): Generator<Tally> {
+    yield this.#total
+    // Bounded in number, so they do not take from the rules what those need.
+    yield* this.#projects.tallies()
+    for (const [, tally] of this.#rules) yield tally
+  }
+
+  #finished(event: Finished): void {
+    const { verdict, project } = event
+    const kind = kindOf(event)
+    const wouldRefuse = wouldBeRefused(event)
+    countRequest(this.#total.counts, kind, wouldRefuse)
+    if (project !== undefined) countRequest(this.#projects.tallyOf(project).counts, kind, wouldRefuse)
+    if (this.#watchedUntil === 0 || verdict === undefined) return
+    const now = this.#now()
+    for (const outcome of verdict.outcomes) this.#closest.see(outcome, project, now)
+    for (const outcome of verdict.reportOnly) this.#closest.see(outcome, project, now)
+  }
+}
+
+function kinds(of: (kind: number) => number): number[] {
+  return Array.from({ length: KINDS }, (_, kind) => of(kind))
+}

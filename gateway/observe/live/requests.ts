@@ -1,0 +1,30 @@
+/** What became of requests, as it is counted live. */
+import type { Finished } from '../../types.js'
+
+/** Places of a tally of requests. The would-be refusals are among the others. */
+export const REQUEST = { allowed: 0, refused: 1, ourError: 2, upstreamError: 3, wouldRefuse: 4 } as const
+
+const FIRST_ERROR = 500
+
+/** Counts one finished request. What a rule refuses is no error, also where it refuses because nobody could count. */
+export function countRequest(counts: Float64Array, kind: number, wouldRefuse: boolean): void {
+  counts[kind] = (counts[kind] ?? 0) + 1
+  if (wouldRefuse) counts[REQUEST.wouldRefuse] = (counts[REQUEST.wouldRefuse] ?? 0) + 1
+}
+
+export function kindOf({ verdict, status, source }: Finished): number {
+  if (verdict?.allowed === false) return REQUEST.refused
+  if (status < FIRST_ERROR) return REQUEST.allowed
+  return source === 'gateway' ? REQUEST.ourError : REQUEST.upstreamError
+}
+
+export function wouldBeRefused({ verdict }: Finished): boolean {
+  if (verdict === undefined) return false
+  for (const { result } of verdict.reportOnly) if (result === 'limited') return true
+  return false
+}
+
+/** How many requests `of` some kind tells in all. */
+export function allRequests(of: (kind: number) => number): number {
+  return of(REQUEST.allowed) + of(REQUEST.refused) + of(REQUEST.ourError) + of(REQUEST.upstreamError)
+}

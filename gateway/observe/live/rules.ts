@@ -1,0 +1,43 @@
+/** What each rule said, added up from the cells of the metrics, which count it anyway. */
+import { Tally } from './tally.js'
+
+/** Places of a rule's tally. */
+export const OUTCOMES = ['allowed', 'near', 'limited', 'would_limit', 'error'] as const
+
+type Cells = Iterable<readonly [Readonly<Record<string, string>>, number]>
+
+export class RuleTallies implements Iterable<[string, Tally]> {
+  readonly #cells: Cells
+  readonly #byRule = new Map<string, Tally>()
+
+  constructor(cells: Cells) {
+    this.#cells = cells
+  }
+
+  /** Brings the counts up to date. */
+  read(): void {
+    for (const tally of this.#byRule.values()) tally.counts.fill(0)
+    for (const [{ rule = '', outcome = '' }, count] of this.#cells) {
+      const { counts } = this.#tallyOf(rule)
+      const place = OUTCOMES.indexOf(outcome as (typeof OUTCOMES)[number])
+      counts[place] = (counts[place] ?? 0) + count
+    }
+  }
+
+  find(rule: string): Tally | undefined {
+    return this.#byRule.get(rule)
+  }
+
+  [Symbol.iterator](): Iterator<[string, Tally]> {
+    return this.#byRule.entries()
+  }
+
+  #tallyOf(rule: string): Tally {
+    let tally = this.#byRule.get(rule)
+    if (tally === undefined) {
+      tally = new Tally()
+      this.#byRule.set(rule, tally)
+    }
+    return tally
+  }
+}

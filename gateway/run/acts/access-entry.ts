@@ -1,0 +1,31 @@
+/** Access entries of the admin port, as they are kept: plain data, fit for JSON. */
+import { endOf } from '../../../config/formats.js'
+import type { AccessEntry } from '../../policy/access.js'
+import { accessEntry } from '../../policy/access-entries.js'
+import type { AccessAction, Mode } from '../../types.js'
+import type { Ending } from './until.js'
+
+export interface RuntimeEntry extends Ending {
+  readonly id: string
+  readonly networks?: readonly string[]
+  readonly projects?: readonly string[]
+  readonly action: AccessAction
+  readonly mode: Mode
+  readonly why: string
+  /** Who asked for it: a name, or else an address. */
+  readonly by: string
+  /** When, ISO 8601. */
+  readonly at: string
+}
+
+/** Where records say that an entry is written. */
+export const sourceOf = (id: string): string => `/access/${id}`
+
+/** Of all entries of the admin port together in metrics. */
+export const RUNTIME_SERIES = 'run-time-access'
+
+/** The entry as it is looked up. */
+export function compiledEntry({ until, ...entry }: RuntimeEntry): AccessEntry {
+  const written = { ...entry, until: until === undefined ? undefined : endOf(until) }
+  return accessEntry(written, { file: sourceOf(entry.id), line: undefined }, RUNTIME_SERIES)
+}

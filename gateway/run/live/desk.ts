@@ -1,0 +1,174 @@
+/** What the admin port tells of now: made once a second for all who watch, and not at all while nobody does. */
+import type { HistoryOf, LiveDesk, LiveListener } from '../../admin/live.js'
+import type { LiveAct, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
+import { shownAddress } from '../../decide/store/redis-address.js'
+import type { StepCounts } from '../../observe/live/live.js'
+import type { Log } from '../../types.js'
+import type { Loaded } from '../load.js'
+import type { Reloader } from '../reload.js'
+import { Changes } from './changes.js'
+import { checkKnown, joinHistory } from './history.js'
+import {
+  countsOf,
+  joinClosest,
+  joinProjects,
+  joinRates,
+  joinRules,
+  joinSlots,
+  joinUpstreams,
+} from './join.js'
+import type { ProcessPart } from './part.js'
+import { RUNTIME_ACCESS, rulesOf } from './rules.js'
+
+/** What the processes that take requests tell, and the process ids of those that did not. */
+export interface Told<Part> {
+  readonly parts: readonly Part[]
+  readonly missing: readonly number[]
+}
+
+export interface LiveSources {
+  ask(): Told<ProcessPart> | Promise<Told<ProcessPart>>
+  askHistory(of: HistoryOf): Told<StepCounts> | Promise<Told<StepCounts>>
+  /** Empty for one process. */
+  workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
+  /** `loaded` is what the files say, `current` with the modes that hold now. */
+  inForce(): { readonly loaded: Loaded; readonly current: Loaded; readonly loadedAt: Date }
+  readonly reloader: Pick<Reloader, 'last' | 'former'>
+  /** Redis as it is configured; '' where there is none. */
+  readonly redis: string
+  readonly acts: ActsTold
+  readonly log: Log
+}
+
+/** What was done through the admin port. */
+export interface ActsTold {
+  /** The newest first. */
+  list(): readonly LiveAct[]
+  /** Hears of each that is done from now on, by any gateway on the same Redis. */
+  watch(listener: (act: LiveAct) => void): void
+}
+
+const SECOND = 1000
+const MOST_ACTS = 50
+
+export function liveDesk(sources: LiveSources): LiveDesk {
+  const listeners = new Set<LiveListener>()
+  const changes = new Changes()
+  /** Those who wait for their first snapshot among them. */
+  let watching = 0
+  let timer: NodeJS.Timeout | undefined
+  let making: Promise<string> | undefined
+
+  /** Those who ask while one is being made get that one. */
+  function make(): Promise<string> {
+    making ??= snapshotOf(sources)
+      .then(snapshot => JSON.stringify(snapshot))
+      .finally(() => {
+        making = undefined
+      })
+    return making
+  }
+  function tick(): void {
+    make().then(json => {
+      for (const tell of listeners) tell('live', json)
+    }, failed)
+  }
+  const failed = (error: unknown) => sources.log.error({ err: error }, 'what happens now could not be told')
+  sources.acts.watch(act => {
+    const json = JSON.stringify(act)
+    for (const tell of listeners) tell('act', json)
+  })
+
+  return {
+    snapshot: () => snapshotOf(sources),
+    async history(of) {
+      const { parts } = await sources.askHistory(of)
+      checkKnown(of, parts, sources.inForce().loaded)
+      return joinHistory(parts, of)
+    },
+    changes: () => changes.between(sources.reloader.former, sources.inForce().loaded),
+    watch(listener) {
+      let watches = true
+      watching += 1
+      timer ??= setInterval(tick, SECOND)
+      make().then(json => {
+        if (!watches) return
+        listener('live', json)
+        listeners.add(listener)
+      }, failed)
+      return () => {
+        watches = false
+        watching -= 1
+        listeners.delete(listener)
+        if (watching > 0) return
+        clearInterval(timer)
+        timer = undefined
+      }
+    },
+  }
+}
+
+async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
+  const { parts, missing } = await sources.ask()
+  const { loaded, current, loadedAt } = sources.inForce()
+  const rules = joinRules(parts)
+  const upstreams = joinUpstreams(parts)
+  const addresses = upstreams.flatMap(one => one.addresses)
+  const [only] = parts
+  const isOne = sources.workers().length === 0
+  return {
+    at: new Date().toISOString(),
+    since: new Date(Math.min(...parts.map(({ since }) => since), Date.now())).toISOString(),
+    revision: loaded.compiled.policy.revision,
+    loaded_at: loadedAt.toISOString(),
+    workers: sources.workers().map(worker => ({ ...worker, ...vitalsOf(worker.pid, parts) })),
+    ...(isOne && only && { process: only.process }),
+    missing,
+    reload: reloadOf(sources.reloader.last),
+    store: storeOf(sources.redis, parts),
+    rates: joinRates(parts),
+    in_flight: addresses.reduce((sum, one) => sum + one.in_flight + one.web_sockets, 0),
+    rules: [...rulesOf(current), ...(rules.has(RUNTIME_ACCESS.id) ? [RUNTIME_ACCESS] : [])].map(rule => ({
+      ...rule,
+      ...countsOf(rules, rule.id),
+    })),
+    projects: joinProjects(parts),
+    closest: joinClosest(parts),
+    slots: joinSlots(parts),
+    upstreams,
+    acts: sources.acts.list().slice(0, MOST_ACTS),
+  }
+}
+
+function vitalsOf(pid: number, parts: readonly ProcessPart[]) {
+  const { loop_delay_ms = null, rss_bytes = null } =
+    parts.find(part => part.process.pid === pid)?.process ?? {}
+  return { loop_delay_ms, rss_bytes }
+}
+
+function reloadOf(last: Reloader['last']): LiveSnapshot['reload'] {
+  if (last === undefined) return null
+  const problems = last.result === 'refused' ? last.problems : []
+  return {
+    at: last.at.toISOString(),
+    result: last.result,
+    problems: problems.map(
+      ({ file, line, col: column, path, message: sentence }): LiveProblem => ({
+        ...{ file, line, column, path, sentence },
+      }),
+    ),
+  }
+}
+
+/** Away where one of the processes cannot reach it. */
+function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['store'] {
+  const states = parts.map(({ store }) => store)
+  const away = states.filter(store => store.away)
+  const since = Math.min(...(away.length > 0 ? away : states).map(store => store.since), Date.now())
+  return {
+    kind: redis === '' ? 'memory' : 'redis',
+    address: redis === '' ? null : shownAddress(redis),
+    state: away.length > 0 ? 'away' : 'ok',
+    since: new Date(since).toISOString(),
+  }
+}

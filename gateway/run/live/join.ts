@@ -1,0 +1,139 @@
+/** What several processes tell of now, as of one: numbers are added up. Of one process it is what that one tells. */
+import type {
+  LiveClosest,
+  LiveOutcomes,
+  LiveProject,
+  LiveRates,
+  LiveSlots,
+  LiveUpstream,
+} from '../../admin/live-snapshot.js'
+import { allRequests, REQUEST } from '../../observe/live/requests.js'
+import { OUTCOMES } from '../../observe/live/rules.js'
+import type { BackendState } from '../upstreams.js'
+import { mergeBackends } from '../workers/merge.js'
+import type { ProcessPart } from './part.js'
+
+/** Projects of each list, and counters close to a limit. */
+const MOST = 50
+
+/** By rule: rates and the last hour, which is null where one of the processes has none. */
+export type CountedRules = ReadonlyMap<string, readonly [readonly number[], readonly number[] | null]>
+
+/** Of a rule that has said nothing. */
+const NOTHING = [[], []] as const
+
+export function joinRules(parts: readonly ProcessPart[]): CountedRules {
+  const joined = new Map<string, readonly [readonly number[], readonly number[] | null]>()
+  for (const [id, rates, hour] of parts.flatMap(({ rules }) => rules)) {
+    const [otherRates, otherHour] = joined.get(id) ?? NOTHING
+    joined.set(id, [sum(rates, otherRates), hour && otherHour && sum(hour, otherHour)])
+  }
+  return joined
+}
+
+/** What a rule counted, as it is shown. */
+export function countsOf(
+  rules: CountedRules,
+  id: string,
+): { rates: LiveOutcomes; last_hour: LiveOutcomes | null } {
+  const [rates, hour] = rules.get(id) ?? NOTHING
+  return { rates: outcomesOf(rates), last_hour: hour && outcomesOf(hour) }
+}
+
+export function joinRates(parts: readonly ProcessPart[]): LiveRates {
+  const total = parts.map(({ total }) => total).reduce(sum, [])
+  return {
+    ...askedOf(total),
+    errors_of_ours: rounded(total[REQUEST.ourError]),
+    errors_of_upstreams: rounded(total[REQUEST.upstreamError]),
+  }
+}
+
+export function joinProjects(parts: readonly ProcessPart[]): LiveProject[] {
+  const joined = new Map<string, ProcessPart['projects'][number]>()
+  for (const project of parts.flatMap(({ projects }) => projects)) {
+    const other = joined.get(project.id)
+    const { rates = [], hour = [] } = other ?? {}
+    joined.set(project.id, { ...project, rates: sum(project.rates, rates), hour: sum(project.hour, hour) })
+  }
+  const all = [...joined.values()].map(({ id, plan, environment, rates, hour }) => ({
+    ...{ id, plan, environment },
+    rates: askedOf(rates),
+    last_hour: askedOf(hour),
+  }))
+  return foremost(all)
+}
+
+/** The busiest and the most refused, of the last hour or by what an hour would be that is like these ten seconds. */
+function foremost(all: readonly LiveProject[]): LiveProject[] {
+  const size = ({ rates, last_hour }: LiveProject, of: (asked: LiveProject['rates']) => number) =>
+    of(last_hour) + of(rates) * 3600
+  const by = (of: (asked: LiveProject['rates']) => number) =>
+    [...all].sort((one, other) => size(other, of) - size(one, of))
+  const refusals = (asked: LiveProject['rates']) => asked.refused + asked.would_refuse
+  const busiest = by(({ requests }) => requests)
+  const refused = by(refusals).filter(({ last_hour }) => refusals(last_hour) > 0)
+  const chosen = new Set([...busiest.slice(0, MOST), ...refused.slice(0, MOST)])
+  return busiest.filter(one => chosen.has(one))
+}
+
+/** Of a counter that several processes have seen, what was seen last. */
+export function joinClosest(parts: readonly ProcessPart[]): LiveClosest[] {
+  const latest = new Map<string, ProcessPart['closest'][number]>()
+  for (const counter of parts.flatMap(({ closest }) => closest)) {
+    const { key, rule, at } = counter
+    const name = `${key} ${rule}`
+    if ((latest.get(name)?.at ?? 0) <= at) latest.set(name, counter)
+  }
+  const share = ({ used, quota }: LiveClosest) => Math.min(1, used / quota)
+  return [...latest.values()]
+    .map(({ at, ...counter }) => ({ ...counter, at: new Date(at).toISOString() }))
+    .sort((one, other) => share(other) - share(one) || other.at.localeCompare(one.at))
+    .slice(0, MOST)
+}
+
+export function joinSlots(parts: readonly ProcessPart[]): LiveSlots[] {
+  const joined = new Map<string, LiveSlots>()
+  for (const { rule, held, oldest_ms } of parts.flatMap(({ slots }) => slots)) {
+    const other = joined.get(rule)
+    const oldest = Math.max(oldest_ms, other?.oldest_ms ?? 0)
+    joined.set(rule, { rule, held: held + (other?.held ?? 0), oldest_ms: oldest })
+  }
+  return [...joined.values()].sort((one, other) => other.held - one.held)
+}
+
+export function joinUpstreams(parts: readonly ProcessPart[]): LiveUpstream[] {
+  const backends = mergeBackends(parts.map(one => one.backends))
+  const names = new Set(backends.map(({ upstream }) => upstream))
+  return [...names].map(name => ({
+    name,
+    addresses: backends.filter(({ upstream }) => upstream === name).map(addressOf),
+  }))
+}
+
+function addressOf({ backend, ejected, requests, webSockets }: BackendState) {
+  const state: 'ok' | 'ejected' = ejected ? 'ejected' : 'ok'
+  return { address: backend, state, in_flight: requests, web_sockets: webSockets }
+}
+
+function outcomesOf(counts: readonly number[]): LiveOutcomes {
+  const [allowed, near, limited, would_limit, error] = OUTCOMES.map((_, i) => rounded(counts[i]))
+  return { allowed, near, limited, would_limit, error } as LiveOutcomes
+}
+
+function askedOf(counts: readonly number[]): LiveProject['rates'] {
+  return {
+    requests: rounded(allRequests(kind => counts[kind] ?? 0)),
+    refused: rounded(counts[REQUEST.refused]),
+    would_refuse: rounded(counts[REQUEST.wouldRefuse]),
+  }
+}
+
+export function sum(one: readonly number[], other: readonly number[]): number[] {
+  const longer = one.length > other.length ? one : other
+  return longer.map((_, i) => (one[i] ?? 0) + (other[i] ?? 0))
+}
+
+function rounded(value = 0): number {
+  return Math.round(value * 100) / 100
+}

@@ -1,0 +1,41 @@
+/** What one process that takes requests tells of what happens in it now. */
+import type { HeldSlots } from '../../decide/held-slots.js'
+import type { Live } from '../../observe/live/live.js'
+import type { BackendState } from '../upstreams.js'
+
+/** Plain data. */
+export type ProcessPart = ReturnType<ReturnType<typeof partOf>>
+
+/** Whether the counter store is away, and since when it is so. */
+export interface StoreState {
+  readonly away: boolean
+  readonly since: Date
+}
+
+export interface PartSources {
+  readonly live: Live
+  readonly held: HeldSlots
+  backends(): readonly BackendState[]
+  store(): StoreState
+  readonly loopDelay: { readonly delayMs: number }
+}
+
+/** A function that tells how things stand. */
+export function partOf({ live, held, backends, store, loopDelay }: PartSources) {
+  const started_at = new Date(Date.now() - process.uptime() * 1000).toISOString()
+  return () => {
+    const { away, since } = store()
+    return {
+      ...live.tell(),
+      slots: held.byRule(),
+      backends: backends(),
+      store: { away, since: since.getTime() },
+      process: {
+        pid: process.pid,
+        started_at,
+        loop_delay_ms: Math.round(loopDelay.delayMs),
+        rss_bytes: process.memoryUsage.rss(),
+      },
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** The rules in force, in the order of the files, as what happens live is told of them. */
+import { isProjectLimits } from '../../../config/load.js'
+import { trialName } from '../../../config/rollout.js'
+import type { LiveRule } from '../../admin/live-snapshot.js'
+import type { Mode, Rule } from '../../types.js'
+import { RUNTIME_SERIES } from '../acts/access-entry.js'
+import type { Loaded } from '../load.js'
+
+/** A rule without what it counted. */
+export type ListedRule = Omit<LiveRule, 'rates' | 'last_hour'>
+
+/** The access entries of the admin port together. */
+export const RUNTIME_ACCESS: ListedRule = {
+  ...{ id: RUNTIME_SERIES, kind: 'access', src: '/access', key: [], trial: false },
+  ...{ mode: 'enforce', declared_mode: 'enforce' },
+}
+
+const listed = new WeakMap<Loaded, readonly ListedRule[]>()
+
+/** Buckets with their trials, rules and access entries; made once for each configuration. */
+export function rulesOf(loaded: Loaded): readonly ListedRule[] {
+  const known = listed.get(loaded) ?? [...listRules(loaded)]
+  listed.set(loaded, known)
+  return known
+}
+
+function* listRules(loaded: Loaded): Generator<ListedRule> {
+  const { config, compiled } = loaded
+  const buckets = bucketRules(loaded)
+  const trials = new Set(trialsOf(loaded))
+  const rules = new Map(compiled.policy.rules.map(({ rule }) => [rule.id, rule]))
+  for (const policy of config.policies) {
+    const { file, kind, document } = policy
+    if (isProjectLimits(policy)) {
+      for (const id of Object.keys(policy.document.buckets)) {
+        const { line } = config.locate(file, ['buckets', id])
+        const rule = buckets.get(id)
+        const bucket = { id, kind, src: `${file}:${line}`, key: ['project'] }
+        const declared_mode = policy.document.mode
+        yield { ...bucket, ...modesOf(rule, declared_mode), trial: false }
+        if (trials.has(id))
+          yield {
+            ...bucket,
+            id: trialName(id),
+            mode: 'report-only',
+            declared_mode: 'report-only',
+            trial: true,
+          }
+      }
+    } else if ('rules' in document) {
+      for (const { id, mode } of document.rules) {
+        const rule = rules.get(id)
+        if (rule !== undefined) yield { ...described(rule), ...modesOf(rule, mode), trial: false }
+      }
+    }
+  }
+  for (const { rule } of compiled.access.entries)
+    yield { ...described(rule), ...modesOf(rule, rule.forNow?.declared ?? rule.mode), trial: false }
+}
+
+function described({ id, kind, key, source }: Rule) {
+  return { id, kind, src: `${source.file}:${source.line}`, key }
+}
+
+function modesOf(rule: Rule | undefined, declared: Mode) {
+  const share = rule?.share
+  return { mode: rule?.mode ?? declared, declared_mode: declared, ...(share && { share }) }
+}
+
+/** One rule for each bucket that has a quota: its mode is the same in every plan and environment. */
+function bucketRules({ compiled }: Loaded): Map<string, Rule> {
+  return new Map([...compiled.policy.columns.values()].flatMap(({ rules }) => [...rules]))
+}
+
+function* trialsOf({ compiled: { policy } }: Loaded): Generator<string> {
+  for (const { trials } of [...policy.columns.values(), ...policy.projects.values()])
+    yield* trials?.keys() ?? []
+}

@@ -1,0 +1,150 @@
+/** What an operator sees of a gateway that runs: `/live`, its stream, its history, and what a reload has changed. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import type { LiveChanges, LiveHistory, LiveSnapshot } from '../../../gateway/admin/live-snapshot.js'
+import { send } from '../../helpers/http.js'
+import { openLive } from '../../helpers/live.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { KEY, POLICIES, start } from './operated.js'
+
+for (const [name, redis] of [
+  ['in this process', async () => ''],
+  ['in Redis', redisUrl],
+] as const) {
+  t.test(`a stream tells of rules, projects, counters and slots as they are used, ${name}`, async t => {
+    const url = await redis(t)
+    if (url === undefined) return
+    const { adminUrl, ask, post, finish, lines } = await start(t, `redis: "${url}"\nstore: { deadline: 2s }`)
+    const live = await openLive(t, adminUrl)
+    const first = await live.next('a snapshot at once')
+    t.match(first, {
+      revision: /^sha256:/,
+      workers: [],
+      process: { pid: process.pid, rss_bytes: Number },
+      missing: [],
+      reload: null,
+      store: { kind: url === '' ? 'memory' : 'redis', state: 'ok' },
+      closest: [],
+    })
+    t.same(
+      first.rules.map(({ id, kind, mode, trial }) => [id, kind, mode, trial]),
+      [
+        ['flood', 'volumetric', 'enforce', false],
+        ['by-ip', 'volumetric', 'enforce', false],
+        ['by-header', 'volumetric', 'enforce', false],
+        ['slow', 'in-flight', 'enforce', false],
+        ['all', 'project-limits', 'enforce', false],
+        ['reads', 'project-limits', 'enforce', false],
+      ],
+      'in the order of the files',
+    )
+    t.match(first.rules[0], { src: /flood\.yaml:4$/, key: ['project'], declared_mode: 'enforce' })
+
+    const slow = post('/slow/1')
+    t.equal(await post('/flood'), 200)
+    t.equal(await post('/flood'), 429)
+    const seen = await live.next(
+      'what was asked',
+      ({ rates, slots }) => rates.refused > 0 && slots.length > 0,
+    )
+    t.match(
+      seen.rules.find(({ id }) => id === 'flood'),
+      { last_hour: { allowed: 0, near: 1, limited: 1, would_limit: 0, error: 0 } },
+    )
+    t.match(seen.projects, [{ id: 'acme', plan: 'growth', environment: 'production' }])
+    t.match(seen.projects[0]?.last_hour, { refused: 1, would_refuse: 0 })
+    t.match(seen.closest[0], {
+      rule: 'flood',
+      policy: 'flood',
+      project: 'acme',
+      key: /^[\w-]{16}$/,
+      quota: 1,
+      window_ms: 60_000,
+    })
+    t.match(seen.slots, [{ rule: 'slow', held: 1 }])
+    t.match(seen.upstreams, [{ name: 'app', addresses: [{ state: 'ok', in_flight: 1 }] }])
+    t.equal(seen.in_flight, 1)
+    finish()
+    t.equal(await slow, 200)
+    await live.next('the slot is back', ({ slots, in_flight }) => slots.length === 0 && in_flight === 0)
+    t.match((await ask('/live')).json<LiveSnapshot>().rules.length, 6, 'once, without a stream')
+    t.notOk(lines.some(({ level }) => level === 'error'))
+  })
+}
+
+t.test('that Redis is away stands in the next snapshot, with the time', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const admin = new Redis(redis.url)
+  await admin.config('SET', 'requirepass', 'canary-password')
+  admin.disconnect()
+  const address = redis.url.replace('redis://', 'redis://:canary-password@')
+  const { adminUrl, post } = await start(t, `redis: "${address}"\nstore: { deadline: 200ms }`)
+  const live = await openLive(t, adminUrl)
+  t.match(await live.next('a snapshot'), { store: { kind: 'redis', address: redis.url, state: 'ok' } })
+  await redis.kill()
+  const killed = new Date().toISOString()
+  await post('/a')
+  const { store } = await live.next('that it is away', ({ store }) => store.state === 'away')
+  t.ok(store.since >= killed)
+  t.notMatch(JSON.stringify(live.snapshots), 'canary')
+})
+
+t.test('the history of a rule that said nothing is empty, of one that is not there 404', async t => {
+  const { ask } = await start(t)
+  t.match((await ask('/live/history?rule=reads')).json<LiveHistory>(), { step_ms: 10_000, points: [] })
+  t.match((await ask('/live/history')).json<LiveHistory>(), { step_ms: 10_000, points: [] })
+  t.match(await ask('/live/history?rule=nothing'), { status: 404, body: /no bucket or rule \\"nothing\\"/ })
+  t.match(await ask('/live/history?project=nobody'), { status: 404 })
+  for (const wrong of ['?rule=all&project=acme', '?rule=', '?since=1']) {
+    t.equal((await ask(`/live/history${wrong}`)).status, 400, wrong)
+  }
+})
+
+t.test('a reload tells what it has changed, and what was wrong with it', async t => {
+  const { adminUrl, ask, folder } = await start(t)
+  const live = await openLive(t, adminUrl)
+  const { revision } = await live.next('a snapshot')
+  t.equal((await ask('/changes')).json(), null)
+  const file = join(folder, 'policies', 'flood.yaml')
+  writeFileSync(file, POLICIES['flood.yaml'].replace('requests: 1,', 'requests: 5,'))
+  const next = await live
+    .next('the new revision', one => one.revision !== revision)
+    .catch(async () => {
+      await ask('/reload', 'POST')
+      return live.next('the new revision')
+    })
+  t.match(next, { reload: { result: 'loaded', problems: [] } })
+  t.match((await ask('/changes')).json<LiveChanges>(), {
+    from: revision,
+    to: next.revision,
+    changes: [
+      { heading: 'Endpoint rules', change: 'changed', sentence: 'flood: quota 1 per 60 s → 5 per 60 s' },
+    ],
+  })
+  writeFileSync(file, 'version: 1\nkind: volumetric\nrules: 5\n')
+  await ask('/reload', 'POST')
+  const { reload } = await live.next('the problem', one => one.reload?.result === 'refused')
+  t.match(reload?.problems, [{ file, line: 3, column: 8, path: 'rules', sentence: String }])
+  t.match((await ask('/changes')).json<LiveChanges>(), { to: next.revision })
+})
+
+t.test('streams ask for the key, are at most twenty, and end with the gateway', async t => {
+  const { adminUrl, ask, drain } = await start(t, '', KEY)
+  t.equal((await openLive(t, adminUrl)).status, 401)
+  t.equal((await openLive(t, adminUrl, `${KEY}x`)).status, 401)
+  const streams = await Promise.all(Array.from({ length: 20 }, () => openLive(t, adminUrl, KEY)))
+  t.ok(streams.every(({ status }) => status === 200))
+  const headers = { authorization: `Bearer ${KEY}` }
+  t.match(await send(`${adminUrl}/live/events`, { headers }), { status: 503, body: /close one/ })
+  t.equal((await ask('/live/events', 'HEAD', headers)).status, 405)
+  t.equal((await ask('/live', 'GET', headers)).status, 200)
+  streams[0]?.close()
+  await waitUntil('another may come', async () => (await openLive(t, adminUrl, KEY)).status === 200)
+  await drain()
+  await waitUntil('all are over', () => streams.every(one => one.ended()))
+})

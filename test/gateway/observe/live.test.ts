@@ -1,0 +1,205 @@
+/** What is counted of now and of the last hour, in virtual time. */
+import t from 'tap'
+import { Live } from '../../../gateway/observe/live/live.js'
+import { MOST_HOURS } from '../../../gateway/observe/live/timeline.js'
+import { Metrics } from '../../../gateway/observe/metrics.js'
+import type { Finished } from '../../../gateway/types.js'
+import { randomOf } from '../../helpers/decision-lines.js'
+import { finished, outcome, reading, rule } from './events.js'
+
+const STEP = 10_000
+const HOUR = 360 * STEP
+
+function start() {
+  let now = 1_700_000_000_000
+  const metrics = new Metrics('1.2.3')
+  const live = new Live({ decisions: metrics.decisions, hash: text => `hash of ${text}`, now: () => now })
+  const observers = [metrics.observer(), live.observer()]
+  return {
+    live,
+    see: (event: Finished) => {
+      for (const observer of observers) observer.finished(event)
+    },
+    /** Lets time pass, with a look each ten seconds as in a gateway. */
+    pass(ms: number) {
+      const until = now + ms
+      while (now < until) {
+        now = Math.min(until, now + STEP)
+        live.look()
+      }
+    },
+  }
+}
+
+const of = (id: string) => ({ project: { id, plan: 'growth', environment: 'production' } })
+const refused = (id: string) =>
+  finished({ ...of(id), outcomes: [outcome({ result: 'limited' })], status: 429, source: 'gateway' })
+
+t.test('rates are those of the last ten seconds, and fall when nothing comes', async t => {
+  const { live, see, pass } = start()
+  for (let i = 0; i < 10; i += 1) {
+    for (let j = 0; j < 5; j += 1) see(finished(of('acme')))
+    see(refused('acme'))
+    pass(1000)
+    live.tell()
+  }
+  const { total, rules, projects } = live.tell()
+  t.same(total, [5, 1, 0, 0, 0])
+  t.match(rules, [['catch-all', [5, 0, 1, 0, 0], [50, 0, 10, 0, 0]]])
+  t.match(projects, [{ id: 'acme', plan: 'growth', rates: [5, 1, 0, 0, 0], hour: [50, 10, 0, 0, 0] }])
+  pass(STEP)
+  t.same(live.tell().total, [0, 0, 0, 0, 0])
+})
+
+t.test('a burst shows at once, also after a time in which nobody looked', async t => {
+  const { live, see, pass } = start()
+  pass(60_000)
+  for (let i = 0; i < 100; i += 1) see(finished())
+  pass(5000)
+  for (let i = 0; i < 100; i += 1) see(finished())
+  const [allowed = 0] = live.tell().total
+  t.ok(allowed >= 10 && allowed <= 20, `${allowed} per second`)
+})
+
+t.test('requests are told apart by what became of them', async t => {
+  const { live, see } = start()
+  see(finished())
+  see(finished({ status: 502, source: 'gateway' }))
+  see(finished({ status: 500, source: 'upstream' }))
+  see(refused('acme'))
+  const closed = outcome({ result: 'unavailable' })
+  see(finished({ outcomes: [closed], status: 503, source: 'gateway' }))
+  see(finished({ reportOnly: [outcome({ rule: rule({ mode: 'report-only' }), result: 'limited' })] }))
+  const [{ hour } = { hour: [] }] = live.tell().projects
+  t.same(hour, [2, 2, 1, 1, 1])
+})
+
+t.test('an hour is kept in steps of ten seconds, and no longer', async t => {
+  const { live, see, pass } = start()
+  see(finished())
+  pass(2 * STEP)
+  see(refused('acme'))
+  pass(STEP)
+  const history = live.history({ project: 'acme' })
+  t.same(
+    history?.points.map(([allowed, refused]) => [allowed, refused]),
+    [
+      [1, 0],
+      [0, 0],
+      [0, 1],
+    ],
+  )
+  t.same(live.history({ rule: 'catch-all' })?.points.length, 3)
+  t.same(live.history({})?.points.at(-1), [0, 1, 0, 0, 0])
+  t.equal(live.history({ rule: 'unheard-of' }), undefined)
+
+  pass(HOUR - STEP)
+  t.same(live.tell().rules[0]?.[2], [0, 0, 1, 0, 0], 'the first is forgotten')
+  t.equal(live.history({})?.points.length, 360)
+  pass(2 * STEP)
+  t.same(live.tell().rules[0]?.[2], [0, 0, 0, 0, 0])
+})
+
+t.test('a clock that jumps costs no more than the hour', async t => {
+  const { live, see, pass } = start()
+  see(finished())
+  pass(-STEP * 5)
+  see(finished())
+  pass(HOUR * 1000)
+  see(finished())
+  t.same(live.tell().rules[0]?.[2]?.[0], 1)
+})
+
+t.test('of Zipf traffic the foremost projects are counted exactly, whoever comes besides', async t => {
+  const { live, see, pass } = start()
+  const random = randomOf(7)
+  const exact = new Map<string, number>()
+  const names = 20_000
+  const weights = Array.from({ length: names }, (_, i) => 1 / (i + 1))
+  const sums: number[] = []
+  for (const weight of weights) sums.push((sums.at(-1) ?? 0) + weight)
+  const pick = () => {
+    const at = random() * (sums.at(-1) as number)
+    let [low, high] = [0, names - 1]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((sums[middle] as number) < at) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+  for (let i = 0; i < 200_000; i += 1) {
+    const id = `project-${pick()}`
+    exact.set(id, (exact.get(id) ?? 0) + 1)
+    see(finished(of(id)))
+    if (i % 3 === 0) see(finished(of(`made-up-${i}`)))
+    if (i % 2000 === 0) pass(STEP)
+  }
+  const told = new Map(live.tell().projects.map(({ id, hour }) => [id, hour[0]]))
+  const foremost = [...exact].sort(([, one], [, other]) => other - one).slice(0, 50)
+  t.same(
+    foremost.map(([id]) => [id, told.get(id)]),
+    foremost,
+  )
+})
+
+t.test('few requests that are all refused are not lost among many', async t => {
+  const { live, see } = start()
+  for (let i = 0; i < 20; i += 1) see(refused('blocked'))
+  for (let i = 0; i < 3000; i += 1) for (let j = 0; j < 30; j += 1) see(finished(of(`busy-${i}`)))
+  t.match(
+    live.tell().projects.find(({ id }) => id === 'blocked'),
+    { hour: [0, 20] },
+  )
+})
+
+t.test('memory has a bound, whatever names come and however many rules there are', async t => {
+  const { live, see, pass } = start()
+  const before = process.memoryUsage().arrayBuffers
+  for (let step = 0; step < 5; step += 1) {
+    for (let i = 0; i < MOST_HOURS + 2000; i += 1) {
+      const outcomes = [outcome({ rule: rule({ id: `rule-${i}` }) })]
+      see(finished({ ...of(`host:${step}-${i}.test`), outcomes }))
+    }
+    pass(STEP)
+  }
+  const grown = process.memoryUsage().arrayBuffers - before
+  t.ok(grown < 40_000_000, `${grown} bytes: an hour is 7,200, looks and counts of a rule 600`)
+  const hours = live.tell().rules.map(([, , hour]) => hour)
+  t.ok(hours.filter(Boolean).length > 1000)
+  t.ok(hours.includes(null), 'a rule beyond the bound says that it has none')
+})
+
+t.test('while somebody watches, the counters closest to their limits are told', async t => {
+  const { live, see, pass } = start()
+  const seen = (key: string, used: number, changes = {}) =>
+    see(finished({ outcomes: [outcome({ key, readings: [reading(), reading({ used, ...changes })] })] }))
+  seen('unwatched', 9)
+  t.same(live.tell().closest, [])
+  for (let i = 0; i < 5000; i += 1) seen(`key-${i}`, (i % 90) / 10)
+  seen('nearest', 9.9, { policy: 'catch-all.sustained' })
+  seen('slots', 10, { windowMs: undefined })
+  const { closest } = live.tell()
+  t.match(closest[0], {
+    rule: 'catch-all',
+    policy: 'catch-all.sustained',
+    project: 'acme',
+    key: 'hash of nearest',
+    used: 9.9,
+    quota: 10,
+    reset_ms: 251,
+  })
+  t.equal(closest.length, 100)
+  t.notOk(closest.some(({ key }) => key === 'hash of slots'))
+  seen('nearest', 2)
+  t.not(live.tell().closest[0]?.key, 'hash of nearest', 'what it has used now counts')
+  for (let i = 0; i < 7; i += 1) {
+    pass(STEP)
+    live.tell()
+  }
+  t.same(live.tell().closest, [], 'a minute later')
+  seen('nearest', 9)
+  pass(20_000)
+  seen('unwatched', 9)
+  t.same(live.tell().closest, [], 'nobody watched')
+})
