@@ -110,38 +110,42 @@ t.test('a clock that jumps costs no more than the hour', async t => {
   t.same(live.tell().rules[0]?.[2]?.[0], 1)
 })
 
-t.test('of Zipf traffic the foremost projects are counted exactly, whoever comes besides', async t => {
-  const { live, see, pass } = start()
-  const random = randomOf(7)
-  const exact = new Map<string, number>()
-  const names = 20_000
-  const weights = Array.from({ length: names }, (_, i) => 1 / (i + 1))
-  const sums: number[] = []
-  for (const weight of weights) sums.push((sums.at(-1) ?? 0) + weight)
-  const pick = () => {
-    const at = random() * (sums.at(-1) as number)
-    let [low, high] = [0, names - 1]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((sums[middle] as number) < at) low = middle + 1
-      else high = middle
+t.test(
+  'of Zipf traffic the foremost projects are counted exactly, the next hardly less, whoever comes besides',
+  async t => {
+    const { live, see, pass } = start()
+    const random = randomOf(7)
+    const exact = new Map<string, number>()
+    const names = 20_000
+    const weights = Array.from({ length: names }, (_, i) => 1 / (i + 1))
+    const sums: number[] = []
+    for (const weight of weights) sums.push((sums.at(-1) ?? 0) + weight)
+    const pick = () => {
+      const at = random() * (sums.at(-1) as number)
+      let [low, high] = [0, names - 1]
+      while (low < high) {
+        const middle = (low + high) >> 1
+        if ((sums[middle] as number) < at) low = middle + 1
+        else high = middle
+      }
+      return low
     }
-    return low
-  }
-  for (let i = 0; i < 200_000; i += 1) {
-    const id = `project-${pick()}`
-    exact.set(id, (exact.get(id) ?? 0) + 1)
-    see(finished(of(id)))
-    if (i % 3 === 0) see(finished(of(`made-up-${i}`)))
-    if (i % 2000 === 0) pass(STEP)
-  }
-  const told = new Map(live.tell().projects.map(({ id, hour }) => [id, hour[0]]))
-  const foremost = [...exact].sort(([, one], [, other]) => other - one).slice(0, 50)
-  t.same(
-    foremost.map(([id]) => [id, told.get(id)]),
-    foremost,
-  )
-})
+    for (let i = 0; i < 200_000; i += 1) {
+      const id = `project-${pick()}`
+      exact.set(id, (exact.get(id) ?? 0) + 1)
+      see(finished(of(id)))
+      if (i % 3 === 0) see(finished(of(`made-up-${i}`)))
+      if (i % 2000 === 0) pass(STEP)
+    }
+    const told = new Map(live.tell().projects.map(({ id, hour }) => [id, hour[0]]))
+    const foremost = [...exact].sort(([, one], [, other]) => other - one).slice(0, 50)
+    for (const [i, [id, count]] of foremost.entries()) {
+      const found = told.get(id) ?? 0
+      if (i < 20) t.equal(found, count, id)
+      else t.ok(found <= count && found > count * 0.98, `${id}: ${found} of ${count}`)
+    }
+  },
+)
 
 t.test('few requests that are all refused are not lost among many', async t => {
   const { live, see } = start()
