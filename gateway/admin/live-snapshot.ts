@@ -161,6 +161,8 @@ export interface LiveAct {
   readonly from: string
   readonly until: string | null
   readonly undo: boolean
+  /** Such as `DELETE /rules/ID/mode`; null for what cannot be undone any more. */
+  readonly undo_call: string | null
 }
 
 /** What `GET /live/history` sends: one point for each step that is over, at most 360, the oldest first. */

@@ -20,6 +20,10 @@ function start() {
     see: (event: Finished) => {
       for (const observer of observers) observer.finished(event)
     },
+    /** Lets time pass without a look. */
+    later(ms: number) {
+      now += ms
+    },
     /** Lets time pass, with a look each ten seconds as in a gateway. */
     pass(ms: number) {
       const until = now + ms
@@ -100,14 +104,25 @@ t.test('an hour is kept in steps of ten seconds, and no longer', async t => {
   t.same(live.tell().rules[0]?.[2], [0, 0, 0, 0, 0])
 })
 
+t.test('what came in a time without a look is spread over its steps', async t => {
+  const { live, see, later } = start()
+  for (let i = 0; i < 30; i += 1) see(finished())
+  later(3 * STEP)
+  t.same(
+    live.history({})?.points.map(([allowed]) => allowed),
+    [10, 10, 10],
+  )
+})
+
 t.test('a clock that jumps costs no more than the hour', async t => {
-  const { live, see, pass } = start()
+  const { live, see, later } = start()
   see(finished())
-  pass(-STEP * 5)
+  later(-5 * STEP)
+  live.look()
   see(finished())
-  pass(HOUR * 1000)
-  see(finished())
-  t.same(live.tell().rules[0]?.[2]?.[0], 1)
+  t.same(live.tell().rules[0]?.[2]?.[0], 2)
+  later(1000 * HOUR)
+  t.equal(live.history({})?.points.length, 360)
 })
 
 t.test(
