@@ -71,7 +71,10 @@ export interface Rule<Config = unknown> {
   /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
   readonly id: string
   readonly kind: string
+  /** The one that holds now. */
   readonly mode: Mode
+  /** Where the admin port has set the mode: what the files say instead, and the path of that act. */
+  readonly forNow?: { readonly declared: Mode; readonly src: string } | undefined
   readonly key: readonly KeyPart[]
   readonly missing: Missing
   readonly onStoreError: OnStoreError

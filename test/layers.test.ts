@@ -61,6 +61,8 @@ const PLACES: Record<string, Row> = {
   },
   // A port of its own: what it tells is handed in.
   'gateway/admin': { value: WORDS },
+  // Runs in a browser: knows the shapes of what it is told, and no code of the gateway.
+  'gateway/ui': { types: ['gateway/admin'] },
   // Knows all rooms, and alone starts the services.
   'gateway/run': {
     value: [

@@ -2,9 +2,10 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
 import { answerRefusals } from './refusals.js'
+import { BY, UNTIL, WHY, type Wished } from './wish.js'
 
 /** An entry as it is sent; its id stands in the path. */
-export interface AccessBody {
+export interface AccessBody extends Wished {
   readonly networks?: readonly string[]
   readonly projects?: readonly string[]
   readonly action: AccessAction
@@ -12,7 +13,6 @@ export interface AccessBody {
   /** A day or a moment. */
   readonly until?: string
   readonly why: string
-  readonly by?: string
 }
 
 export interface AccessDesk {
@@ -23,7 +23,7 @@ export interface AccessDesk {
     body: AccessBody,
     address: string,
   ): Promise<{ readonly created: boolean; readonly entry: object }>
-  remove(id: string, said: Partial<Pick<AccessBody, 'why' | 'by'>>, address: string): Promise<object>
+  remove(id: string, said: Wished, address: string): Promise<object>
 }
 
 /** A hundred networks, and the reason. */
@@ -36,18 +36,6 @@ const places = (description: string) =>
     items: { type: 'string', minLength: 1, maxLength: 256 },
     description,
   }) as const
-const WHY = {
-  type: 'string',
-  minLength: 1,
-  maxLength: 1000,
-  description: 'Why; the log and the list tell it.',
-}
-const BY = {
-  type: 'string',
-  minLength: 1,
-  maxLength: 256,
-  description: 'Who wishes it. Without it: the address that asks.',
-}
 const ID = {
   type: 'object',
   required: ['id'],
@@ -78,11 +66,7 @@ const putSchema = {
       projects: places('Ids of projects; host:NAME for requests of an unknown host.'),
       action: { type: 'string', enum: ACCESS_ACTIONS },
       mode: { type: 'string', enum: MODES, description: 'Without it: enforce.' },
-      until: {
-        type: 'string',
-        maxLength: 64,
-        description: 'A day (to its end, UTC) or a moment as in RFC 3339. Then it is ignored.',
-      },
+      until: UNTIL,
       why: WHY,
       by: BY,
     },
@@ -108,7 +92,7 @@ export function accessRoutes(desk: AccessDesk): FastifyPluginAsync {
         return reply.code(created ? 201 : 200).send(entry)
       },
     )
-    app.delete<{ Params: { id: string }; Querystring: Partial<Pick<AccessBody, 'why' | 'by'>> }>(
+    app.delete<{ Params: { id: string }; Querystring: Wished }>(
       '/access/:id',
       { schema: removeSchema },
       async ({ params, query, ip }) => desk.remove(params.id, query, ip),

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
+import { BY, WHY, type Wished } from './wish.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }
@@ -28,8 +29,8 @@ export interface Inspected {
   counters(project: string, parts: Omit<CounterName, 'rule' | 'project'>): Promise<object>
   /** How many slots requests hold, and the oldest of them. */
   slots(): object | Promise<object>
-  /** Forgets what was counted, at the wish of the address `by`. */
-  reset(counter: CounterName, by: string): Promise<object>
+  /** Forgets what was counted, at the wish of the address `from`. */
+  reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<object>
 }
 
 const text = (description: string, maxLength = 256) =>
@@ -95,7 +96,7 @@ const resetSchema = {
   querystring: {
     type: 'object',
     additionalProperties: false,
-    properties: { project: PROJECT, ...PARTS },
+    properties: { project: PROJECT, ...PARTS, why: WHY, by: BY },
   },
 }
 
@@ -114,10 +115,14 @@ export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
       async ({ params, query }) => inspected.counters(params.id, query),
     )
     app.get('/slots', { schema: slotsSchema }, async () => inspected.slots())
-    app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> }>(
+    app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> & Wished }>(
       '/counters/:rule',
       { schema: resetSchema },
-      async ({ params, query, ip }) => inspected.reset({ ...query, rule: params.rule }, ip),
+      async ({ params, query: { why, by, ...parts }, ip }) =>
+        inspected.reset(
+          { ...parts, rule: params.rule },
+          { ...(why && { why }), ...(by && { by }), from: ip },
+        ),
     )
   }
 }

@@ -2,6 +2,7 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { type AccessDesk, accessRoutes } from './access.js'
+import { actRoutes, type ModeDesk } from './acts.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
@@ -9,6 +10,7 @@ import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
 import { type LiveDesk, liveRoutes } from './live.js'
+import { pageRoutes, UI_PATH } from './page.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 import type { WrongKeys } from './wrong-keys.js'
@@ -36,6 +38,9 @@ export interface AdminOptions {
   readonly inspected: Inspected
   readonly access: AccessDesk
   readonly live: LiveDesk
+  readonly modes: ModeDesk
+  /** What was done on this port, the newest first. */
+  acts(): readonly object[]
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -79,11 +84,13 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   app.addHook('onRequest', keyGuard(key, wrongKeys))
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
-    if (!url.startsWith(PAGE_PATH)) methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+    if (!url.startsWith(PAGE_PATH) && !url.startsWith('/ui'))
+      methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
   })
   await addApiDocument(app)
 
   app.get('/', async () => ({
+    ui: UI_PATH,
     document: DOCUMENT_PATH,
     page: PAGE_PATH,
     services: documents(),
@@ -115,11 +122,13 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     sendError(reply, error)
   })
 
+  await app.register(pageRoutes())
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
+  await app.register(actRoutes(options.acts, options.modes))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

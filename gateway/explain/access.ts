@@ -1,8 +1,8 @@
 /** What access entries say of a request, as an explanation tells it. */
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { networkText } from '../policy/address.js'
-import type { RuntimeEntry } from '../run/access/entry.js'
-import type { ExplainedAnswer } from './explained.js'
+import type { RuntimeEntry } from '../run/acts/access-entry.js'
+import { type ExplainedAnswer, explainedForNow } from './explained.js'
 
 export type ExplainedAccess = ReturnType<typeof explainedMatch>
 
@@ -24,6 +24,7 @@ function explainedMatch(
     entry: id,
     action,
     mode,
+    ...explainedForNow(rule),
     ...(typeof by === 'string' ? { project: by } : { network: networkText(by) }),
     src: source.line === undefined ? source.file : `${source.file}:${source.line}`,
     /** Of what the admin port was told. */

@@ -7,7 +7,7 @@ import { chargeOf } from '../decide/store/meters.js'
 import { type Answer, costOf } from '../decide/store/store.js'
 import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
-import { explainedCounter } from './explained.js'
+import { explainedCounter, explainedForNow } from './explained.js'
 import type { Parts } from './facts.js'
 import { missingNames, questionOf } from './named-counter.js'
 import { projectOf } from './policy.js'
@@ -63,6 +63,7 @@ async function countersOfRule(rule: Rule, { loaded, counters, project, given }: 
     rule: rule.id,
     kind: rule.kind,
     mode: question?.rule.mode ?? rule.mode,
+    ...explainedForNow(rule),
     src: `${rule.source.file}:${rule.source.line}`,
     store: look?.store ?? null,
     counters: (look?.readings ?? []).map(explainedCounter),

@@ -16,9 +16,9 @@ import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
-import type { RuntimeAccess } from '../run/access/runtime-access.js'
+import type { Runtime } from '../run/acts/runtime.js'
 import type { Loaded } from '../run/load.js'
-import type { Facts, Matched, Mode, Project, Verdict } from '../types.js'
+import type { Facts, Matched, Mode, Project, Rule, Verdict } from '../types.js'
 import { explainedAccess, withAccess } from './access.js'
 import {
   type ExplainedAnswer,
@@ -45,8 +45,8 @@ export interface ExplainOptions {
   readonly loaded: Loaded
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
-  /** Entries that the admin port of a running gateway was told. */
-  readonly runtimeAccess?: RuntimeAccess
+  /** What the admin port of a running gateway was told. */
+  readonly runtime?: Pick<Runtime, 'table' | 'kept'>
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
@@ -105,7 +105,7 @@ class Explainer {
 
   /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
   #enter(): DecideRequest | undefined {
-    const { loaded, runtimeAccess } = this.#options
+    const { loaded, runtime } = this.#options
     const { trustedProxies, fingerprintHeaders, credentials } = this.#settings
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
@@ -114,7 +114,7 @@ class Explainer {
     const facts = readFacts(req, { trusted, fingerprintHeaders, hasCredential })
     this.#facts = facts
     const { policy } = loaded.compiled
-    const access = new Access(loaded.compiled.access, runtimeAccess)
+    const access = new Access(loaded.compiled.access, runtime)
     const entered = enter(facts, { policy, access, identify: () => this.#identify(facts) })
     const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
     this.#facts = read
@@ -195,7 +195,7 @@ class Explainer {
       project: this.#project ?? null,
       upstream: this.#upstream ?? null,
       /** Entries that deny or exempt it, the enforced one first. */
-      access: explainedAccess(this.#ruling, this.#options.runtimeAccess?.kept.entries),
+      access: explainedAccess(this.#ruling, this.#options.runtime?.kept.contents.access),
       bucket: this.#bucket('enforce'),
       /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),
@@ -223,12 +223,19 @@ class Explainer {
     if (isExempt(this.#ruling)) return null
     const table = policy.tableOf(this.#project)
     const buckets = policy.buckets.filter(
-      ({ name, mode: written }) => (table?.rules.get(name)?.mode ?? written) === mode,
+      ({ name, mode: written }) => declaredMode(table?.rules.get(name), written) === mode,
     )
     if (mode === 'report-only' && buckets.length === 0) return null
-    const chosen = this.#matched.find(({ rule }) => rule.mode === mode && table?.rules.get(rule.id) === rule)
+    const chosen = this.#matched.find(
+      ({ rule }) => declaredMode(rule) === mode && table?.rules.get(rule.id) === rule,
+    )
     const named = buckets.map(({ name, patterns }) => [name, patterns] as const)
     const passed = passedBuckets(named, table, this.#facts, chosen?.route)
     return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }
   }
+}
+
+/** A bucket keeps its place among those of its file's mode, whatever holds for now. */
+function declaredMode(rule: Rule | undefined, written?: Mode): Mode | undefined {
+  return rule?.forNow?.declared ?? rule?.mode ?? written
 }

@@ -52,6 +52,7 @@ export function explainedRule(
     rule: rule.id,
     kind: rule.kind,
     mode: outcome?.rule.mode ?? rule.mode,
+    ...explainedForNow(rule),
     share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
@@ -63,6 +64,11 @@ export function explainedRule(
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
+}
+
+/** Where the admin port has set the mode. */
+export function explainedForNow({ forNow }: Rule) {
+  return forNow && { declared_mode: forNow.declared, mode_src: forNow.src }
 }
 
 /** For whom the rule is in force, and whether this request is among them, if that is known; null where that is all, or nobody. */

@@ -7,6 +7,7 @@ import { NotFound } from '../admin/refusals.js'
 import { BY_HOST, unknownHostProject } from '../identify/identify.js'
 import type { Loaded } from '../run/load.js'
 import type { Project } from '../types.js'
+import { explainedForNow } from './explained.js'
 
 /** What `GET /policy` says. @throws {NotFound} */
 export function policyOf(loaded: Loaded, of: PolicyOf): object {
@@ -15,21 +16,21 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
   const { plan, environment } = project ?? columnAsked(loaded, of as Omit<Project, 'id'>)
   const patterns = new Map(policy.buckets.map(bucket => [bucket.name, bucket.patterns]))
   const table = policy.tableOf({ id: project?.id ?? '', plan, environment })
-  const buckets = [...(table?.rules.values() ?? [])].map(
-    ({ id, mode, share, onStoreError, config: quota, source }) => ({
-      bucket: id,
-      patterns: patterns.get(id) ?? [],
-      mode,
-      ...(share && { enforceFor: `${share.percent}%` }),
-      ...(quota as object),
-      onStoreError,
-      src: `${source.file}:${source.line}`,
-    }),
-  )
+  const buckets = [...(table?.rules.values() ?? [])].map(rule => ({
+    bucket: rule.id,
+    patterns: patterns.get(rule.id) ?? [],
+    mode: rule.mode,
+    ...explainedForNow(rule),
+    ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
+    ...(rule.config as object),
+    onStoreError: rule.onStoreError,
+    src: `${rule.source.file}:${rule.source.line}`,
+  }))
   const rules = policy.rules.map(({ rule, match }) => ({
     rule: rule.id,
     kind: rule.kind,
     mode: rule.mode,
+    ...explainedForNow(rule),
     ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
     match,
     key: rule.key,

@@ -2,9 +2,12 @@
 import { listed } from '../../config/problem.js'
 import type { CounterName } from '../admin/inspect.js'
 import { NotFound, Unnamed, Unreachable } from '../admin/refusals.js'
+import type { Wished } from '../admin/wish.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
 import { bucketRuleOf } from '../policy/rollout.js'
+import { actOf, changesFor, logAct } from '../run/acts/act.js'
+import type { Kept } from '../run/acts/kept.js'
 import type { Loaded } from '../run/load.js'
 import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
@@ -22,24 +25,29 @@ export interface ResetOptions {
   readonly counters: Pick<Counters, 'questions'>
   /** Forgets what was counted by a key; rejects when the store cannot be told. */
   forget(key: string): Promise<void>
+  /** Where acts are listed. */
+  readonly kept: Pick<Kept, 'change'>
   readonly log: Log
 }
 
-/** What `DELETE /counters/{rule}` does, at the wish of the address `by`. @throws {NotFound} {Unnamed} {Unreachable} */
+/** What `DELETE /counters/{rule}` does, at the wish of the address `from`. @throws {NotFound} {Unnamed} {Unreachable} */
 export async function reset(
   name: CounterName,
-  by: string,
-  { loaded, counters, forget, log }: ResetOptions,
+  { from, ...wish }: Wished & { readonly from: string },
+  { loaded, counters, forget, kept, log }: ResetOptions,
 ): Promise<Reset> {
   const { rule, key } = counterOf(name, loaded(), counters.questions)
   await forget(key).catch(error => {
     throw new Unreachable('Redis cannot be told: the counter is as it was.', { cause: error })
   })
-  // A warning, so that it is written whatever is left out.
-  log.warn(
-    { audit: 'counter-reset', rule: rule.id, project: name.project ?? null, by },
-    'A counter was reset by the admin API',
-  )
+  const whose = name.project === undefined ? '' : ` of project ${name.project}`
+  const act = actOf('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...wish, from })
+  const said = { rule: rule.id, project: name.project ?? null, why: wish.why ?? null }
+  logAct(log, 'counter-reset', act, said, 'A counter was reset by the admin API')
+  await kept
+    .change(contents => ({ changes: changesFor(act, contents), result: undefined }))
+    // It is done and in the log: that the list lacks it is no reason to say otherwise.
+    .catch(error => log.error({ err: error }, 'a reset is not in the list of acts'))
   return { reset: rule.id, key }
 }
 

@@ -99,6 +99,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     id: facts.id,
     decision,
     mode: rule?.mode ?? ('enforce' as const),
+    ...forNowOf(rule),
     /** Null when no enforced rule applied; so are kind, src, route and key. */
     rule: rule?.id ?? null,
     kind: rule?.kind ?? null,
@@ -151,7 +152,20 @@ function placeOf({ file, line }: Source): string {
 function besideOf(outcome: Outcome, redactor: Redactor) {
   const { rule, result, key } = outcome
   const { id, kind } = rule
-  return { rule: id, kind, ...shareOf(rule), result, key: redactor.hash(key), counters: countersOf(outcome) }
+  return {
+    rule: id,
+    kind,
+    ...forNowOf(rule),
+    ...shareOf(rule),
+    result,
+    key: redactor.hash(key),
+    counters: countersOf(outcome),
+  }
+}
+
+/** Where the admin port has set the mode: the path of that act. */
+function forNowOf(rule: Rule | undefined): { readonly mode_src?: string } {
+  return rule?.forNow === undefined ? {} : { mode_src: rule.forNow.src }
 }
 
 /** Per cent of a rule's keys for which it is in force, as `mode` says of this one; only where that is a share. */

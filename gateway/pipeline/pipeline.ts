@@ -20,6 +20,7 @@ export interface Upstream {
 
 export interface Rooms {
   readonly log: Log
+  /** What is in force now: asked once for each request. */
   readonly walk: Walk
   /** By name; all that are routed to. */
   readonly upstreams: ReadonlyMap<string, Upstream>
@@ -79,9 +80,10 @@ export function createPipeline(rooms: Rooms): Pipeline {
     const passage = new Passage(rooms, req, res)
     passage.attempt(() => {
       if (rooms.overloaded()) throw new GatewayError('gateway-overloaded')
-      passage.revision = rooms.walk.policy.revision
+      const { walk } = rooms
+      passage.revision = walk.policy.revision
       passage.facts = rooms.readFacts(req)
-      const entered = enter(passage.facts, rooms.walk)
+      const entered = enter(passage.facts, walk)
       passage.facts = entered.facts
       passage.entered(entered)
       if (entered.refused !== undefined) throw entered.refused

@@ -2,6 +2,7 @@
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { factsWith } from './facts-with.js'
+import type { ModesForNow } from './modes.js'
 import { tableFor } from './rollout.js'
 import type { PathTrie } from './trie.js'
 import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
@@ -58,12 +59,16 @@ export interface PolicyParts {
 
 export type Policy = ReturnType<typeof createPolicy>
 
-export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
+/** @param modes what holds for now instead of the modes of the files; absent where that is nothing */
+export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
+  const { readings, endpoint, ...told } = parts
   const anyReads = told.rules.some(({ rule }) => rule.reads)
+  const rules = modes ? told.rules.map(one => ({ ...one, rule: modes.rule(one.rule) })) : told.rules
 
   /** The buckets that count for a project. */
   function tableOf({ id, plan, environment }: Project): Table | undefined {
-    return tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
+    const table = tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
+    return table && modes ? modes.table(table) : table
   }
 
   /**
@@ -94,7 +99,8 @@ export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
     const reads = isRead(facts)
     if (reads && !anyReads) return
     for (const { value, route } of endpoint.findAllFor(facts)) {
-      for (const rule of value) {
+      for (const written of value) {
+        const rule = modes ? modes.rule(written) : written
         if ((reads && !rule.reads) || matched.some(one => one.rule === rule)) continue
         if (project === undefined || holds(rule.when, facts, project)) matched.push({ rule, route })
       }
@@ -106,7 +112,7 @@ export function createPolicy({ readings, endpoint, ...told }: PolicyParts) {
     return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
   }
 
-  return { ...told, match, looking, readFor, tableOf }
+  return { ...told, rules, parts, match, looking, readFor, tableOf }
 }
 
 /** True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits). */

@@ -18,7 +18,7 @@ import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
 import type { Log } from '../types.js'
-import { openRuntimeAccess } from './access/runtime-access.js'
+import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
 import { partOf } from './live/part.js'
 import type { Loaded } from './load.js'
@@ -57,7 +57,7 @@ export async function openCore(options: CoreOptions) {
   const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
   let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
-  const [{ store, forget }, runtimeAccess] = await Promise.all([
+  const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
@@ -66,7 +66,7 @@ export async function openCore(options: CoreOptions) {
         metrics.fallbackActive(away)
       },
     }),
-    openRuntimeAccess(redis, log),
+    Runtime.open(redis, log),
   ])
   // They outlive reloads, like what is counted for them.
   const limiters = createLimiters(first, toolsOf(first.config, log))
@@ -92,7 +92,7 @@ export async function openCore(options: CoreOptions) {
     }),
     upstreams,
     unknownHosts: new UnknownHosts(),
-    runtimeAccess,
+    runtime,
     observers: [metrics.observer(), live.observer()],
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
@@ -137,18 +137,25 @@ export async function openCore(options: CoreOptions) {
     }),
     history: (of: HistoryOf) => live.history(of),
     /** What is in force. */
-    get inForce(): Pick<Generation, 'loaded' | 'loadedAt' | 'backends'> {
+    get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
     },
     /** Answers of `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
-      return explain(asked, { loaded: inForce.loaded, counters, unknownHosts, runtimeAccess, live: true })
+      return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
     },
-    inspected: inspect({ loaded: () => inForce.loaded, counters, held, forget: forgetCounter, log }),
+    inspected: inspect({
+      loaded: () => inForce.current,
+      counters,
+      held,
+      forget: forgetCounter,
+      kept: runtime.kept,
+      log,
+    }),
     /** Forgets what was counted by a key; rejects when Redis cannot be told. */
     forget: forgetCounter,
-    runtimeAccess,
+    runtime,
     /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
@@ -173,7 +180,7 @@ export async function openCore(options: CoreOptions) {
       await inForce.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtimeAccess.kept.close()
+      runtime.kept.close()
       loopDelay.stop()
       live.stop()
     },

@@ -9,11 +9,12 @@ import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
+import type { Walk } from '../pipeline/enter.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
-import type { RuntimeAccess } from './access/runtime-access.js'
+import type { Runtime } from './acts/runtime.js'
 import type { Loaded } from './load.js'
 import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
@@ -22,8 +23,8 @@ export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
-  /** Entries that the admin port was told. */
-  readonly runtimeAccess: Pick<RuntimeAccess, 'table'>
+  /** What the admin port was told. */
+  readonly runtime: Pick<Runtime, 'table' | 'inForce'>
   /** Hear of every request, whatever its configuration. */
   readonly observers: readonly Observer[]
   /** True while this process can take nothing more on. */
@@ -37,6 +38,7 @@ export interface Lasting {
 const PEEK_MS = 5000
 
 export class Generation {
+  /** As the files say it. */
   readonly loaded: Loaded
   readonly loadedAt = new Date()
   readonly pipeline: Pipeline
@@ -69,6 +71,11 @@ export class Generation {
     }
   }
 
+  /** With the modes that the admin port has set for now. */
+  get current(): Loaded {
+    return this.#lasting.runtime.inForce(this.loaded)
+  }
+
   get backends(): BackendState[] {
     return this.#held.state()
   }
@@ -91,7 +98,7 @@ export class Generation {
   }
 
   #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, unknownHosts, runtimeAccess, observers, log } = this.#lasting
+    const { decider, observers, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -99,9 +106,12 @@ export class Generation {
       fingerprintHeaders: settings.fingerprintHeaders,
       hasCredential: createCredentials(settings.credentials),
     }
+    const walk = this.#walks()
     return {
       log,
-      walk: compiled.walk(unknownHosts, new Access(compiled.access, runtimeAccess)),
+      get walk() {
+        return walk()
+      },
       upstreams,
       answers: settings,
       overloaded: this.#lasting.overloaded,
@@ -120,6 +130,19 @@ export class Generation {
         this.#requests -= 1
         if (this.#isRetired && this.#requests === 0) this.#end()
       },
+    }
+  }
+
+  /** What requests walk through, made anew when the admin port has changed a mode. */
+  #walks(): () => Walk {
+    const { unknownHosts, runtime } = this.#lasting
+    const walkOf = ({ compiled }: Loaded) => compiled.walk(unknownHosts, new Access(compiled.access, runtime))
+    let of = this.current
+    let walk = walkOf(of)
+    return () => {
+      const { current } = this
+      if (current !== of) [of, walk] = [current, walkOf(current)]
+      return walk
     }
   }
 }

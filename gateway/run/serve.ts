@@ -40,7 +40,7 @@ export async function serve(configPath: string): Promise<void> {
   })
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
-    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl}`,
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/`,
   )
 
   let stopping = false

@@ -11,6 +11,7 @@ import {
 } from '../../config/load.js'
 import { hasOwnWords } from '../../config/plan-checks.js'
 import type { Problem } from '../../config/problem.js'
+import type { UnknownProject } from '../../config/words.js'
 import { identifyBy, type UnknownHosts } from '../identify/identify.js'
 import { TrustedProxies } from '../listen/client.js'
 import type { Walk } from '../pipeline/enter.js'
@@ -19,7 +20,8 @@ import { Access, type AccessTable } from '../policy/access.js'
 import { type AccessFile, compileAccess } from '../policy/access-entries.js'
 import { compilePolicy } from '../policy/compile.js'
 import type { Fault } from '../policy/fault.js'
-import type { Policy } from '../policy/policy.js'
+import type { ModesForNow } from '../policy/modes.js'
+import { createPolicy, type Policy } from '../policy/policy.js'
 import type { Log } from '../types.js'
 import { type Made, makePlugins } from './make-plugins.js'
 import { caseTies, upstreamReadings } from './upstream-readings.js'
@@ -30,6 +32,8 @@ export interface Compiled extends Made {
   readonly access: AccessTable
   /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
   walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>, access?: Access): Walk
+  /** The same with modes that the admin port has set for now. */
+  withModes(modes: ModesForNow): Compiled
 }
 
 /** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
@@ -75,14 +79,28 @@ export function compile(
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
+  return { compiled: compiledOf(made, policy, access.table, config.gateway.unknownProject) }
+}
+
+function compiledOf(
+  made: Made,
+  policy: Policy,
+  access: AccessTable,
+  unknownProject: UnknownProject,
+): Compiled {
   const identifiers = made.identifiers.map(({ identifier }) => identifier)
-  const { unknownProject } = config.gateway
-  const walk: Compiled['walk'] = (unknownHosts, asked = new Access(access.table)) => ({
+  return {
+    ...made,
     policy,
-    access: asked,
-    identify: identifyBy(identifiers, unknownProject, unknownHosts),
-  })
-  return { compiled: { ...made, policy, access: access.table, walk } }
+    access,
+    walk: (unknownHosts, asked = new Access(access)) => ({
+      policy,
+      access: asked,
+      identify: identifyBy(identifiers, unknownProject, unknownHosts),
+    }),
+    withModes: modes =>
+      compiledOf(made, createPolicy(policy.parts, modes), modes.access(access), unknownProject),
+  }
 }
 
 function accessFile({ file, document }: AccessPolicy): AccessFile {

@@ -3,9 +3,9 @@ import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
-import { accessDesk } from './access/desk.js'
+import { actDesks } from './acts/desks.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
-import { liveDesk, NO_ACTS } from './live/desk.js'
+import { liveDesk } from './live/desk.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
 import { describeState } from './state.js'
@@ -60,11 +60,10 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),
     },
     log,
-    state: () => describeState(core.inForce, reloader),
+    state: () => describeState(core.inForce, reloader, core.runtime),
     reload: () => reloader.reload('admin'),
     explain: core.explain,
     inspected: core.inspected,
-    access: accessDesk(core.runtimeAccess.kept, () => core.inForce.loaded, log),
     live: liveDesk({
       ask: () => ({ parts: [core.live()], missing: [] }),
       askHistory: of => ({ parts: [core.history(of)], missing: [] }),
@@ -72,9 +71,10 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       inForce: () => core.inForce,
       reloader,
       redis: first.config.gateway.redis,
-      acts: NO_ACTS,
+      acts: core.runtime.acts,
       log,
     }),
+    ...actDesks(core.runtime, () => core.inForce.loaded, log),
     documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
   })
   url = await core.listen()

@@ -1,4 +1,7 @@
 /** What `GET /state` on the admin port says: what is in force since when, and how the last reload ended. */
+
+import { toldModes } from './acts/mode-desk.js'
+import type { Runtime } from './acts/runtime.js'
 import type { Generation } from './generation.js'
 import type { Reloader } from './reload.js'
 
@@ -6,6 +9,7 @@ import type { Reloader } from './reload.js'
 export function describeState(
   { loaded, loadedAt, backends }: Pick<Generation, 'loaded' | 'loadedAt' | 'backends'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
+  { kept }: Pick<Runtime, 'kept'>,
 ) {
   const { compiled, config } = loaded
   return {
@@ -13,6 +17,8 @@ export function describeState(
     loadedAt,
     policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
     backends,
+    /** Of rules that only report, or are enforced, for now. */
+    modes: toldModes(kept.contents, loaded),
     /** Settings that were changed in the files, but not in this process. */
     needsRestart,
     /** Null until a reload is asked for. */

@@ -16,6 +16,11 @@ import { inProject, root, runBin } from './run.mjs'
 const CODE = ['gateway', 'services', 'config', 'tools', 'test']
 /** Folders whose other files (Lua scripts, the admin page) travel with the code. */
 const WITH_ASSETS = ['gateway', 'services']
+/** What runs in Node, and the admin port's page, which knows a browser instead. */
+const PROGRAMS = [
+  { config: 'tsconfig.json', memory: '.tsbuildinfo' },
+  { config: 'tsconfig.page.json', memory: '.tsbuildinfo-page' },
+]
 const STAMP = inProject('dist', '.build-stamp')
 
 /** True when dist/ holds the output of exactly the present sources. */
@@ -35,9 +40,14 @@ export function build() {
   rmSync(STAMP, { force: true })
   // The compiler's memory does not notice outputs that someone removed.
   const complete = sources.every(source => isAsset(source) || existsSync(outputOf(source)))
-  if (!complete) rmSync(inProject('dist', '.tsbuildinfo'), { force: true })
-
-  runBin('typescript/bin/tsc', ['--project', root], 'The TypeScript compiler found errors; see above')
+  for (const { memory, config } of PROGRAMS) {
+    if (!complete) rmSync(inProject('dist', memory), { force: true })
+    runBin(
+      'typescript/bin/tsc',
+      ['--project', inProject(config)],
+      'The TypeScript compiler found errors; see above',
+    )
+  }
   for (const asset of sources.filter(isAsset)) {
     mkdirSync(dirname(outputOf(asset)), { recursive: true })
     cpSync(asset, outputOf(asset))
@@ -59,7 +69,8 @@ const outputOf = source => inProject('dist', relative(root, source).replace(/\.t
 /** Name, size and time of every source and of what steers the compiler: enough to notice any edit, and quick. */
 function stampOf(sources) {
   const hash = createHash('sha256')
-  for (const file of [...sources, inProject('tsconfig.json'), inProject('package-lock.json')]) {
+  const steering = [...PROGRAMS.map(({ config }) => inProject(config)), inProject('package-lock.json')]
+  for (const file of [...sources, ...steering]) {
     const { size, mtimeMs } = statSync(file)
     hash.update(`${relative(root, file)} ${size} ${mtimeMs}\n`)
   }

@@ -31,24 +31,22 @@ export interface LiveSources {
   askHistory(of: HistoryOf): Told<StepCounts> | Promise<Told<StepCounts>>
   /** Empty for one process. */
   workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
-  inForce(): { readonly loaded: Loaded; readonly loadedAt: Date }
+  /** `loaded` is what the files say, `current` with the modes that hold now. */
+  inForce(): { readonly loaded: Loaded; readonly current: Loaded; readonly loadedAt: Date }
   readonly reloader: Pick<Reloader, 'last' | 'former'>
   /** Redis as it is configured; '' where there is none. */
   readonly redis: string
-  readonly acts: Acts
+  readonly acts: ActsTold
   readonly log: Log
 }
 
 /** What was done through the admin port. */
-export interface Acts {
+export interface ActsTold {
   /** The newest first. */
   list(): readonly LiveAct[]
   /** Hears of each that is done from now on, by any gateway on the same Redis. */
-  onAct(listener: (act: LiveAct) => void): void
+  watch(listener: (act: LiveAct) => void): void
 }
-
-/** Where nothing can be done. */
-export const NO_ACTS: Acts = { list: () => [], onAct() {} }
 
 const SECOND = 1000
 const MOST_ACTS = 50
@@ -76,7 +74,7 @@ export function liveDesk(sources: LiveSources): LiveDesk {
     }, failed)
   }
   const failed = (error: unknown) => sources.log.error({ err: error }, 'what happens now could not be told')
-  sources.acts.onAct(act => {
+  sources.acts.watch(act => {
     const json = JSON.stringify(act)
     for (const tell of listeners) tell('act', json)
   })
@@ -112,7 +110,7 @@ export function liveDesk(sources: LiveSources): LiveDesk {
 
 async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
   const { parts, missing } = await sources.ask()
-  const { loaded, loadedAt } = sources.inForce()
+  const { loaded, current, loadedAt } = sources.inForce()
   const rules = joinRules(parts)
   const upstreams = joinUpstreams(parts)
   const addresses = upstreams.flatMap(one => one.addresses)
@@ -130,7 +128,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
     store: storeOf(sources.redis, parts),
     rates: joinRates(parts),
     in_flight: addresses.reduce((sum, one) => sum + one.in_flight + one.web_sockets, 0),
-    rules: [...rulesOf(loaded), ...(rules.has(RUNTIME_ACCESS.id) ? [RUNTIME_ACCESS] : [])].map(rule => ({
+    rules: [...rulesOf(current), ...(rules.has(RUNTIME_ACCESS.id) ? [RUNTIME_ACCESS] : [])].map(rule => ({
       ...rule,
       ...countsOf(rules, rule.id),
     })),

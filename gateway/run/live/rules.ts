@@ -3,7 +3,7 @@ import { isProjectLimits } from '../../../config/load.js'
 import { trialName } from '../../../config/rollout.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
 import type { Mode, Rule } from '../../types.js'
-import { RUNTIME_SERIES } from '../access/entry.js'
+import { RUNTIME_SERIES } from '../acts/access-entry.js'
 import type { Loaded } from '../load.js'
 
 /** A rule without what it counted. */
@@ -55,7 +55,7 @@ function* listRules(loaded: Loaded): Generator<ListedRule> {
     }
   }
   for (const { rule } of compiled.access.entries)
-    yield { ...described(rule), ...modesOf(rule, rule.mode), trial: false }
+    yield { ...described(rule), ...modesOf(rule, rule.forNow?.declared ?? rule.mode), trial: false }
 }
 
 function described({ id, kind, key, source }: Rule) {

@@ -3,6 +3,7 @@ import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'
 import { Unreachable } from '../../admin/refusals.js'
+import type { Wished } from '../../admin/wish.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'
@@ -75,8 +76,8 @@ export class WorkerQuestions implements Inspected {
   }
 
   /** One worker resets the counter; the others forget that they were told of refusals. */
-  async reset(counter: CounterName, by: string): Promise<Reset> {
-    const done = await this.#any(({ channel }) => channel.ask('reset', counter, by))
+  async reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<Reset> {
+    const done = await this.#any(({ channel }) => channel.ask('reset', counter, wish))
     await this.#all(({ channel }) => channel.ask('forget', done.key))
     return done
   }

@@ -8,10 +8,10 @@ import { startAdmin } from '../../admin/server.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
-import { accessDesk } from '../access/desk.js'
-import { openRuntimeAccess } from '../access/runtime-access.js'
+import { actDesks } from '../acts/desks.js'
+import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
-import { liveDesk, NO_ACTS } from '../live/desk.js'
+import { liveDesk } from '../live/desk.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
@@ -80,7 +80,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
   })
   metrics.watchWorkers(() => crew.members)
-  const questions = new WorkerQuestions(crew, () => inForce.loaded)
+  const questions = new WorkerQuestions(crew, () => runtime.inForce(inForce.loaded))
   const reloader = new Reloader({
     first,
     load,
@@ -95,7 +95,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   // Plugins serve in the workers; here they were only needed to know that the configuration is right.
   await first.compiled.close()
   // Each worker looks for itself what has changed.
-  const { kept } = await openRuntimeAccess(redis, log)
+  const runtime = await Runtime.open(redis, log)
   let url = ''
   const admin = await startAdmin({
     ...adminSettings,
@@ -114,13 +114,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     },
     log,
     state: async () => ({
-      ...describeState({ ...inForce, backends: await questions.backends() }, reloader),
+      ...describeState({ ...inForce, backends: await questions.backends() }, reloader, runtime),
       workers: workersOf(crew),
     }),
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
-    access: accessDesk(kept, () => inForce.loaded, log),
     live: liveDesk({
       ask: () => questions.live(),
       askHistory: of => questions.history(of),
@@ -129,12 +128,13 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
           ...worker,
           started_at: startedAt.toISOString(),
         })),
-      inForce: () => inForce,
+      inForce: () => ({ ...inForce, current: runtime.inForce(inForce.loaded) }),
       reloader,
       redis,
-      acts: NO_ACTS,
+      acts: runtime.acts,
       log,
     }),
+    ...actDesks(runtime, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   })
   await startEmbedded(first, embedded)
@@ -149,7 +149,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       health.draining()
       await crew.drain(inForce.loaded.config.gateway.drain)
       await admin.close()
-      kept.close()
+      runtime.kept.close()
     },
   }
 }

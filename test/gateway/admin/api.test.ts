@@ -196,6 +196,7 @@ t.test(
     t.same(Object.keys(paths).sort(), [
       '/access',
       '/access/{id}',
+      '/acts',
       '/changes',
       '/counters/{rule}',
       '/explain',
@@ -208,6 +209,7 @@ t.test(
       '/projects/{id}/counters',
       '/readyz',
       '/reload',
+      '/rules/{id}/mode',
       '/slots',
       '/state',
     ])

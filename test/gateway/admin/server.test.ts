@@ -37,6 +37,7 @@ async function start(
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
+  const modes = { put: async () => ({ created: true, mode: {} }), remove: async () => ({}) }
   const troubles = (): string[] => []
   const live = {
     snapshot: () => ({}) as LiveSnapshot,
@@ -44,7 +45,17 @@ async function start(
     changes: () => null,
     watch: () => () => undefined,
   }
-  const more = { key: '', wrongKeys, inspected, access, live, troubles, documents: () => ({}) }
+  const more = {
+    key: '',
+    wrongKeys,
+    inspected,
+    access,
+    live,
+    modes,
+    acts: () => [],
+    troubles,
+    documents: () => ({}),
+  }
   const options = {
     ...listen,
     ...more,

@@ -3,24 +3,20 @@ import { endOf } from '../../../config/formats.js'
 import type { AccessEntry } from '../../policy/access.js'
 import { accessEntry } from '../../policy/access-entries.js'
 import type { AccessAction, Mode } from '../../types.js'
+import type { Ending } from './until.js'
 
-export interface RuntimeEntry {
+export interface RuntimeEntry extends Ending {
   readonly id: string
   readonly networks?: readonly string[]
   readonly projects?: readonly string[]
   readonly action: AccessAction
   readonly mode: Mode
-  /** A day or a moment. */
-  readonly until?: string
   readonly why: string
   /** Who asked for it: a name, or else an address. */
   readonly by: string
   /** When, ISO 8601. */
   readonly at: string
 }
-
-/** Kept at the same time, in all gateways together. */
-export const MOST_ENTRIES = 1000
 
 /** Where records say that an entry is written. */
 export const sourceOf = (id: string): string => `/access/${id}`
@@ -32,9 +28,4 @@ export const RUNTIME_SERIES = 'run-time-access'
 export function compiledEntry({ until, ...entry }: RuntimeEntry): AccessEntry {
   const written = { ...entry, until: until === undefined ? undefined : endOf(until) }
   return accessEntry(written, { file: sourceOf(entry.id), line: undefined }, RUNTIME_SERIES)
-}
-
-/** True once its time is over. */
-export function isPast({ until }: Pick<RuntimeEntry, 'until'>, now: number): boolean {
-  return until !== undefined && endOf(until) <= now
 }

@@ -1,0 +1,81 @@
+/** `/acts` and `/rules/{id}/mode`: what was done here, and rules that only report, or are enforced, for now. */
+import type { FastifyPluginAsync } from 'fastify'
+import { MODES, type Mode } from '../../config/words.js'
+import { answerRefusals } from './refusals.js'
+import { BY, UNTIL, WHY, type Wished } from './wish.js'
+
+/** A mode as it is sent; the rule's id stands in the path. */
+export interface ModeBody extends Wished {
+  readonly mode: Mode
+  /** A day or a moment. */
+  readonly until?: string
+  readonly why: string
+}
+
+export interface ModeDesk {
+  /** `address` is whose wish it is, unless the body says so. */
+  put(
+    id: string,
+    body: ModeBody,
+    address: string,
+  ): Promise<{ readonly created: boolean; readonly mode: object }>
+  remove(id: string, said: Wished, address: string): Promise<object>
+}
+
+const ID = {
+  type: 'object',
+  required: ['id'],
+  properties: {
+    id: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 64,
+      description: 'Name of a bucket, rule or access entry.',
+    },
+  },
+} as const
+const actsSchema = {
+  tags: ['Acts'],
+  summary: 'What was done on this port: modes, access entries and resets, the newest first',
+  description: 'The newest 200, of all gateways on one Redis. Without Redis those of this process.',
+}
+const putSchema = {
+  tags: ['Acts'],
+  summary: 'Let a rule only report, or enforce it, from now on; the log gets a line',
+  description:
+    'Holds until it is undone or its time is over, also after a reload. In Redis where there is one: all gateways on it follow within a second or so. Else in this process, until it ends.',
+  params: ID,
+  body: {
+    type: 'object',
+    required: ['mode', 'why'],
+    additionalProperties: false,
+    properties: { mode: { type: 'string', enum: MODES }, until: UNTIL, why: WHY, by: BY },
+  },
+}
+const removeSchema = {
+  tags: ['Acts'],
+  summary: 'Let the files say again whether a rule is enforced; the log gets a line',
+  params: ID,
+  querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
+}
+
+/** 200 or 201; 404 for a rule that is not there, 409 for one too many, 422 for what cannot be, 503 while Redis is away. */
+export function actRoutes(acts: () => readonly object[], modes: ModeDesk): FastifyPluginAsync {
+  return async app => {
+    answerRefusals(app)
+    app.get('/acts', { schema: actsSchema }, async () => ({ acts: acts() }))
+    app.put<{ Params: { id: string }; Body: ModeBody }>(
+      '/rules/:id/mode',
+      { schema: putSchema, bodyLimit: 8 * 1024 },
+      async ({ params, body, ip }, reply) => {
+        const { created, mode } = await modes.put(params.id, body, ip)
+        return reply.code(created ? 201 : 200).send(mode)
+      },
+    )
+    app.delete<{ Params: { id: string }; Querystring: Wished }>(
+      '/rules/:id/mode',
+      { schema: removeSchema },
+      async ({ params, query, ip }) => modes.remove(params.id, query, ip),
+    )
+  }
+}

@@ -1,0 +1,25 @@
+/** Who wishes an act of the admin port, and why. */
+
+export interface Wished {
+  readonly why?: string
+  /** A name. Without it: the address that asks. */
+  readonly by?: string
+}
+
+export const WHY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 1000,
+  description: 'Why; the log and the list tell it.',
+} as const
+export const BY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 256,
+  description: 'Who wishes it. Without it: the address that asks.',
+} as const
+export const UNTIL = {
+  type: 'string',
+  maxLength: 64,
+  description: 'A day (to its end, UTC) or a moment as in RFC 3339. Then it is ignored.',
+} as const

@@ -1,0 +1,157 @@
+/** What the admin port does about access entries: lists, sets and removes them, and leaves a line in the log. */
+import { isCidr } from '../../../config/formats.js'
+import { unknownHostFault } from '../../../config/project-names.js'
+import type { AccessBody, AccessDesk } from '../../admin/access.js'
+import { NotFound, Taken, Unnamed } from '../../admin/refusals.js'
+import { projectOf } from '../../explain/policy.js'
+import { networkFault } from '../../policy/access-entries.js'
+import type { Log, Source } from '../../types.js'
+import type { Loaded } from '../load.js'
+import { type RuntimeEntry, sourceOf } from './access-entry.js'
+import { actOf, changesFor, logAct } from './act.js'
+import type { Change, Kept } from './kept.js'
+import { roomFor } from './room.js'
+import { isPast, untilFault } from './until.js'
+
+/** `loaded` is what is in force. */
+export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDesk {
+  return {
+    list: () => ({
+      entries: [...entriesOfFiles(loaded()), ...[...kept.contents.access.values()].map(shown)],
+    }),
+
+    async put(id, body, address) {
+      const { why, by, mode = 'enforce', ...said } = body
+      const fault = faultOf(body, loaded())
+      if (fault !== undefined) throw new Unnamed(fault)
+      const owner = ownerOf(id, loaded())
+      if (owner !== undefined)
+        throw new Taken(`The name "${id}" stands at ${placeOf(owner)}: take another one.`)
+      const act = actOf('access', sentenceOf({ id, mode, ...said }), { ...body, from: address, set: id })
+      const entry: RuntimeEntry = { id, ...said, mode, why, by: act.by, at: act.at }
+      const isNew = await kept.change(contents => ({
+        changes: [
+          ...roomFor('access', id, contents),
+          { shelf: 'access', id, value: entry },
+          ...changesFor(act, contents),
+        ],
+        result: !contents.access.has(id),
+      }))
+      logAct(log, 'access-set', act, entry, 'An access entry was set by the admin API')
+      return { created: isNew, entry: shown(entry) }
+    },
+
+    async remove(id, wish, address) {
+      const act = actOf('access', `Removed: access entry "${id}".`, { ...wish, from: address })
+      const entry = await kept.change(contents => {
+        const there = contents.access.get(id)
+        if (there === undefined) throw new NotFound(notSet(id, loaded()))
+        const changes: Change[] = [{ shelf: 'access', id }, ...changesFor(act, contents)]
+        return { changes, result: there }
+      })
+      const said = { id, why: wish.why ?? null }
+      logAct(log, 'access-removed', act, said, 'An access entry was removed by the admin API')
+      return { removed: shown(entry) }
+    },
+  }
+}
+
+function notSet(id: string, loaded: Loaded): string {
+  const owner = ownerOf(id, loaded)
+  const where = owner === undefined ? '' : ` The one of that name stands at ${placeOf(owner)}.`
+  return `The admin API has set no entry "${id}".${where}`
+}
+
+/** `Denied: 203.0.113.0/24 ("scraper") until 2026-12-31.` */
+function sentenceOf({
+  id,
+  action,
+  mode,
+  until,
+  networks,
+  projects = [],
+}: Pick<RuntimeEntry, 'id'> & Omit<AccessBody, 'why'>): string {
+  const done = { deny: ['Denied', 'Denied, report-only'], exempt: ['Exempted', 'Exempted, report-only'] }
+  const whom = networks ?? projects.map(project => `project ${project}`)
+  const more = whom.length > MOST_NAMED ? ` and ${whom.length - MOST_NAMED} more` : ''
+  const ends = until === undefined ? '' : ` until ${until}`
+  const what = done[action][mode === 'report-only' ? 1 : 0]
+  return `${what}: ${whom.slice(0, MOST_NAMED).join(', ')}${more} ("${id}")${ends}.`
+}
+
+const MOST_NAMED = 3
+
+/** What is wrong with an entry, as a sentence. @throws {NotFound} when it names a project that there is not */
+function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
+  const { networks, projects } = body
+  if ((networks === undefined) === (projects === undefined)) return 'Name either networks or projects.'
+  const fault = untilFault(body)
+  if (fault !== undefined) return fault
+  for (const project of projects ?? []) {
+    const fault = unknownHostFault(project)
+    if (fault !== undefined) return fault
+    projectOf(loaded, project)
+  }
+  for (const network of networks ?? []) {
+    if (!isCidr(network)) return `"${network}" is no address or network such as 203.0.113.0/24.`
+    const fault = networkFault(network)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+/** Where a file has that name: logs and metrics go by it. */
+function ownerOf(id: string, { config, compiled }: Loaded): Source | undefined {
+  const bucket = config.policies.find(
+    ({ document }) => 'buckets' in document && Object.hasOwn(document.buckets, id),
+  )
+  if (bucket !== undefined)
+    return { file: bucket.file, line: config.locate(bucket.file, ['buckets', id]).line }
+  const rules = [...compiled.access.entries, ...compiled.policy.rules].map(({ rule }) => rule)
+  return rules.find(rule => rule.id === id)?.source
+}
+
+function entriesOfFiles({ config, compiled }: Loaded) {
+  const rules = new Map(compiled.access.entries.map(({ rule }) => [rule.id, rule]))
+  return config.access.flatMap(({ document }) =>
+    document.rules.map(({ id, networks, projects, action, mode, until, since }) => {
+      const rule = rules.get(id)
+      const written = {
+        id,
+        action,
+        ...(networks && { networks }),
+        ...(projects && { projects }),
+        ...(until && { until }),
+      }
+      return {
+        ...shown({ ...written, mode: rule?.mode ?? mode }),
+        ...(rule?.forNow && { declared_mode: mode, mode_src: rule.forNow.src }),
+        src: rule ? placeOf(rule.source) : null,
+        since: since ?? null,
+      }
+    }),
+  )
+}
+
+/** As the port tells of it. */
+function shown(entry: Omit<RuntimeEntry, 'why' | 'by' | 'at'> & Partial<RuntimeEntry>) {
+  const { id, networks, projects, action, mode, until, why, by, at } = entry
+  return {
+    id,
+    action,
+    mode,
+    ...(networks && { networks }),
+    ...(projects && { projects }),
+    until: until ?? null,
+    /** False once its time is over. */
+    in_force: !isPast(entry, Date.now()),
+    src: sourceOf(id),
+    since: at ?? null,
+    why: why ?? null,
+    by: by ?? null,
+  }
+}
+
+function placeOf({ file, line }: Source): string {
+  return `${file}:${line}`
+}

@@ -1,0 +1,95 @@
+/** What was done on the admin port: the newest acts of all gateways on one Redis, or of this process. */
+import { randomUUID } from 'node:crypto'
+import type { Wished } from '../../admin/wish.js'
+import type { Log } from '../../types.js'
+import type { Change, Contents } from './kept.js'
+import { type Ending, isPast } from './until.js'
+
+/** Plain data, fit for JSON. */
+export interface KeptAct extends Ending {
+  readonly id: string
+  readonly kind: 'mode' | 'access' | 'reset'
+  /** A sentence. */
+  readonly what: string
+  /** ISO 8601. */
+  readonly at: string
+  /** Who wished it: a name, or else the address. */
+  readonly by: string
+  /** The address that asked. */
+  readonly from: string
+  readonly why?: string
+  /** Id of what it has set, which may be removed again. */
+  readonly set?: string
+}
+
+/** An act as the admin port tells of it. */
+export type ToldAct = ReturnType<typeof toldAct>
+
+const MOST_ACTS = 200
+
+const PATHS = { mode: (id: string) => `/rules/${id}/mode`, access: (id: string) => `/access/${id}` }
+
+/** What is about to be done at the wish of somebody at `from`. */
+export function actOf(
+  kind: KeptAct['kind'],
+  what: string,
+  { by, why, from, until, set }: Wished & Ending & { readonly from: string; readonly set?: string },
+): KeptAct {
+  const at = new Date().toISOString()
+  const more = { ...(why && { why }), ...(until && { until }), ...(set && { set }) }
+  return { id: randomUUID(), kind, what, at, by: by ?? from, from, ...more }
+}
+
+/** Keeps the act, and forgets the oldest beyond the newest 200. */
+export function changesFor(act: KeptAct, { acts }: Contents): Change[] {
+  const oldest = newestFirst([...acts.values()]).slice(MOST_ACTS - 1)
+  const dropped = oldest.map(({ id }): Change => ({ shelf: 'acts', id }))
+  return [{ shelf: 'acts', id: act.id, value: act }, ...dropped]
+}
+
+/** The kept acts, the newest first. */
+export function toldActs(contents: Contents): ToldAct[] {
+  return newestFirst([...contents.acts.values()]).map(act => toldAct(act, contents))
+}
+
+/** A warning, so that it is written whatever is left out. */
+export function logAct(
+  log: Log,
+  audit: string,
+  { id: act, by, from }: KeptAct,
+  said: object,
+  message: string,
+): void {
+  log.warn({ audit, ...said, by, from, act }, message)
+}
+
+export function toldAct(act: KeptAct, contents: Contents) {
+  const { id, kind, what, at, by, from, why, until } = act
+  const path = pathToUndo(act, contents)
+  return {
+    id,
+    kind,
+    what,
+    at,
+    by,
+    from,
+    why: why ?? null,
+    until: until ?? null,
+    /** False when it is undone already, its time is over, or another act has taken its place. */
+    undo: path !== undefined,
+    undo_call: path === undefined ? null : `DELETE ${path}`,
+  }
+}
+
+/** Undefined where what the act has set is there no more. */
+function pathToUndo({ kind, set, at }: KeptAct, { access, modes }: Contents): string | undefined {
+  if (set === undefined || kind === 'reset') return undefined
+  const there = kind === 'mode' ? modes.get(set) : access.get(set)
+  if (there?.at !== at || isPast(there, Date.now())) return undefined
+  return PATHS[kind](set)
+}
+
+/** Of two in one millisecond the one that was kept later comes first. */
+function newestFirst(acts: KeptAct[]): KeptAct[] {
+  return acts.reverse().sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
+}

@@ -1,0 +1,20 @@
+/** What the admin port does about acts, as its routes ask for it. */
+import type { AdminOptions } from '../../admin/server.js'
+import type { Log } from '../../types.js'
+import type { Loaded } from '../load.js'
+import { accessDesk } from './access-desk.js'
+import { modeDesk } from './mode-desk.js'
+import type { Runtime } from './runtime.js'
+
+/** `loaded` is what the files say. */
+export function actDesks(
+  runtime: Runtime,
+  loaded: () => Loaded,
+  log: Log,
+): Pick<AdminOptions, 'access' | 'modes' | 'acts'> {
+  return {
+    access: accessDesk(runtime.kept, () => runtime.inForce(loaded()), log),
+    modes: modeDesk(runtime.kept, loaded, log),
+    acts: () => runtime.acts.list(),
+  }
+}

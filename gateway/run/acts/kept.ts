@@ -1,0 +1,70 @@
+/** What the admin port was told, and what was done there: kept by this process, or in Redis for all gateways that share it. */
+import type { RuntimeEntry } from './access-entry.js'
+import type { KeptAct } from './act.js'
+import type { KeptMode } from './mode-desk.js'
+
+/** What is kept, by id. Plain data, fit for JSON. */
+export interface Contents {
+  readonly access: ReadonlyMap<string, RuntimeEntry>
+  /** By the rule's id. */
+  readonly modes: ReadonlyMap<string, KeptMode>
+  readonly acts: ReadonlyMap<string, KeptAct>
+}
+export type Shelf = keyof Contents
+
+/** Keeps a value under an id, or drops what is there. */
+export interface Change {
+  readonly shelf: Shelf
+  readonly id: string
+  readonly value?: RuntimeEntry | KeptMode | KeptAct
+}
+
+export interface Kept {
+  /** Everything, as last known. */
+  readonly contents: Contents
+  /**
+   * Makes all changes that `plan` finds necessary, or none, and resolves to what it says of them. `plan` sees the newest
+   * contents; it may be asked again when another gateway changes them meanwhile. What it throws passes.
+   *
+   * @throws {Unreachable} when they cannot be kept now
+   */
+  change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result>
+  close(): void
+}
+
+export interface Planned<Result> {
+  readonly changes: readonly Change[]
+  readonly result: Result
+}
+
+export const EMPTY: Contents = { access: new Map(), modes: new Map(), acts: new Map() }
+
+/** Keeps them as long as the process lives. `changed` hears of each change. */
+export function keptHere(changed: () => void): Kept {
+  let contents = EMPTY
+  return {
+    get contents() {
+      return contents
+    },
+    async change(plan) {
+      const { changes, result } = plan(contents)
+      contents = changedBy(contents, changes)
+      changed()
+      return result
+    },
+    close() {},
+  }
+}
+
+function changedBy(contents: Contents, changes: readonly Change[]): Contents {
+  const next: Record<Shelf, Map<string, unknown>> = {
+    access: new Map(contents.access),
+    modes: new Map(contents.modes),
+    acts: new Map(contents.acts),
+  }
+  for (const { shelf, id, value } of changes) {
+    if (value === undefined) next[shelf].delete(id)
+    else next[shelf].set(id, value)
+  }
+  return next as Record<Shelf, Map<string, never>>
+}

@@ -1,0 +1,20 @@
+/** How much may be set at the same time, in all gateways together. */
+import { Taken } from '../../admin/refusals.js'
+import type { Change, Contents } from './kept.js'
+import { isPast } from './until.js'
+
+const MOST = 1000
+const NAMES = { access: 'entries', modes: 'modes' }
+
+/** Drops what is over, to make room for one more. @throws {Taken} when there is none */
+export function roomFor(shelf: keyof typeof NAMES, id: string, contents: Contents): Change[] {
+  const values = contents[shelf]
+  const now = Date.now()
+  const past = [...values].filter(([, value]) => isPast(value, now)).map(([id]) => id)
+  if (!values.has(id) && values.size - past.length >= MOST) {
+    throw new Taken(
+      `There are ${MOST} ${NAMES[shelf]}, and there may be no more: remove some, or write them into a policy file.`,
+    )
+  }
+  return past.filter(one => one !== id).map(one => ({ shelf, id: one }))
+}

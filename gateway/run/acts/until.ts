@@ -1,0 +1,21 @@
+/** How long what the admin port was told holds. */
+import { endOf, isDayOrInstant } from '../../../config/formats.js'
+
+/** A day or a moment; absent: until it is undone. */
+export interface Ending {
+  readonly until?: string
+}
+
+/** True once its time is over. */
+export function isPast({ until }: Ending, now: number): boolean {
+  return until !== undefined && endOf(until) <= now
+}
+
+/** Why nothing can end then, as a sentence; undefined when it can. */
+export function untilFault({ until }: Ending): string | undefined {
+  if (until === undefined) return undefined
+  if (!isDayOrInstant(until)) {
+    return `"until" must be a day such as 2026-12-31 or a moment such as 2026-12-31T18:00:00Z, but it is "${until}".`
+  }
+  return isPast({ until }, Date.now()) ? `"until" is over: ${until}.` : undefined
+}

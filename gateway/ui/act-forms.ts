@@ -1,0 +1,164 @@
+/** The acts that can be done from here, each by the admin port's own routes. */
+import type { LiveAct, LiveRule } from '../admin/live-snapshot.js'
+import { ask, query, send } from './api.js'
+import { confirmAct, type Field, given, type Values } from './dialog.js'
+import { length, time } from './format.js'
+
+const MINUTE_MS = 60_000
+const LENGTH: Field = {
+  name: 'length',
+  label: 'For how long',
+  value: String(60 * MINUTE_MS),
+  choices: [
+    ...[15, 60, 240, 1440].map(minutes => {
+      const ms = minutes * MINUTE_MS
+      return [String(ms), length(ms)] as const
+    }),
+    ['', 'until it is undone'],
+  ],
+}
+
+/** The end of what begins now, if it has one. */
+function end({ length: ms = '' }: Values): { until?: string } {
+  return ms === '' ? {} : { until: new Date(Date.now() + Number(ms)).toISOString() }
+}
+
+function endWords(values: Values): string {
+  const { until } = end(values)
+  return until === undefined ? 'until it is undone' : `until ${time(until)} UTC`
+}
+
+/** Sets a rule report-only from now on, or in force. */
+export function openMode({ id, mode, kind }: LiveRule): void {
+  const wanted = mode === 'enforce' ? 'report-only' : 'enforce'
+  const effect =
+    wanted === 'enforce'
+      ? 'What is over its limit is refused'
+      : 'It refuses nothing more, and only reports what it would have refused'
+  confirmAct({
+    title: wanted === 'enforce' ? `Enforce ${id}` : `Set ${id} to report-only`,
+    verb: wanted === 'enforce' ? 'Enforce it now' : 'Report-only now',
+    fields: [LENGTH],
+    foretell: values =>
+      `The ${kind} rule ${id} is ${wanted} from now on, ${endWords(values)}. ${effect}. The files stay as they are.`,
+    async run(values) {
+      const body = { mode: wanted, ...end(values), ...given(values, 'why', 'by') }
+      await send('PUT', `/rules/${encodeURIComponent(id)}/mode`, body)
+      return `${id} is ${wanted} now.`
+    },
+  })
+}
+
+/** Denies or exempts networks, or a project. */
+export function openAccess(action: 'deny' | 'exempt', project?: string): void {
+  const effect = action === 'deny' ? 'refused' : 'counted by no rule and never limited'
+  const who = project === undefined ? 'networks' : 'projects'
+  const places = (values: Values) => (values.who ?? '').split(/[\s,]+/).filter(place => place !== '')
+  confirmAct({
+    title: `${action === 'deny' ? 'Deny' : 'Exempt'} a ${project === undefined ? 'network' : 'project'}`,
+    verb: action === 'deny' ? 'Deny it now' : 'Exempt it now',
+    fields: [
+      {
+        name: 'who',
+        label: project === undefined ? 'Addresses or networks' : 'Project',
+        hint:
+          project === undefined ? 'Such as 203.0.113.7 or 2001:db8::/48; several with spaces between.' : '',
+        value: project ?? '',
+      },
+      LENGTH,
+    ],
+    foretell(values) {
+      const named = places(values).join(', ') || '…'
+      return `Every request of ${named} is ${effect}, from now on, ${endWords(values)}.`
+    },
+    async run(values) {
+      const named = places(values)
+      const body = { action, [who]: named, ...end(values), ...given(values, 'why', 'by') }
+      await send('PUT', `/access/${encodeURIComponent(entryName(action, named[0] ?? ''))}`, body)
+      return `Requests of ${named.join(', ')} are ${effect} now.`
+    },
+  })
+}
+
+/** A name that access entries may have: small letters, digits, ".", "_" and "-". */
+function entryName(action: string, place: string): string {
+  return `${action}-${place.toLowerCase().replace(/[^a-z0-9._-]+/g, '-')}`.slice(0, 64)
+}
+
+/** What the form asks for each part of a rule's key. */
+const PATH: Field = { name: 'path', label: 'Path', hint: 'As a request has it: /users/42.' }
+const METHOD: Field = { name: 'method', label: 'Method', value: 'GET' }
+const PARTS: Readonly<Record<string, readonly Field[]>> = {
+  project: [{ name: 'project', label: 'Project' }],
+  'client-ip': [{ name: 'ip', label: 'Client address' }],
+  method: [METHOD],
+  path: [METHOD, PATH],
+  'full-path': [PATH],
+  ja3: [{ name: 'ja3', label: 'JA3 fingerprint' }],
+  ja4: [{ name: 'ja4', label: 'JA4 fingerprint' }],
+  'email-or-flow': [
+    { name: 'email', label: 'E-mail address', optional: true },
+    { name: 'flow', label: 'Flow id', optional: true },
+  ],
+  auth: [
+    {
+      name: 'auth',
+      label: 'Credentials',
+      choices: [
+        ['authenticated', 'authenticated'],
+        ['anonymous', 'anonymous'],
+      ],
+    },
+  ],
+}
+
+/** Forgets what one counter of the rule has counted. */
+export function openReset(rule: Pick<LiveRule, 'id' | 'key'>, known: Values = {}): void {
+  const fields = [...new Map(rule.key.flatMap(partFields).map(field => [field.name, field])).values()].map(
+    field => ({ ...field, value: known[field.name] ?? field.value ?? '' }),
+  )
+  confirmAct({
+    title: `Reset a counter of ${rule.id}`,
+    verb: 'Reset it now',
+    fields,
+    foretell(values) {
+      const named = fields.map(({ name, label }) => `${label.toLowerCase()} ${values[name] || '…'}`)
+      const whose = named.length === 0 ? '' : ` for ${named.join(', ')}`
+      return `What ${rule.id} has counted${whose} is forgotten, and its whole quota is free again. This cannot be undone.`
+    },
+    async run(values) {
+      const names = fields.map(({ name }) => name)
+      const header = rule.key.flatMap(part => headerOf(part, values))
+      const parts = {
+        ...given(values, ...names.filter(name => !name.startsWith('header:')), 'why', 'by'),
+        header,
+      }
+      await ask(`/counters/${encodeURIComponent(rule.id)}${query(parts)}`, { method: 'DELETE' })
+      return `The counter of ${rule.id} was reset.`
+    },
+  })
+}
+
+function partFields(part: string): readonly Field[] {
+  if (!part.startsWith('header:')) return PARTS[part] ?? []
+  return [{ name: part, label: `Header ${part.slice('header:'.length)}`, optional: true }]
+}
+
+function headerOf(part: string, values: Values): string[] {
+  return part.startsWith('header:') ? [`${part.slice('header:'.length)}: ${values[part] ?? ''}`] : []
+}
+
+/** Takes an act back, by the call that it tells. */
+export function openUndo({ undo_call, what }: Pick<LiveAct, 'undo_call' | 'what'>): void {
+  const path = (undo_call ?? '').replace(/^DELETE /, '')
+  confirmAct({
+    title: 'Undo an act',
+    verb: 'Undo it now',
+    fields: [],
+    foretell: () => `From now on this is no longer in force: ${what}`,
+    async run(values) {
+      await ask(`${path}${query(given(values, 'why', 'by'))}`, { method: 'DELETE' })
+      return 'It is undone.'
+    },
+  })
+}

@@ -1,0 +1,61 @@
+/** Questions to the admin port this page comes from, with its key where one was given. */
+
+/** An answer that is no success; the message is the port's own sentence. */
+export class Refused extends Error {
+  readonly status: number
+
+  constructor(status: number, sentence: string) {
+    super(sentence)
+    this.status = status
+  }
+}
+
+const KEY = 'sluice-admin-key'
+
+/** Kept for this tab only, until it is closed. */
+export const adminKey = {
+  get: () => sessionStorage.getItem(KEY) ?? '',
+  set: (key: string) => sessionStorage.setItem(KEY, key),
+}
+
+/** The answer to a question, whatever its body. @throws {Refused} when it is no success, TypeError when there is none */
+export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  const key = adminKey.get()
+  if (key !== '') headers.set('authorization', `Bearer ${key}`)
+  const response = await fetch(path, { ...init, headers, cache: 'no-store' })
+  if (!response.ok) throw new Refused(response.status, await sentenceOf(response))
+  return response
+}
+
+/** The JSON of the answer. */
+export async function askJson<Answer>(path: string, init?: RequestInit): Promise<Answer> {
+  return (await ask(path, init)).json() as Promise<Answer>
+}
+
+/** Sends `body` as JSON. */
+export function send<Answer>(method: 'POST' | 'PUT', path: string, body: object): Promise<Answer> {
+  return askJson(path, {
+    method,
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  })
+}
+
+/** A query of those that are not empty. */
+export function query(fields: Readonly<Record<string, string | readonly string[]>>): string {
+  const pairs = Object.entries(fields).flatMap(([name, value]) => [value].flat().map(one => [name, one]))
+  const text = new URLSearchParams(pairs.filter(([, value]) => value !== '')).toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** What to tell a person about something that went wrong. */
+export function sentence(error: unknown): string {
+  if (error instanceof Refused) return error.message
+  return 'The gateway does not answer.'
+}
+
+async function sentenceOf(response: Response): Promise<string> {
+  const problem = (await response.json().catch(() => ({}))) as { detail?: unknown }
+  return typeof problem.detail === 'string' ? problem.detail : `The gateway answered ${response.status}.`
+}

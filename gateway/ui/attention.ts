@@ -1,0 +1,135 @@
+/** What somebody who was paged should know first: every thing that is not as it should be, a sentence each. */
+import type { LiveSnapshot } from '../admin/live-snapshot.js'
+import { find, make, setText, state } from './dom.js'
+import { length, moment, rate, several, shortRevision } from './format.js'
+
+export interface Notice {
+  /** The same as long as it is about the same thing. */
+  readonly about: string
+  readonly kind: 'bad' | 'warn'
+  readonly word: string
+  readonly sentence: string
+  /** Section that tells more. */
+  readonly section: `#${string}`
+}
+
+/** Rules that are named one by one. */
+const MOST_RULES = 5
+/** The event loop of a healthy gateway is seldom so late. */
+const LATE_MS = 100
+
+/** The worst first. */
+export function noticesOf(snapshot: LiveSnapshot): Notice[] {
+  return [...faults(snapshot), ...reloadFaults(snapshot), ...refusals(snapshot), ...wouldRefuse(snapshot)]
+}
+
+function* faults({
+  store,
+  rates,
+  upstreams,
+  missing,
+  workers,
+  process,
+  at,
+}: LiveSnapshot): Generator<Notice> {
+  const now = Date.parse(at)
+  if (store.state === 'away') {
+    const sentence = `${store.address ?? 'Redis'} is away since ${moment(store.since, now)}. Each rule does as its onStoreError says.`
+    yield { about: 'store', kind: 'bad', word: 'Redis away', sentence, section: '#standing' }
+  }
+  for (const { name, addresses } of upstreams) {
+    const ejected = addresses.filter(({ state }) => state !== 'ok')
+    if (ejected.length === 0) continue
+    const sentence = `${ejected.length} of ${several(addresses.length, 'address', 'addresses')} of ${name} left out: ${ejected.map(({ address }) => address).join(', ')}.`
+    yield { about: `upstream ${name}`, kind: 'bad', word: 'Upstream', sentence, section: '#upstreams' }
+  }
+  if (rates.errors_of_upstreams > 0) {
+    const sentence = `Upstreams answer ${rate(rates.errors_of_upstreams)} errors a second (5xx).`
+    yield { about: 'errors of upstreams', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
+  }
+  if (rates.errors_of_ours > 0) {
+    const sentence = `The gateway answers ${rate(rates.errors_of_ours)} errors a second itself (5xx); the log names upstream and cause.`
+    yield { about: 'errors of ours', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
+  }
+  if (missing.length > 0) {
+    const sentence = `${several(missing.length, 'worker does', 'workers do')} not answer (pid ${missing.join(', ')}): their numbers are missing here.`
+    yield { about: 'workers', kind: 'bad', word: 'Workers', sentence, section: '#standing' }
+  }
+  const latest = Math.max(
+    0,
+    ...[...workers, ...(process ? [process] : [])].map(({ loop_delay_ms }) => loop_delay_ms ?? 0),
+  )
+  if (latest >= LATE_MS) {
+    const sentence = `The event loop is ${length(latest)} late: the gateway has more to do than it can.`
+    yield { about: 'loop', kind: 'warn', word: 'Overload', sentence, section: '#standing' }
+  }
+}
+
+function* reloadFaults({ reload, revision, at }: LiveSnapshot): Generator<Notice> {
+  if (reload?.result !== 'refused') return
+  const sentence = `The reload at ${moment(reload.at, Date.parse(at))} was refused, ${several(reload.problems.length, 'problem')}: revision ${shortRevision(revision)} stays in force.`
+  yield { about: 'reload', kind: 'bad', word: 'Reload', sentence, section: '#standing' }
+}
+
+function* refusals({ rules, closest }: LiveSnapshot): Generator<Notice> {
+  const refusing = rules
+    .map(rule => ({ rule, perSecond: rule.rates.limited + rule.rates.error }))
+    .filter(({ perSecond }) => perSecond > 0)
+    .toSorted((a, b) => b.perSecond - a.perSecond)
+  for (const { rule, perSecond } of refusing.slice(0, MOST_RULES)) {
+    const full = closest.filter(one => one.rule === rule.id && one.used >= one.quota)
+    const projects = [...new Set(full.map(({ project }) => project))]
+    const who =
+      projects.length === 0
+        ? ''
+        : ` At its limit now: ${projects.slice(0, 3).join(', ')}${projects.length > 3 ? ` and ${projects.length - 3} more` : ''}.`
+    const sentence = `${rule.id} refuses ${rate(perSecond)} requests a second.${who}`
+    yield { about: `rule ${rule.id}`, kind: 'bad', word: 'Refusing', sentence, section: '#rules' }
+  }
+  if (refusing.length > MOST_RULES) {
+    const sentence = `${several(refusing.length - MOST_RULES, 'more rule refuses', 'more rules refuse')} requests.`
+    yield { about: 'more rules', kind: 'bad', word: 'Refusing', sentence, section: '#rules' }
+  }
+}
+
+function* wouldRefuse({ rules }: LiveSnapshot): Generator<Notice> {
+  const would = rules.filter(({ rates }) => rates.would_limit > 0)
+  if (would.length === 0) return
+  const named = would.slice(0, 3).map(({ id, rates }) => `${id} (${rate(rates.would_limit)} a second)`)
+  const sentence = `Report-only would refuse: ${named.join(', ')}${would.length > 3 ? ` and ${would.length - 3} more` : ''}.`
+  yield { about: 'would refuse', kind: 'warn', word: 'Report-only', sentence, section: '#rules' }
+}
+
+export class Attention {
+  readonly #drawn = new Map<string, { element: HTMLElement; text: HTMLElement; kind: string }>()
+  #isFirst = true
+
+  update(snapshot: LiveSnapshot): void {
+    const notices = noticesOf(snapshot)
+    const list = find('notices')
+    for (const [about, { element }] of this.#drawn) {
+      if (notices.some(notice => notice.about === about)) continue
+      element.remove()
+      this.#drawn.delete(about)
+    }
+    const fresh = notices.filter(({ about }) => !this.#drawn.has(about))
+    for (const [place, notice] of notices.entries()) {
+      const { element, text } = this.#drawn.get(notice.about) ?? this.#made(notice)
+      setText(text, notice.sentence)
+      if (list.children[place] !== element) list.insertBefore(element, list.children[place] ?? null)
+    }
+    find('all-well').hidden = notices.length > 0
+    // Numbers that change each second are not read out, only what is new.
+    if (fresh.length > 0 && !this.#isFirst)
+      setText(find('announced'), fresh.map(({ sentence }) => sentence).join(' '))
+    this.#isFirst = false
+  }
+
+  #made({ about, kind, word, section }: Notice) {
+    const text = make('span')
+    const element = make('li', {}, state(kind, word), text, make('a', { href: section }, 'Look'))
+    const made = { element, text, kind }
+    this.#drawn.set(about, made)
+    return made
+  }
+}

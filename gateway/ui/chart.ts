@@ -1,0 +1,138 @@
+/** An hour of requests and of refusals, one above the other: each with a scale of its own, or few refusals were not seen. */
+import type { LiveHistory, LivePoint } from '../admin/live-snapshot.js'
+import { draw, make, setText } from './dom.js'
+import { length, rate, time } from './format.js'
+
+const WIDTH = 720
+const LEFT = 44
+const PANELS = { requests: { top: 8, height: 72 }, refusals: { top: 100, height: 72 } }
+const BOTTOM = 192
+type Panel = (typeof PANELS)[keyof typeof PANELS]
+
+/** What a line tells of a point. */
+type Value = (point: LivePoint) => number
+const requests: Value = ({ allowed, limited, error }) => allowed + limited + error
+const refused: Value = ({ limited, error }) => limited + error
+const wouldRefuse: Value = ({ would_limit }) => would_limit
+
+/** The chart, with the readout of the place that is pointed at. */
+export function chartOf(history: LiveHistory): HTMLElement {
+  const points = perSecond(history)
+  const svg = draw('svg', {
+    viewBox: `0 0 ${WIDTH} ${BOTTOM + 16}`,
+    role: 'img',
+    'aria-label': summary(history),
+  })
+  const steps = Math.max(1, points.length - 1)
+  const x = (i: number) => LEFT + (i / steps) * (WIDTH - LEFT - 8)
+
+  const add = (panel: Panel, title: string, lines: readonly { name: string; value: Value }[]) => {
+    const top = scaleTop(Math.max(0, ...lines.flatMap(({ value }) => points.map(value))))
+    const y = (value: number) => panel.top + panel.height * (1 - value / top)
+    for (const mark of [0, top / 2, top]) {
+      svg.append(
+        draw('line', { class: 'grid', x1: LEFT, x2: WIDTH - 8, y1: y(mark), y2: y(mark) }),
+        draw('text', { class: 'scale', x: LEFT - 6, y: y(mark) + 4, 'text-anchor': 'end' }, rate(mark)),
+      )
+    }
+    svg.append(draw('text', { class: 'panel', x: LEFT + 4, y: panel.top + 10 }, title))
+    for (const { name, value } of lines) {
+      svg.append(
+        draw('path', {
+          class: name,
+          d: `M${points.map((p, i) => `${round(x(i))} ${round(y(value(p)))}`).join('L')}`,
+        }),
+      )
+    }
+  }
+  add(PANELS.requests, 'requests a second', [{ name: 'requests', value: requests }])
+  add(PANELS.refusals, 'refusals a second', [
+    { name: 'would', value: wouldRefuse },
+    { name: 'refused', value: refused },
+  ])
+  for (const { i, label } of clockMarks(history)) {
+    svg.append(draw('text', { class: 'scale', x: x(i), y: BOTTOM + 4, 'text-anchor': 'middle' }, label))
+  }
+
+  const readout = make('p', { class: 'readout', 'aria-hidden': 'true' })
+  const cursor = draw('line', { class: 'cursor', y1: 8, y2: BOTTOM - 20, x1: -1, x2: -1 })
+  svg.append(cursor)
+  svg.addEventListener('pointermove', event => {
+    const { left, width } = svg.getBoundingClientRect()
+    const at = (((event.clientX - left) / width) * WIDTH - LEFT) / (WIDTH - LEFT - 8)
+    const i = Math.min(points.length - 1, Math.max(0, Math.round(at * steps)))
+    const point = points[i]
+    if (point === undefined) return
+    cursor.setAttribute('x1', String(x(i)))
+    cursor.setAttribute('x2', String(x(i)))
+    const when = time(Date.parse(history.from) + i * history.step_ms)
+    setText(
+      readout,
+      `${when}: ${rate(requests(point))} requests, ${rate(refused(point))} refused, ${rate(wouldRefuse(point))} would be refused a second`,
+    )
+  })
+  return make('figure', { class: 'chart' }, svg, make('figcaption', {}, summary(history)), readout)
+}
+
+/** What the curves show, in words: since when something is refused, and the worst of it. */
+export function summary({ points, from, step_ms }: LiveHistory): string {
+  const told = [
+    since('Refused', points, refused, from, step_ms),
+    since('Would be refused', points, wouldRefuse, from, step_ms),
+  ].filter(one => one !== undefined)
+  const over = length(points.length * step_ms)
+  return told.length === 0 ? `Nothing was refused in the last ${over}.` : told.join(' ')
+}
+
+/** Two steps without any end a stretch: one alone may be chance. */
+const QUIET_STEPS = 6
+
+function since(
+  word: string,
+  points: readonly LivePoint[],
+  value: Value,
+  from: string,
+  stepMs: number,
+): string | undefined {
+  const last = points.findLastIndex(point => value(point) > 0)
+  if (last < 0) return undefined
+  let first = last
+  for (let i = last; i >= 0 && first - i <= QUIET_STEPS; i--) if (value(points[i] as LivePoint) > 0) first = i
+  const at = (i: number) => time(Date.parse(from) + i * stepMs)
+  const worst = Math.max(...points.slice(first, last + 1).map(value)) / (stepMs / 1000)
+  const isNow = points.length - 1 - last <= 1
+  const stretch = isNow
+    ? `since ${at(first)} (${length((points.length - first) * stepMs)})`
+    : `from ${at(first)} to ${at(last + 1)}`
+  return `${word} ${first === 0 && isNow ? `during all of the last ${length(points.length * stepMs)}` : stretch}, at most ${rate(worst)} a second.`
+}
+
+function perSecond({ points, step_ms }: LiveHistory): LivePoint[] {
+  const by = 1000 / step_ms
+  return points.map(({ allowed, limited, would_limit, error }) => ({
+    allowed: allowed * by,
+    limited: limited * by,
+    would_limit: would_limit * by,
+    error: error * by,
+  }))
+}
+
+/** The next of 1, 2, 5, 10, 20 … above a value. */
+function scaleTop(value: number): number {
+  if (value <= 1) return 1
+  const power = 10 ** Math.floor(Math.log10(value))
+  return ([1, 2, 5, 10].find(times => times * power >= value) as number) * power
+}
+
+/** Every ten minutes of the clock. */
+function clockMarks({ points, from, step_ms }: LiveHistory): { i: number; label: string }[] {
+  const begin = Date.parse(from)
+  const every = 600_000
+  const marks = []
+  for (let at = Math.ceil(begin / every) * every; at <= begin + points.length * step_ms; at += every) {
+    marks.push({ i: (at - begin) / step_ms, label: time(at).slice(-8, -3) })
+  }
+  return marks
+}
+
+const round = (number: number) => Math.round(number * 10) / 10

@@ -1,0 +1,88 @@
+/** The stream of snapshots: opened while the tab is seen, opened anew with growing pauses when it is lost. */
+import type { LiveSnapshot } from '../admin/live-snapshot.js'
+import { ask, Refused, sentence } from './api.js'
+import { readEvents } from './event-stream.js'
+
+export type Standing =
+  | { readonly state: 'connecting' | 'live' | 'hidden' }
+  /** The port asks for a key, or for another one than was given; 429 when too many wrong ones were. */
+  | { readonly state: 'key'; readonly status: number; readonly reason: string }
+  | { readonly state: 'lost'; readonly reason: string; readonly retryAt: number }
+
+export interface Listener {
+  snapshot(snapshot: LiveSnapshot): void
+  standing(standing: Standing): void
+}
+
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 15_000
+/** Snapshots come each second: silence for so long is a lost connection, whatever the network says. */
+const SILENCE_MS = 5000
+
+export class Connection {
+  readonly #listener: Listener
+  #attempt: AbortController | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #pauseMs = FIRST_PAUSE_MS
+
+  constructor(listener: Listener) {
+    this.#listener = listener
+    document.addEventListener('visibilitychange', () => (document.hidden ? this.#hide() : this.connect()))
+  }
+
+  /** Connects at once, instead of what is under way. */
+  connect(): void {
+    this.#end()
+    if (document.hidden) return
+    const attempt = new AbortController()
+    this.#attempt = attempt
+    this.#listener.standing({ state: 'connecting' })
+    this.#read(attempt).catch(error => {
+      if (this.#attempt === attempt) this.#lose(error)
+    })
+  }
+
+  #hide(): void {
+    this.#end()
+    this.#listener.standing({ state: 'hidden' })
+  }
+
+  #end(): void {
+    clearTimeout(this.#timer)
+    this.#attempt?.abort()
+    this.#attempt = undefined
+  }
+
+  async #read(attempt: AbortController): Promise<void> {
+    this.#watch(attempt)
+    const { body } = await ask('/live/events', { signal: attempt.signal })
+    if (body === null) throw new Error('The answer has no body.')
+    for await (const event of readEvents(body)) {
+      this.#watch(attempt)
+      if (event?.event !== 'live') continue
+      this.#pauseMs = FIRST_PAUSE_MS
+      this.#listener.standing({ state: 'live' })
+      this.#listener.snapshot(JSON.parse(event.data))
+    }
+    throw new Refused(0, 'The gateway ended the stream.')
+  }
+
+  /** Begins the time of silence anew. */
+  #watch(attempt: AbortController): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => attempt.abort(new Error('silence')), SILENCE_MS)
+  }
+
+  #lose(error: unknown): void {
+    this.#end()
+    if (error instanceof Refused && [401, 429].includes(error.status)) {
+      this.#listener.standing({ state: 'key', status: error.status, reason: error.message })
+      return
+    }
+    // Spread, so that many pages do not come back in one moment.
+    const pause = this.#pauseMs * (0.5 + Math.random() / 2)
+    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS)
+    this.#listener.standing({ state: 'lost', reason: sentence(error), retryAt: Date.now() + pause })
+    this.#timer = setTimeout(() => this.connect(), pause)
+  }
+}

@@ -1,0 +1,112 @@
+/** The dialog before an act: it says what exactly will happen, asks why, and stays open when the gateway refuses. */
+import { sentence } from './api.js'
+import { button, find, make, setText } from './dom.js'
+
+export interface Field {
+  readonly name: string
+  readonly label: string
+  /** What it may be instead of any text: a value, and what it is called. */
+  readonly choices?: readonly (readonly [string, string])[]
+  readonly value?: string
+  readonly hint?: string
+  readonly optional?: true
+}
+
+export type Values = Readonly<Record<string, string>>
+
+export interface Act {
+  readonly title: string
+  /** Label of the button that does it. */
+  readonly verb: string
+  readonly fields: readonly Field[]
+  /** What will happen, with what has been filled in so far. */
+  foretell(values: Values): string
+  /** Does it; what was done, as a sentence. */
+  run(values: Values): Promise<string>
+}
+
+const WHO = 'sluice-operator'
+const WHY: Field = { name: 'why', label: 'Why', hint: 'The log and the list of acts tell it.' }
+
+/** Opens the dialog. The focus goes back to where it was. */
+export function confirmAct(act: Act): void {
+  const by: Field = {
+    name: 'by',
+    label: 'Who you are',
+    hint: 'Without it: your address.',
+    value: localStorage.getItem(WHO) ?? '',
+    optional: true,
+  }
+  const fields = [...act.fields, WHY, by]
+  const inputs = new Map(fields.map(field => [field.name, inputOf(field)]))
+  const values = (): Values =>
+    Object.fromEntries([...inputs].map(([name, input]) => [name, input.value.trim()]))
+  const foretold = make('p', { class: 'foretold', 'aria-live': 'polite' })
+  const fault = make('p', { class: 'fault', role: 'alert' })
+  const submit = make('button', { type: 'submit', class: 'primary' }, act.verb)
+  const form = make(
+    'form',
+    {},
+    make('h2', { id: 'act-title' }, act.title),
+    ...fields.map(field => labelled(field, inputs.get(field.name) as HTMLElement)),
+    foretold,
+    fault,
+    make(
+      'div',
+      { class: 'buttons' },
+      button('Cancel', () => dialog.close()),
+      submit,
+    ),
+  )
+  const dialog = make('dialog', { 'aria-labelledby': 'act-title' }, form)
+  const tell = () => setText(foretold, act.foretell(values()))
+  form.addEventListener('input', tell)
+  form.addEventListener('submit', async event => {
+    event.preventDefault()
+    submit.disabled = true
+    setText(fault, '')
+    try {
+      const { by = '' } = values()
+      localStorage.setItem(WHO, by)
+      const done = await act.run(values())
+      dialog.close()
+      setText(find('said'), done)
+    } catch (error) {
+      setText(fault, sentence(error))
+    } finally {
+      submit.disabled = false
+    }
+  })
+  dialog.addEventListener('close', () => dialog.remove())
+  document.body.append(dialog)
+  tell()
+  dialog.showModal()
+}
+
+type Input = HTMLInputElement | HTMLSelectElement
+
+function inputOf({ name, choices, value = '', optional }: Field): Input {
+  const attributes = { id: `act-${name}`, name, 'aria-describedby': `act-${name}-hint`, required: !optional }
+  if (choices === undefined) {
+    return make('input', { ...attributes, value, autocomplete: 'off', spellcheck: 'false' })
+  }
+  const options = choices.map(([value, label]) => make('option', { value }, label))
+  const select = make('select', { ...attributes, required: false }, ...options)
+  if (value !== '') select.value = value
+  return select
+}
+
+function labelled({ name, label, hint = '', optional }: Field, input: HTMLElement): HTMLElement {
+  return make(
+    'p',
+    { class: 'field' },
+    make('label', { for: `act-${name}` }, optional ? `${label} (optional)` : label),
+    input,
+    make('small', { id: `act-${name}-hint` }, hint),
+  )
+}
+
+/** Fields of an act that have nothing in them are not sent. */
+export function given(values: Values, ...names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap(name => (values[name] ? [[name, values[name]]] : [])))
+}

@@ -1,0 +1,101 @@
+/** The hour's chart: of all requests, of a rule or of a project, with what can be done about it. */
+import type { LiveHistory, LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
+import { openAccess, openMode, openReset, openUndo } from './act-forms.js'
+import { askJson, query, sentence } from './api.js'
+import { chartOf } from './chart.js'
+import { button, find, make, setText } from './dom.js'
+
+/** Whose hour is shown: of neither, that of all requests. */
+export interface Subject {
+  readonly rule?: string
+  readonly project?: string
+}
+
+const FRESH_MS = 10_000
+
+export class HistoryPanel {
+  #subject: Subject = {}
+  #askedAt = 0
+  #facts = ''
+
+  /** Shows the hour of a rule or a project; of all requests when it is `{}`. */
+  readonly show = (subject: Subject): void => {
+    this.#subject = subject
+    this.#askedAt = 0
+    this.#facts = ''
+    const heading = find('history-title')
+    const { rule, project } = subject
+    const title =
+      rule !== undefined ? `Rule ${rule}` : project !== undefined ? `Project ${project}` : undefined
+    setText(heading, title ?? 'All requests')
+    find('history-facts').replaceChildren()
+    find('history-chart').replaceChildren()
+    if (title !== undefined) {
+      heading.scrollIntoView({ block: 'nearest' })
+      heading.focus()
+    }
+  }
+
+  update(snapshot: LiveSnapshot): void {
+    this.#tellFacts(snapshot)
+    if (Date.now() - this.#askedAt >= FRESH_MS) void this.#ask()
+  }
+
+  async #ask(): Promise<void> {
+    const subject = this.#subject
+    this.#askedAt = Date.now()
+    const chart = await askJson<LiveHistory>(`/live/history${query({ ...subject })}`).then(chartOf, error =>
+      make('p', { class: 'empty' }, `The last hour cannot be shown. ${sentence(error)}`),
+    )
+    if (subject === this.#subject) find('history-chart').replaceChildren(chart)
+  }
+
+  /** Drawn anew only when they differ: a button that has the focus stays. */
+  #tellFacts({ rules, projects, acts }: LiveSnapshot): void {
+    const subject = this.#subject
+    const rule = rules.find(({ id }) => id === subject.rule)
+    const project = projects.find(({ id }) => id === subject.project)
+    const call = `DELETE /rules/${rule?.id}/mode`
+    const act = acts.find(({ undo_call }) => undo_call === call)
+    const said = rule ? ruleFacts(rule) : project ? `${project.plan}, ${project.environment}` : ''
+    const facts = JSON.stringify([subject, said, act?.id])
+    if (facts === this.#facts) return
+    this.#facts = facts
+    const buttons: HTMLElement[] = []
+    if (rule !== undefined) {
+      if (act !== undefined) {
+        buttons.push(button(`Undo ${rule.mode}…`, () => openUndo(act)))
+      } else if (!rule.trial) {
+        const label = rule.mode === 'enforce' ? 'Report-only now…' : 'Enforce now…'
+        buttons.push(button(label, () => openMode(rule)))
+      }
+      if (rule.kind !== 'access') buttons.push(button('Reset a counter…', () => openReset(rule)))
+    }
+    if (subject.project !== undefined) {
+      const { project } = subject
+      buttons.push(
+        button('Deny…', () => openAccess('deny', project)),
+        button('Exempt…', () => openAccess('exempt', project)),
+      )
+    }
+    if (Object.keys(subject).length > 0) buttons.push(button('Back to all requests', () => this.show({})))
+    find('history-facts').replaceChildren(
+      ...(said === '' ? [] : [make('p', {}, said)]),
+      ...(buttons.length === 0 ? [] : [make('div', { class: 'buttons' }, ...buttons)]),
+    )
+  }
+}
+
+function ruleFacts({ kind, src, key, mode, declared_mode, share, trial }: LiveRule): string {
+  return [
+    `${trial ? 'Trial of a' : 'A'} ${kind} rule, ${modeWords({ mode, share })}`,
+    ...(mode === declared_mode ? [] : [`the files say ${declared_mode}`]),
+    ...(key.length === 0 ? [] : [`counts by ${key.join(' and ')}`]),
+    `written in ${src}`,
+  ].join('; ')
+}
+
+/** `enforce`, or `enforce for 20 % of keys`. */
+export function modeWords({ mode, share }: Pick<LiveRule, 'mode' | 'share'>): string {
+  return share === undefined ? mode : `${mode} for ${share.percent} % of ${share.of}`
+}

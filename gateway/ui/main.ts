@@ -1,0 +1,88 @@
+/** The operator's page: joins the stream of snapshots to what shows them. */
+import type { LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
+import { Acts } from './acts.js'
+import { Attention } from './attention.js'
+import { Connection, type Standing as ConnectionState } from './connection.js'
+import { button, find, setClass, setText } from './dom.js'
+import { length, time } from './format.js'
+import { HistoryPanel } from './history.js'
+import { promptKey, startKeyPrompt } from './key.js'
+import { tellNumbers } from './numbers.js'
+import { startQuestions } from './question.js'
+import { Rules } from './rules.js'
+import { Standing } from './standing.js'
+import { addressesOf, closestTable, projectsTable, slotsTable, upstreamsTable } from './tables.js'
+
+const history = new HistoryPanel()
+const attention = new Attention()
+const standing = new Standing()
+const acts = new Acts()
+const rules = new Rules(history.show)
+const projects = projectsTable(history.show)
+const closest = closestTable(history.show, ruleOf)
+const slots = slotsTable()
+const upstreams = upstreamsTable()
+for (const [id, { element }] of Object.entries({ rules, projects, closest, slots, upstreams })) {
+  find(`${id}-table`).append(element)
+}
+
+let last: LiveSnapshot | undefined
+let state: ConnectionState = { state: 'connecting' }
+
+function ruleOf(id: string): LiveRule | undefined {
+  return last?.rules.find(rule => rule.id === id)
+}
+
+function show(snapshot: LiveSnapshot): void {
+  last = snapshot
+  find('main').hidden = false
+  tellNumbers(snapshot)
+  attention.update(snapshot)
+  history.update(snapshot)
+  rules.update(snapshot.rules)
+  projects.update(snapshot.projects)
+  closest.update(snapshot.closest)
+  slots.update(snapshot.slots)
+  upstreams.update(addressesOf(snapshot.upstreams))
+  standing.update(snapshot)
+  acts.update(snapshot)
+}
+
+/** The line in the head, and the banner when what is shown is not of now. */
+function tellConnection(): void {
+  const age = last === undefined ? undefined : Date.now() - Date.parse(last.at)
+  const isLive = state.state === 'live'
+  setText(
+    find('connection'),
+    isLive ? `Live, ${time(Date.now())} UTC` : state.state === 'connecting' ? 'Connecting…' : 'Not live',
+  )
+  setClass(find('connection'), `state ${isLive ? 'good' : state.state === 'lost' ? 'bad' : 'quiet'}`)
+  find('banner').hidden = state.state !== 'lost'
+  document.body.classList.toggle('stale', state.state === 'lost')
+  if (state.state !== 'lost') return
+  const shown =
+    last === undefined || age === undefined
+      ? 'Nothing is shown yet.'
+      : `What is shown is of ${time(last.at)} UTC, ${length(age)} old.`
+  const wait = Math.max(0, state.retryAt - Date.now())
+  setText(
+    find('banner-words'),
+    `Connection lost. ${state.reason} ${shown} Next try in ${length(Math.ceil(wait / 1000) * 1000)}.`,
+  )
+}
+
+const connection = new Connection({
+  snapshot: show,
+  standing(next) {
+    state = next
+    if (next.state === 'key') promptKey(next.status, next.reason)
+    if (next.state === 'live') find('key-prompt').hidden = true
+    if (next.state === 'lost') setText(find('announced'), `Connection lost. ${next.reason}`)
+    tellConnection()
+  },
+})
+setInterval(tellConnection, 1000)
+find('banner').append(button('Try now', () => connection.connect()))
+startKeyPrompt(() => connection.connect())
+startQuestions()
+connection.connect()

@@ -1,0 +1,134 @@
+/** The question box: what would become of a request now, in the words of `POST /explain`. */
+import { send, sentence } from './api.js'
+import { find, make, state } from './dom.js'
+import { count, length } from './format.js'
+
+/** What the page reads of an explanation. */
+interface Told {
+  readonly request: { readonly method: string; readonly target: string; readonly client: string }
+  readonly project: {
+    readonly id: string
+    readonly plan: string
+    readonly environment: string
+    readonly by: string
+  } | null
+  readonly upstream: string | null
+  readonly access: readonly { readonly id: string; readonly action: string }[] | null
+  readonly rules: readonly ToldRule[]
+  readonly answer: {
+    readonly status: number | null
+    readonly code: string | null
+    readonly detail: string | null
+    readonly refused_by: readonly string[]
+    readonly would_be_refused_by: readonly string[]
+    readonly fields: readonly (readonly [string, string])[]
+  }
+}
+
+interface ToldRule {
+  readonly rule: string
+  readonly mode: string
+  readonly src: string
+  readonly skipped: string | null
+  readonly result: string | null
+  readonly counters: readonly {
+    readonly policy: string
+    readonly q: number
+    readonly w_ms: number | null
+    readonly used: number | null
+    readonly t_ms: number
+  }[]
+}
+
+export function startQuestions(): void {
+  const form = find('question') as HTMLFormElement
+  form.addEventListener('submit', async event => {
+    event.preventDefault()
+    const fields = new FormData(form)
+    const text = (name: string) => String(fields.get(name) ?? '').trim()
+    const optional = Object.fromEntries(
+      ['project', 'host', 'ip', 'body'].flatMap(name => (text(name) === '' ? [] : [[name, text(name)]])),
+    )
+    const headers = text('headers').split('\n').flatMap(headerOf)
+    const place = find('explained')
+    try {
+      const asked = {
+        method: text('method').toUpperCase(),
+        target: text('target'),
+        ...optional,
+        ...(headers.length > 0 && { headers }),
+      }
+      place.replaceChildren(...answerWords(await send<Told>('POST', '/explain', asked)))
+    } catch (error) {
+      place.replaceChildren(make('p', { class: 'fault' }, sentence(error)))
+    }
+  })
+}
+
+function headerOf(line: string): [string, string][] {
+  if (line.trim() === '') return []
+  const [name = '', ...value] = line.split(':')
+  return [[name.trim(), value.join(':').trim()]]
+}
+
+function answerWords({ request, project, upstream, access, rules, answer }: Told): HTMLElement[] {
+  const facts = [
+    `${request.method} ${request.target} of client ${request.client}`,
+    project === null
+      ? 'no project'
+      : `project ${project.id} (${project.plan}, ${project.environment}; found by ${project.by})`,
+    upstream === null ? 'no upstream' : `upstream ${upstream}`,
+    ...(access ?? []).map(({ id, action }) => `access entry ${id}: ${action}`),
+  ]
+  return [
+    verdict(answer),
+    make('p', {}, `${facts.join('; ')}.`),
+    ...(answer.detail === null ? [] : [make('p', {}, answer.detail)]),
+    ...(rules.length === 0
+      ? []
+      : [make('h3', {}, 'Rules that match'), make('ul', {}, ...rules.map(ruleWords))]),
+    make(
+      'details',
+      {},
+      make('summary', {}, 'Fields the gateway adds'),
+      make('pre', { tabindex: '0' }, answer.fields.map(([name, value]) => `${name}: ${value}`).join('\n')),
+    ),
+  ]
+}
+
+function verdict({ status, code, refused_by, would_be_refused_by }: Told['answer']): HTMLElement {
+  const would =
+    would_be_refused_by.length === 0
+      ? ''
+      : ` Report-only rules would refuse it: ${would_be_refused_by.join(', ')}.`
+  if (code === null)
+    return make(
+      'p',
+      { class: 'verdict' },
+      state('good', status === null ? 'It passes' : `Answered ${status}`),
+      would,
+    )
+  const by = refused_by.length === 0 ? '' : ` by ${refused_by.join(', ')}`
+  return make('p', { class: 'verdict' }, state('bad', `Refused: ${status} ${code}`), `${by}.${would}`)
+}
+
+const SKIPPED: Readonly<Record<string, string>> = {
+  unlimited: 'counts nothing',
+  when: 'its conditions leave this request out',
+  key: 'a part of its key is absent',
+}
+
+function ruleWords({ rule, mode, src, skipped, result, counters }: ToldRule): HTMLElement {
+  const kind = result === 'allowed' ? 'good' : result === null ? 'quiet' : mode === 'enforce' ? 'bad' : 'warn'
+  const word = result ?? SKIPPED[skipped ?? ''] ?? 'not asked'
+  const used = counters.map(({ policy, q, w_ms, used, t_ms }) => {
+    const whole = `${policy}: ${used === null ? 'not counted' : count(used)} of ${count(q)}`
+    return w_ms === null ? whole : `${whole} in ${length(w_ms)}, more in ${length(t_ms)}`
+  })
+  return make(
+    'li',
+    {},
+    state(kind, word),
+    ` ${rule} (${mode}, ${src})${used.length === 0 ? '' : ` – ${used.join('; ')}`}`,
+  )
+}

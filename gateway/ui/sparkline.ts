@@ -1,0 +1,63 @@
+/** A small curve of an hour's refusals beside a rule, asked for only where there were any. */
+import type { LiveHistory } from '../admin/live-snapshot.js'
+import { askJson, query } from './api.js'
+import { draw } from './dom.js'
+
+const WIDTH = 72
+const HEIGHT = 18
+/** How long a drawn curve stands. */
+const FRESH_MS = 60_000
+/** Points of one drawn step: an hour in sixty. */
+const MERGED = 6
+
+/** Asks one after the other: fifty rows must be no burst of questions. */
+export class Sparklines {
+  readonly #drawnAt = new WeakMap<Element, number>()
+  readonly #waiting = new Map<Element, string>()
+  #isAsking = false
+
+  /** Draws the rule's curve into the cell, at once or when it is its turn; leaves one that is fresh. */
+  draw(cell: Element, rule: string): void {
+    if (Date.now() - (this.#drawnAt.get(cell) ?? 0) < FRESH_MS) return
+    this.#waiting.set(cell, rule)
+    void this.#askAll()
+  }
+
+  async #askAll(): Promise<void> {
+    if (this.#isAsking) return
+    this.#isAsking = true
+    for (const [cell, rule] of this.#waiting) {
+      this.#waiting.delete(cell)
+      if (!cell.isConnected) {
+        this.#drawnAt.delete(cell)
+        continue
+      }
+      this.#drawnAt.set(cell, Date.now())
+      // A lost connection is told elsewhere; the curve stays as it was.
+      const history = await askJson<LiveHistory>(`/live/history${query({ rule })}`).catch(() => undefined)
+      if (history !== undefined) cell.replaceChildren(curve(history))
+    }
+    this.#isAsking = false
+  }
+}
+
+function curve({ points }: LiveHistory): SVGElement {
+  const sums: number[] = []
+  for (const [i, { limited, would_limit, error }] of points.entries()) {
+    const place = Math.floor(i / MERGED)
+    sums[place] = (sums[place] ?? 0) + limited + would_limit + error
+  }
+  const top = Math.max(1, ...sums)
+  const step = WIDTH / Math.max(1, sums.length - 1)
+  const places = sums.map(
+    (sum, i) => `${(i * step).toFixed(1)} ${(HEIGHT - 1 - (sum / top) * (HEIGHT - 2)).toFixed(1)}`,
+  )
+  const attributes = {
+    class: 'spark',
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    width: WIDTH,
+    height: HEIGHT,
+    'aria-hidden': 'true',
+  }
+  return draw('svg', attributes, draw('path', { d: `M${places.join('L')}` }))
+}

@@ -1,0 +1,175 @@
+/** A table whose rows stay while their numbers change: only cells that differ are touched. */
+import { button, make, setText } from './dom.js'
+import { count } from './format.js'
+
+export interface Column<Row> {
+  readonly title: string
+  readonly number?: boolean
+  /** Left out on narrow screens. */
+  readonly wide?: boolean
+  /** What rows are sorted by, numbers from the largest on. Without it the column cannot be sorted by. */
+  value?(row: Row): number | string
+  /** The cell's text. */
+  text?(row: Row): string
+  /** Paints the cell instead, whenever what `text` says has changed. */
+  paint?(cell: HTMLElement, row: Row): void
+}
+
+export interface TableOptions<Row> {
+  /** Read out before the table. */
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  id(row: Row): string
+  /** Said in place of an empty table. */
+  readonly empty: string
+  /** Title of the column that it is sorted by at first; without it rows keep their order. */
+  readonly sortedBy?: string
+}
+
+/** Rows that are drawn at first; the rest on demand. */
+const FIRST_ROWS = 12
+
+interface Drawn {
+  readonly element: HTMLTableRowElement
+  readonly cells: readonly HTMLElement[]
+  readonly texts: string[]
+}
+
+export class LiveTable<Row> {
+  readonly element: HTMLElement
+  readonly #options: TableOptions<Row>
+  readonly #body = make('tbody')
+  readonly #heads = new Map<Column<Row>, HTMLElement>()
+  readonly #more: HTMLButtonElement
+  readonly #empty: HTMLElement
+  readonly #drawn = new Map<string, Drawn>()
+  #rows: readonly Row[] = []
+  #order: readonly string[] = []
+  #column: Column<Row> | undefined
+  #isReversed = false
+  #showsAll = false
+
+  constructor(options: TableOptions<Row>) {
+    this.#options = options
+    this.#column = options.columns.find(({ title }) => title === options.sortedBy)
+    const heads = options.columns.map(column => this.#head(column))
+    const table = make(
+      'table',
+      {},
+      make('caption', { class: 'unseen' }, options.caption),
+      make('thead', {}, make('tr', {}, ...heads)),
+      this.#body,
+    )
+    this.#empty = make('p', { class: 'empty' }, options.empty)
+    this.#more = button('', () => {
+      this.#showsAll = true
+      this.#draw()
+    })
+    // A region of its own, so that the keyboard can scroll it where it is too wide.
+    const scrolled = make('div', {
+      class: 'scroll',
+      role: 'group',
+      'aria-label': options.caption,
+      tabindex: '0',
+    })
+    scrolled.append(table)
+    this.element = make('div', {}, scrolled, this.#empty, this.#more)
+    this.#tellOrder()
+  }
+
+  update(rows: readonly Row[]): void {
+    this.#rows = rows
+    this.#draw()
+  }
+
+  #head(column: Column<Row>): HTMLElement {
+    const head = make('th', { scope: 'col', class: classOf(column) })
+    if (column.value === undefined) head.append(column.title)
+    else head.append(button(column.title, () => this.#sortBy(column), { class: 'sort' }))
+    this.#heads.set(column, head)
+    return head
+  }
+
+  #sortBy(column: Column<Row>): void {
+    this.#isReversed = this.#column === column && !this.#isReversed
+    this.#column = column
+    this.#order = []
+    this.#tellOrder()
+    this.#draw()
+  }
+
+  #tellOrder(): void {
+    for (const [column, head] of this.#heads) {
+      if (column !== this.#column) head.removeAttribute('aria-sort')
+      else head.setAttribute('aria-sort', isDescending(column, this.#isReversed) ? 'descending' : 'ascending')
+    }
+  }
+
+  #draw(): void {
+    const rows = this.#sorted()
+    const shown = this.#showsAll ? rows : rows.slice(0, FIRST_ROWS)
+    const ids = new Set(shown.map(row => this.#options.id(row)))
+    for (const [id, { element }] of this.#drawn) {
+      if (ids.has(id)) continue
+      element.remove()
+      this.#drawn.delete(id)
+    }
+    let before: Element | null = this.#body.firstElementChild
+    for (const row of shown) {
+      const { element } = this.#drawnRow(row)
+      if (element === before) before = before.nextElementSibling
+      else this.#body.insertBefore(element, before)
+    }
+    this.#empty.hidden = rows.length > 0
+    this.#more.hidden = shown.length === rows.length
+    setText(this.#more, `Show all ${count(rows.length)}`)
+  }
+
+  #drawnRow(row: Row): Drawn {
+    const { columns, id } = this.#options
+    let drawn = this.#drawn.get(id(row))
+    if (drawn === undefined) {
+      const cells = columns.map((column, i) =>
+        make(i === 0 ? 'th' : 'td', { class: classOf(column), ...(i === 0 && { scope: 'row' }) }),
+      )
+      drawn = { element: make('tr', {}, ...cells), cells, texts: [] }
+      this.#drawn.set(id(row), drawn)
+    }
+    const { cells, texts } = drawn
+    for (const [i, column] of columns.entries()) {
+      const text = column.text?.(row) ?? ''
+      if (texts[i] === text) continue
+      texts[i] = text
+      const cell = cells[i] as HTMLElement
+      if (column.paint === undefined) cell.textContent = text
+      else column.paint(cell, row)
+    }
+    return drawn
+  }
+
+  /** While somebody points at a row or stands on it, rows keep their places. */
+  #sorted(): readonly Row[] {
+    const { id } = this.#options
+    const column = this.#column
+    if (column?.value === undefined) return this.#rows
+    if (this.#order.length > 0 && this.#body.matches(':hover, :focus-within')) {
+      const places = new Map(this.#order.map((name, place) => [name, place]))
+      const placeOf = (row: Row) => places.get(id(row)) ?? Number.POSITIVE_INFINITY
+      return this.#rows.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
+    }
+    const sign = isDescending(column, this.#isReversed) ? -1 : 1
+    const value = column.value
+    const sorted = this.#rows.toSorted((a, b) => sign * compared(value(a), value(b)))
+    this.#order = sorted.map(id)
+    return sorted
+  }
+}
+
+const classOf = ({ number, wide }: Column<never>) =>
+  [number && 'number', wide && 'wide'].filter(Boolean).join(' ')
+
+const isDescending = (column: Column<never>, isReversed: boolean) => (column.number === true) !== isReversed
+
+function compared(a: number | string, b: number | string): number {
+  return typeof a === 'number' ? a - (b as number) : a.localeCompare(b as string)
+}

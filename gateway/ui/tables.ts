@@ -1,0 +1,139 @@
+/** Projects, counters, slots and addresses, a table each. */
+import type { LiveClosest, LiveProject, LiveRule, LiveSlots, LiveUpstream } from '../admin/live-snapshot.js'
+import { openReset } from './act-forms.js'
+import { button, setText, state } from './dom.js'
+import { count, length, percent, rate } from './format.js'
+import { LiveTable } from './table.js'
+
+type Show = (subject: { readonly project: string } | { readonly rule: string }) => void
+
+/** The busiest projects and the most refused. */
+export function projectsTable(show: Show): LiveTable<LiveProject> {
+  return new LiveTable({
+    caption: 'The busiest and the most refused projects',
+    id: ({ id }) => id,
+    empty: 'No project has sent a request in the last hour.',
+    sortedBy: 'Refused/s',
+    columns: [
+      {
+        title: 'Project',
+        value: ({ id }) => id,
+        text: ({ id }) => id,
+        paint: (cell, { id }) =>
+          cell.replaceChildren(button(id, () => show({ project: id }), { class: 'link' })),
+      },
+      {
+        title: 'Plan',
+        wide: true,
+        value: ({ plan, environment }) => `${plan}/${environment}`,
+        text: ({ plan, environment }) => `${plan}/${environment}`,
+      },
+      numbers('Requests/s', ({ rates }) => rates.requests, rate),
+      numbers('Refused/s', ({ rates }) => rates.refused, rate),
+      numbers('Would/s', ({ rates }) => rates.would_refuse, rate),
+      numbers('Requests, 1 h', ({ last_hour }) => last_hour.requests, count, true),
+      numbers('Refused, 1 h', ({ last_hour }) => last_hour.refused, count),
+    ],
+  })
+}
+
+function numbers(
+  title: string,
+  value: (row: LiveProject) => number,
+  text: (value: number) => string,
+  wide = false,
+) {
+  return { title, number: true, wide, value, text: (row: LiveProject) => text(value(row)) }
+}
+
+/** Who has used most of a quota. `ruleOf` knows what a rule counts by. */
+export function closestTable(
+  show: Show,
+  ruleOf: (id: string) => LiveRule | undefined,
+): LiveTable<LiveClosest> {
+  return new LiveTable({
+    caption: 'Counters of the last minute that are closest to their limit',
+    id: ({ rule, policy, key }) => `${rule} ${policy} ${key}`,
+    empty: 'No counter was charged in the last minute.',
+    columns: [
+      {
+        title: 'Used',
+        text: ({ used, quota }) => percent(used / quota),
+        paint: (cell, { used, quota }) => {
+          const kind = used >= quota ? 'bad' : used >= 0.8 * quota ? 'warn' : 'good'
+          cell.replaceChildren(state(kind, percent(used / quota)))
+        },
+      },
+      {
+        title: 'Project',
+        text: ({ project }) => project,
+        paint: (cell, { project }) =>
+          cell.replaceChildren(button(project, () => show({ project }), { class: 'link' })),
+      },
+      {
+        title: 'Limit',
+        text: ({ policy }) => policy,
+        paint: (cell, { policy, rule }) =>
+          cell.replaceChildren(button(policy, () => show({ rule }), { class: 'link' })),
+      },
+      {
+        title: 'Of',
+        text: ({ used, quota, window_ms }) => `${count(used)} of ${count(quota)} in ${length(window_ms)}`,
+      },
+      { title: 'Free in', number: true, wide: true, text: ({ reset_ms }) => length(reset_ms) },
+      {
+        title: 'Key',
+        wide: true,
+        text: ({ key }) => key,
+        paint: (cell, { key }) => setText(cell, key.slice(0, 12)),
+      },
+      {
+        title: 'Reset',
+        text: () => 'Reset…',
+        paint: (cell, { rule, project, policy }) => {
+          const open = () => openReset(ruleOf(rule) ?? { id: rule, key: ['project'] }, { project })
+          cell.replaceChildren(button('Reset…', open, { 'aria-label': `Reset ${policy} of ${project}…` }))
+        },
+      },
+    ],
+  })
+}
+
+export function slotsTable(): LiveTable<LiveSlots> {
+  return new LiveTable({
+    caption: 'In-flight slots that requests hold',
+    id: ({ rule }) => rule,
+    empty: 'No request holds a slot.',
+    columns: [
+      { title: 'Rule', text: ({ rule }) => rule },
+      { title: 'Held', number: true, text: ({ held }) => count(held) },
+      { title: 'Oldest', number: true, text: ({ oldest_ms }) => length(oldest_ms) },
+    ],
+  })
+}
+
+type Address = LiveUpstream['addresses'][number] & { readonly upstream: string }
+
+export function upstreamsTable(): LiveTable<Address> {
+  return new LiveTable({
+    caption: 'Upstreams and their addresses',
+    id: ({ upstream, address }) => `${upstream} ${address}`,
+    empty: 'No upstream is open.',
+    columns: [
+      { title: 'Upstream', text: ({ upstream }) => upstream },
+      { title: 'Address', text: ({ address }) => address },
+      {
+        title: 'State',
+        text: ({ state }) => state,
+        paint: (cell, { state: word }) => cell.replaceChildren(state(word === 'ok' ? 'good' : 'bad', word)),
+      },
+      { title: 'In flight', number: true, text: ({ in_flight }) => count(in_flight) },
+      { title: 'WebSockets', number: true, wide: true, text: ({ web_sockets }) => count(web_sockets) },
+    ],
+  })
+}
+
+/** The rows of `upstreamsTable`. */
+export function addressesOf(upstreams: readonly LiveUpstream[]): Address[] {
+  return upstreams.flatMap(({ name, addresses }) => addresses.map(one => ({ ...one, upstream: name })))
+}
