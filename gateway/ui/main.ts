@@ -64,11 +64,9 @@ function tellConnection(): void {
     last === undefined || age === undefined
       ? 'Nothing is shown yet.'
       : `What is shown is of ${time(last.at)} UTC, ${length(age)} old.`
-  const wait = Math.max(0, state.retryAt - Date.now())
-  setText(
-    find('banner-words'),
-    `Connection lost. ${state.reason} ${shown} Next try in ${length(Math.ceil(wait / 1000) * 1000)}.`,
-  )
+  const wait = state.retryAt === undefined ? 0 : Math.ceil((state.retryAt - Date.now()) / 1000)
+  const next = wait <= 0 ? 'Trying again now.' : `Next try in ${length(wait * 1000)}.`
+  setText(find('banner-words'), `Connection lost. ${state.reason} ${shown} ${next}`)
 }
 
 const connection = new Connection({

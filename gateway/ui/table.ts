@@ -74,6 +74,7 @@ export class LiveTable<Row> {
     })
     scrolled.append(table)
     this.element = make('div', {}, scrolled, this.#empty, this.#more)
+    this.#more.hidden = true
     this.#tellOrder()
   }
 

@@ -78,7 +78,7 @@ export function closestTable(
       },
       {
         title: 'Of',
-        text: ({ used, quota, window_ms }) => `${count(used)} of ${count(quota)} in ${length(window_ms)}`,
+        text: ({ used, quota, window_ms }) => `${count(used)}/${count(quota)} in ${length(window_ms)}`,
       },
       { title: 'Free in', number: true, wide: true, text: ({ reset_ms }) => length(reset_ms) },
       {
