@@ -8,7 +8,7 @@ import { Failure, inProject, say, script } from './lib/run.mjs'
 import { startShop } from './pictures/gateway.mjs'
 import { startTraffic } from './pictures/traffic.mjs'
 
-const CALM_MS = Number(process.env.CALM ?? 100_000)
+const CALM_MS = 150_000
 const STORM_MS = 70_000
 
 await script(async () => {

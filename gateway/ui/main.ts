@@ -35,7 +35,7 @@ function ruleOf(id: string): LiveRule | undefined {
 
 function show(snapshot: LiveSnapshot): void {
   last = snapshot
-  find('main').hidden = false
+  find('overview').hidden = false
   tellNumbers(snapshot)
   attention.update(snapshot)
   history.update(snapshot)
@@ -73,7 +73,10 @@ const connection = new Connection({
   snapshot: show,
   standing(next) {
     state = next
-    if (next.state === 'key') promptKey(next.status, next.reason)
+    if (next.state === 'key') {
+      find('overview').hidden = true
+      promptKey(next.status, next.reason)
+    }
     if (next.state === 'live') find('key-prompt').hidden = true
     if (next.state === 'lost') setText(find('announced'), `Connection lost. ${next.reason}`)
     tellConnection()

@@ -39,8 +39,8 @@ const BROKEN = VOLUMETRIC.replace('20, per: 60s', '20, per: sixty')
 /** Starts two upstreams and the gateway in front of them; `folder` is for its configuration. */
 export async function startShop(folder) {
   const apps = [await startApp(), await startApp()]
-  const write = (name, text) => writeFileSync(join(folder, name), text)
-  mkdirSync(join(folder, 'policies'))
+  const write = (name, text) => writeFileSync(join(folder, 'config', name), text)
+  mkdirSync(join(folder, 'config', 'policies'), { recursive: true })
   write(
     'gateway.yaml',
     `version: 1
@@ -55,8 +55,11 @@ routes: [{ path: /**, upstream: shop }]
   write('policies/in-flight.yaml', IN_FLIGHT)
   write('policies/volumetric.yaml', VOLUMETRIC)
 
-  const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
-  const child = spawn(process.execPath, command, { env: { PATH: process.env.PATH, DATA_DIR: folder } })
+  const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', 'config']
+  const child = spawn(process.execPath, command, {
+    cwd: folder,
+    env: { PATH: process.env.PATH, DATA_DIR: folder },
+  })
   process.on('exit', () => child.kill('SIGKILL'))
   const lines = []
   const ready = new Promise(resolve => {
@@ -68,7 +71,7 @@ routes: [{ path: /**, upstream: shop }]
       })
     }
   })
-  const addresses = await Promise.race([ready, sleep(20_000, undefined, { ref: false })])
+  const addresses = await Promise.race([ready, sleep(60_000, undefined, { ref: false })])
   if (!addresses) throw new Failure(`the gateway did not start:\n${lines.slice(-20).join('\n')}`)
   const reload = () => fetch(`${addresses.adminUrl}/reload`, { method: 'POST' })
   return {
