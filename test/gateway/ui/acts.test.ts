@@ -88,6 +88,9 @@ t.test('acts on the operator’s page', async t => {
     await page.keyboard.press('Enter')
     await page.getByText('Requests of 127.0.0.0/8 are refused now.').waitFor()
     t.same(await gateway.ask('/'), [403])
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Refused: 403').waitFor()
+    await page.getByText(/access entry deny-127\.0\.0\.0-8: deny, enforce \(attack\)/).waitFor()
     await acts
       .getByRole('button', { name: /^Undo: / })
       .first()

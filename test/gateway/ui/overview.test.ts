@@ -93,6 +93,10 @@ t.test('the operator’s page', async t => {
       await ask.innerText(),
       /by reads\..*project acme \(growth, production.*reads\.sustained: 5 of 5 in 1 min/s,
     )
+    await ask.getByLabel('Path or address').fill('/ip')
+    await ask.getByRole('button', { name: 'Explain' }).click()
+    await ask.getByText('It passes').waitFor()
+    await ask.getByText('by-ip: GET, HEAD and OPTIONS are exempt without reads: true').waitFor()
     await ask.getByLabel('Project (optional)').fill('nobody')
     await ask.getByRole('button', { name: 'Explain' }).click()
     await ask.getByText('There is no project "nobody" in this configuration.').waitFor()
