@@ -36,6 +36,7 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
     }
     svg.append(draw('text', { class: 'panel', x: LEFT + 4, y: panel.top + 10 }, title))
     for (const { name, value } of lines) {
+      if (name !== 'requests' && points.every(point => value(point) === 0)) continue
       svg.append(
         draw('path', {
           class: name,
@@ -50,6 +51,7 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
     { name: 'refused', value: refused },
   ])
   for (const { i, label } of clockMarks(history)) {
+    if (x(i) > width - 20) continue
     svg.append(draw('text', { class: 'scale', x: x(i), y: BOTTOM + 4, 'text-anchor': 'middle' }, label))
   }
 

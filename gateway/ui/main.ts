@@ -14,7 +14,7 @@ import { Standing } from './standing.js'
 import { addressesOf, closestTable, projectsTable, slotsTable, upstreamsTable } from './tables.js'
 
 const history = new HistoryPanel()
-const attention = new Attention()
+const attention = new Attention(history.show)
 const standing = new Standing()
 const acts = new Acts()
 const rules = new Rules(history.show)

@@ -59,8 +59,8 @@ export function closestTable(
       {
         title: 'Used',
         text: ({ used, quota }) => percent(used / quota),
-        paint: (cell, { used, quota }) => {
-          const kind = used >= quota ? 'bad' : used >= 0.8 * quota ? 'warn' : 'good'
+        paint: (cell, { used, quota, mode }) => {
+          const kind = used >= quota && mode === 'enforce' ? 'bad' : used >= 0.8 * quota ? 'warn' : 'good'
           cell.replaceChildren(state(kind, percent(used / quota)))
         },
       },

@@ -71,6 +71,7 @@ t.test('the operator’s page', async t => {
   })
 
   await t.test('a rule’s hour is shown with what it is and where it is written', async t => {
+    await row(page, 'rules', 'reads').locator('svg.spark').waitFor()
     await row(page, 'rules', 'reads').getByRole('button').click()
     const hour = page.getByRole('region', { name: 'Rule reads' })
     await hour
