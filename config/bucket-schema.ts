@@ -1,10 +1,11 @@
 /** The shape of a bucket in YAML: a list of patterns, or a map that says what they cost. */
 import { Type } from 'typebox'
 import type { BucketEntry, PatternEntry } from './bucket.js'
-import { Strict, when } from './fields.js'
+import { Strict, Word, when } from './fields.js'
+import { BUCKET_KEY_PARTS } from './words.js'
 
 const MOST_PATTERNS = 1000
-const HELP = 'Requests that share one counter per project.'
+const HELP = 'Requests that share one counter per project, or per key.'
 
 const Cost = (description: string) => Type.Integer({ minimum: 1, maximum: 1000, description })
 
@@ -27,11 +28,18 @@ const patterns = {
 const { type: _bucket, ...bucketMap } = Strict({
   match: Type.Unsafe<readonly PatternEntry[]>({ type: 'array', ...patterns, description: HELP }),
   cost: Type.Optional(Cost('What a request costs where its pattern does not say. Without it: 1.')),
+  key: Type.Optional(
+    Type.Array(Word(BUCKET_KEY_PARTS, {}), {
+      minItems: 1,
+      uniqueItems: true,
+      description: 'What is counted by. Without it: [project].',
+    }),
+  ),
 })
 
 export const BucketSchema = Type.Unsafe<BucketEntry>({
   type: ['array', 'object'],
-  expected: 'a list of patterns, or a map with match and cost',
+  expected: 'a list of patterns, or a map with match, cost and key',
   description: HELP,
   ...when({ type: 'array' }, patterns, bucketMap),
 })

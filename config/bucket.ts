@@ -1,5 +1,6 @@
 /** What a bucket says: the requests that share its counter, and what each costs. Every room may know it. */
 import type { Quota } from './quota.js'
+import type { BucketKeyPart } from './words.js'
 
 interface CostlyPattern {
   readonly pattern: string
@@ -10,7 +11,11 @@ export type PatternEntry = string | CostlyPattern
 /** As it is written. */
 export type BucketEntry =
   | readonly PatternEntry[]
-  | { readonly match: readonly PatternEntry[]; readonly cost?: number }
+  | {
+      readonly match: readonly PatternEntry[]
+      readonly cost?: number
+      readonly key?: readonly BucketKeyPart[]
+    }
 
 /** One pattern of a bucket, and where it and its cost are written. */
 export interface BucketPattern {
@@ -28,6 +33,11 @@ export type CountedBucket = Quota & Costs
 interface Costs {
   /** By pattern, where a request costs more than one. */
   readonly costs?: Readonly<Record<string, number>>
+}
+
+/** What a bucket counts by: projects, unless it says otherwise. */
+export function keyOf(bucket: BucketEntry): readonly BucketKeyPart[] {
+  return ('length' in bucket ? undefined : bucket.key) ?? ['project']
 }
 
 /** The patterns of the bucket that is written at `path`, in their order. */

@@ -7,7 +7,13 @@ const REFERENCE = /\$\{([^}]*)(\}?)/g
 const NAME_AND_DEFAULT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 const NUMBER = /^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?$/
 
-export type Expanded = { readonly value: string | number | boolean } | { readonly fault: string }
+export type Expanded =
+  | {
+      readonly value: string | number | boolean
+      /** The variables whose values it holds: messages name them and do not quote it. */
+      readonly variables?: readonly string[]
+    }
+  | { readonly fault: string }
 
 /**
  * Replaces every reference in a scalar. Runs after parsing, so a value cannot change the document's structure, and a
@@ -15,6 +21,7 @@ export type Expanded = { readonly value: string | number | boolean } | { readonl
  */
 export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
   const faults: string[] = []
+  const variables: string[] = []
   const value = text.replace(REFERENCE, (whole, inside: string, close: string) => {
     const reference = close === '}' ? NAME_AND_DEFAULT.exec(inside) : null
     const looked =
@@ -22,17 +29,19 @@ export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
         ? { fault: `"${whole}" is not a reference. Write \${NAME} or \${NAME:-default}.` }
         : look(reference[1], reference[2], env)
     if ('fault' in looked) faults.push(looked.fault)
-    return 'value' in looked ? looked.value : ''
+    if ('fault' in looked) return ''
+    if (looked.variable !== undefined) variables.push(looked.variable)
+    return looked.value
   })
   const [fault] = faults
   if (fault !== undefined) return { fault }
-  return { value: /^\$\{[^}]*\}$/.test(text) ? typed(value) : value }
+  return { value: /^\$\{[^}]*\}$/.test(text) ? typed(value) : value, variables }
 }
 
-type Looked = { readonly value: string } | { readonly fault: string }
+type Found = { readonly value: string } | { readonly fault: string }
 
 /** What a variable, or the file that `NAME_FILE` names, holds; undefined when neither is given. */
-export function readVariable(name: string, env: NodeJS.ProcessEnv): Looked | undefined {
+export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | undefined {
   const set = env[name]
   const file = env[`${name}_FILE`]
   if (!file) return set === undefined ? undefined : { value: set }
@@ -40,15 +49,19 @@ export function readVariable(name: string, env: NodeJS.ProcessEnv): Looked | und
   return readSecret(name, file)
 }
 
+/** Of a default there is no variable. */
+type Looked = { readonly value: string; readonly variable?: string } | { readonly fault: string }
+
 function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
   const found = readVariable(name, env)
-  if (found && ('fault' in found || found.value !== '' || fallback === undefined)) return found
+  if (found && 'fault' in found) return found
+  if (found && (found.value !== '' || fallback === undefined)) return { ...found, variable: name }
   if (fallback !== undefined) return { value: fallback }
   const message = `The environment variable ${name} is not set. Set it (or ${name}_FILE), or write \${${name}:-default}.`
   return { fault: message }
 }
 
-function readSecret(name: string, file: string): Looked {
+function readSecret(name: string, file: string): Found {
   try {
     const { size } = statSync(file)
     if (size > MAX_SECRET_BYTES) return { fault: `The file named by ${name}_FILE is larger than 64 KiB.` }

@@ -1,5 +1,5 @@
 /** The configuration's files: where they are, and their text. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 
 const MAX_FILE_BYTES = 1024 * 1024
@@ -60,12 +60,15 @@ export class ConfigFiles {
 export function readText(file: string): Content {
   try {
     const info = statSync(file)
-    if (!info.isFile()) return { fault: `${basename(file)} is not a file.` }
+    if (!info.isFile())
+      return { fault: `${basename(file)} is ${info.isDirectory() ? 'a folder' : 'not a file'}.` }
     if (info.size > MAX_FILE_BYTES) return { fault: 'The file is larger than 1 MiB.' }
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) }
   } catch (error) {
-    if (error instanceof TypeError) return { fault: 'The file is not valid UTF-8 text.' }
-    return { fault: `The file cannot be read: ${reasonOf(error)}.` }
+    if (error instanceof TypeError) return { fault: 'The file is not valid UTF-8 text. Save it as UTF-8.' }
+    const other = file.replace(/\.yaml$/, '.yml')
+    const help = other !== file && existsSync(other) ? ` Rename ${basename(other)}: only *.yaml is read.` : ''
+    return { fault: `The file cannot be read: ${reasonOf(error)}.${help}` }
   }
 }
 
@@ -80,4 +83,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'access to it is denied',
   ENOTDIR: 'it is not a folder',
   EISDIR: 'it is a folder',
+  EEXIST: 'something else is there',
+  EROFS: 'the disk is read-only',
+  ENOSPC: 'the disk is full',
 }

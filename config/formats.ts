@@ -9,6 +9,16 @@ export function isHttpOrigin(text: string): boolean {
   return url.username === '' && url.password === '' && url.pathname === '/' && !/[?#\s]/.test(text)
 }
 
+/** What a person meant who wrote `3000`, `localhost:3000` or `http://localhost:3000/path`; undefined when nobody knows. */
+export function originMeantBy(text: string): string | undefined {
+  const full = /^:?\d+$/.test(text) ? `127.0.0.1:${text.replace(':', '')}` : text
+  const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(full) ? full : `http://${full}`
+  if (!URL.canParse(url)) return undefined
+  const { protocol, host } = new URL(url)
+  const meant = `${protocol}//${host}`
+  return isHttpOrigin(meant) ? meant : undefined
+}
+
 /** A redis(s) address, one of a Cluster's nodes or of Sentinels and the master they know, or empty for none. */
 export function isRedisUrl(text: string): boolean {
   const many = /^rediss?\+(cluster|sentinel):\/\/([^@/]*@)?([^@/]+)\/?([^/]*)$/.exec(text)

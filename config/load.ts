@@ -133,7 +133,7 @@ class Loader {
       written: this.#written,
       bucketsKnown: this.#bucketsKnown,
       locate,
-      isSecret: (file: string, path: Path) => this.#isSecret(file, path),
+      variablesOf: (file: string, path: Path) => this.#variablesOf(file, path),
     }
     for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
 
@@ -207,7 +207,7 @@ class Loader {
 
   #validate<Valid>(file: string, data: unknown, validator: Validator): Valid | undefined {
     if (data === undefined) return undefined
-    const faults = validator(data, path => this.#isSecret(file, path))
+    const faults = validator(data, path => this.#variablesOf(file, path))
     for (const fault of faults) this.#report(file, fault)
     return faults.length === 0 ? (data as Valid) : undefined
   }
@@ -221,8 +221,8 @@ class Loader {
     return { plans, environments }
   }
 
-  #isSecret(file: string, path: Path): boolean {
-    return this.#files.get(file)?.isExpanded(path) ?? false
+  #variablesOf(file: string, path: Path): readonly string[] {
+    return this.#files.get(file)?.variablesOf(path) ?? []
   }
 
   #report(file: string, { path, message, atKey }: UnplacedProblem): void {

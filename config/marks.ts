@@ -7,8 +7,8 @@ export class Mark {
   /** Offset of the value; of an alias, of what it stands for. */
   value: number
   readonly depth: number
-  /** The value came from the environment. */
-  isExpanded = false
+  /** Variables of the environment that the value came from. */
+  variables: readonly string[] = []
   readonly #parent: Mark | undefined
   readonly #name: string | number
   #parts: Map<string, Mark> | undefined

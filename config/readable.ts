@@ -18,8 +18,8 @@ export interface Readable {
   /** False while a file that may define buckets is not valid. */
   readonly bucketsKnown: boolean
   locate(file: string, path: Path): Place
-  /** True for values from the environment, which a sentence must not quote. */
-  isSecret(file: string, path: Path): boolean
+  /** The variables of the environment that a value came from: a sentence must not quote it. */
+  variablesOf(file: string, path: Path): readonly string[]
 }
 
 export interface FileFault extends UnplacedProblem {

@@ -17,6 +17,7 @@ import {
 import { AdminListener, DataListener } from './listen-schema.js'
 import { Percent } from './percent.js'
 import { OverrideSchema } from './quota-schema.js'
+import { Tracing } from './tracing-schema.js'
 import { Upstream } from './upstream-schema.js'
 import { ENVIRONMENTS, PLANS, type UnknownProject } from './words.js'
 
@@ -174,9 +175,15 @@ export function gatewaySchema(plugins: PluginSchemas) {
           default: 'refused',
           description: 'Which decisions are logged: refused ones, all, or also a share of the allowed ones.',
         }),
+        access: Word(['off', 'errors', 'all'], {
+          default: 'errors',
+          description:
+            'Which requests have a line of their own: none, those that failed (5xx, answers that broke off), or all.',
+        }),
       },
       { default: {}, description: 'What is logged.' },
     ),
+    tracing: Tracing,
     plugins: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       default: [],
       maxItems: 64,

@@ -1,6 +1,7 @@
 /** The validator's findings as sentences for an operator: what is wrong, what is allowed, what was probably meant. */
 import type { ErrorObject } from 'ajv'
 import { type DurationBounds, describeDuration } from './duration.js'
+import { originMeantBy } from './formats.js'
 import { describePercent, type PercentBounds } from './percent.js'
 import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
 
@@ -10,6 +11,7 @@ const MAX_QUOTED = 40
 interface Described {
   readonly type?: string | readonly string[]
   readonly enum?: readonly string[]
+  readonly format?: string
   readonly const?: unknown
   readonly minimum?: number
   readonly maximum?: number
@@ -21,8 +23,11 @@ interface Described {
   readonly whyRequired?: string
 }
 
+/** The variables of the environment that the value at a path came from: it must not be quoted. */
+export type VariablesOf = (path: Path) => readonly string[]
+
 /** The fault an error stands for; undefined for errors that only repeat others. */
-export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): UnplacedProblem | undefined {
+export function faultOf(error: ErrorObject, variablesOf: VariablesOf): UnplacedProblem | undefined {
   const path = pathOf(error)
   const schema = (error.parentSchema ?? {}) as Described
   const params = error.params as Readonly<Record<string, unknown>>
@@ -64,7 +69,7 @@ export function faultOf(error: ErrorObject, isSecret: (path: Path) => boolean): 
         : undefined
     default:
       if (error.propertyName !== undefined) return undefined
-      return { path, message: wrongValue(error.data, schema, isSecret(path)) }
+      return { path, message: wrongValue(error.data, schema, variablesOf(path)) }
   }
 }
 
@@ -87,11 +92,25 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `Unknown key "${quoted(key)}". ${help}`
 }
 
-/** What a value is that its schema does not take; one that may be secret is not quoted. */
-export function wrongValue(data: unknown, schema: Described, secret: boolean): string {
-  const meant = typeof data === 'string' ? nearest(data, schema.enum ?? []) : undefined
-  const help = meant === undefined ? '' : ` Did you mean "${meant}"?`
-  return `Must be ${expectedOf(schema)}, but it is ${describe(data, secret || schema.secret === true)}.${help}`
+/** What a value is that its schema does not take; one that may be secret, as one of the environment, is not quoted. */
+export function wrongValue(data: unknown, schema: Described, variables: readonly string[]): string {
+  if (variables.length > 0) {
+    const holds = data === '' ? 'is empty' : 'holds something else'
+    return `Must be ${expectedOf(schema)}. The environment variable ${listed(variables, 'and')} ${holds}.`
+  }
+  return `Must be ${expectedOf(schema)}, but it is ${describe(data, schema.secret === true)}.${helpFor(data, schema)}`
+}
+
+/** What to write instead, where that can be told: a sentence with a blank in front, or ''. */
+function helpFor(data: unknown, { type, const: only, format, secret, enum: words = [] }: Described): string {
+  if (typeof data !== 'string') return ''
+  const unquoted = type === 'integer' || type === 'number' ? Number(data) : only
+  if (data !== '' && String(unquoted) === data) return ' Write it without quotes.'
+  const [, variable] = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(data) ?? []
+  if (variable !== undefined) return ` Did you mean "\${${variable}}"?`
+  if (type === 'array' && secret !== true) return ` Did you mean [${JSON.stringify(quoted(data))}]?`
+  const meant = format === 'http-origin' ? originMeantBy(data) : nearest(data, words)
+  return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 
 /** What the schema takes, as the end of "Must be …". */

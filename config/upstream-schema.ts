@@ -21,6 +21,8 @@ const Timeouts = Strict(
   { default: {}, description: 'Limits on waiting for this upstream.' },
 )
 
+const EXPECTED = 'a map with "url", "urls" or "embedded"'
+
 const EmbeddedUpstream = Strict({
   embedded: Type.String({
     maxLength: 64,
@@ -66,7 +68,7 @@ const external = {
 }
 const UrlUpstream = Strict(
   { url: Origin('Address of the upstream, such as http://127.0.0.1:4433.'), ...external },
-  { whyRequired: 'An upstream needs "url", "urls" or "embedded".' },
+  { whyRequired: 'An upstream needs "url", "urls" or "embedded".', expected: EXPECTED },
 )
 const UrlsUpstream = Strict({
   urls: Type.Array(Origin('Address of one of them.'), {
@@ -90,7 +92,7 @@ type UpstreamEntry =
 
 export const Upstream = Type.Unsafe<UpstreamEntry>({
   type: 'object',
-  expected: 'a map with "url", "urls" or "embedded"',
+  expected: EXPECTED,
   ...when(
     { type: 'object', required: ['embedded'] },
     EmbeddedUpstream,

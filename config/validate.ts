@@ -13,24 +13,24 @@ import {
   isTls12Cipher,
 } from './formats.js'
 import { type PercentBounds, shareWithin } from './percent.js'
-import type { Path, UnplacedProblem } from './problem.js'
-import { faultOf } from './sentences.js'
+import type { UnplacedProblem } from './problem.js'
+import { faultOf, type VariablesOf } from './sentences.js'
 
 /** A word, and the map it is short for. */
 type Shorthand = Readonly<Record<string, object>>
 
 /**
  * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, shares numbers, a plugin's
- * bare name becomes the map it is short for. `isSecret` says which values a message must not quote.
+ * bare name becomes the map it is short for. `variablesOf` says which values come from the environment.
  */
-export type Validator = (data: unknown, isSecret: (path: Path) => boolean) => UnplacedProblem[]
+export type Validator = (data: unknown, variablesOf: VariablesOf) => UnplacedProblem[]
 
 /** Compiles one schema. */
 export function createValidator(schema: TSchema): Validator {
   const validate = createAjv().compile(schema)
-  return (data, isSecret) => {
+  return (data, variablesOf) => {
     if (validate(data)) return []
-    const faults = (validate.errors ?? []).flatMap(error => faultOf(error, isSecret) ?? [])
+    const faults = (validate.errors ?? []).flatMap(error => faultOf(error, variablesOf) ?? [])
     // A value that breaks two keywords is told of once.
     return [...new Map(faults.map(fault => [JSON.stringify(fault), fault])).values()]
   }

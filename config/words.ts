@@ -84,3 +84,6 @@ export const KEY_PARTS = [
   'method',
 ] as const
 export type KeyPart = (typeof KEY_PARTS)[number] | `header:${string}`
+/** Those a bucket may count by: every request has them. */
+export const BUCKET_KEY_PARTS = ['project', 'client-ip'] as const satisfies readonly KeyPart[]
+export type BucketKeyPart = (typeof BUCKET_KEY_PARTS)[number]

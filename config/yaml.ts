@@ -27,8 +27,8 @@ export interface YamlFile {
   readonly faults: readonly TextFault[]
   /** The place of the value at `path`, of its key when `atKey`, or of the nearest parent that is written down. */
   locate(path: Path, atKey?: boolean): Position
-  /** True when the value at `path` came from the environment, so messages must not quote it. */
-  isExpanded(path: Path): boolean
+  /** The variables that the value at `path` came from: messages must not quote it. */
+  variablesOf(path: Path): readonly string[]
 }
 
 /** Parses strictly: one document, no duplicate keys, no unknown tags, bounded depth and aliases; warnings are errors. */
@@ -46,9 +46,9 @@ export function parseYaml(text: string, expand: (scalar: string) => Expanded): Y
       const mark = reader.marks.nearest(path)
       return position(atKey ? mark.key : mark.value)
     },
-    isExpanded: path => {
+    variablesOf: path => {
       const mark = reader.marks.nearest(path)
-      return mark.isExpanded && mark.depth === path.length
+      return mark.depth === path.length ? mark.variables : []
     },
   }
 }
@@ -82,11 +82,15 @@ class Reader {
     }
     const [document, second] = documents
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
+    const mistake = mistakeAmong(document.errors, text)
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
+      // What it makes of the rest of the file, nobody need read.
+      if (mistake !== undefined && pos[0] >= mistake.offset) continue
       // What follows at the same place, or after many others, only repeats the first.
       if (this.#faults.length === MAX_SYNTAX_FAULTS || this.#faults.at(-1)?.offset === pos[0]) continue
       this.#fault(pos[0], [], `Not well-formed YAML: ${sentence(message)}`)
     }
+    if (mistake !== undefined) this.#faults.push(mistake)
     if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2') {
       this.#fault(0, [], 'Only YAML 1.2 is read. Remove the %YAML directive.')
     }
@@ -175,10 +179,34 @@ class Reader {
   #reference(scalar: string, mark: Mark): unknown {
     const expanded = this.#expand(scalar)
     if ('fault' in expanded) return this.#fault(mark.value, mark.path, expanded.fault)
-    mark.isExpanded = true
+    mark.variables = expanded.variables ?? []
     return expanded.value
   }
 }
+
+/** What people write by mistake, as a line begins or goes on, and what to do. */
+const MISTAKES: readonly (readonly [RegExp, (line: number, found: string) => string])[] = [
+  [/^ *\t/, line => `Line ${line} begins with a tab. Indent with spaces.`],
+  [/[{[,:]\s*(?<found>\$\{[^}]*\})/, (_line, found) => `Inside { } and [ ] write it in quotes: "${found}".`],
+  [/[[,:]\s*\*(?=[\s,\]}]|$)/, () => 'An asterisk needs quotes: "*".'],
+]
+
+/** The first error that such a mistake explains, at the mistake. */
+function mistakeAmong(errors: Document.Parsed['errors'], text: string): OffsetFault | undefined {
+  for (const { pos } of errors) {
+    const start = text.lastIndexOf('\n', pos[0] - 1) + 1
+    const line = text.slice(start, start + LONGEST_LINE).split('\n', 1)[0] ?? ''
+    for (const [mistake, sentence] of MISTAKES) {
+      const found = mistake.exec(line)
+      if (found === null) continue
+      const number = text.slice(0, start).split('\n').length
+      return { path: [], offset: start, message: sentence(number, found.groups?.found ?? '') }
+    }
+  }
+  return undefined
+}
+
+const LONGEST_LINE = 1000
 
 /** The text of more levels than one may nest. */
 class TooDeep extends Error {

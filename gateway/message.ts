@@ -1,5 +1,6 @@
 /** An HTTP exchange with a client, whatever version of HTTP carries it: what is read of it, and what is written to it. */
 import type { Socket } from 'node:net'
+import type { ErrorCode } from './errors.js'
 
 export type HttpVersion = '1.0' | '1.1' | '2.0'
 
@@ -51,6 +52,8 @@ export interface Peer {
 
 /** The head of a request: all that rules look at but its body. */
 export interface RequestHead {
+  /** Given here, to tell it apart: never the client's own. */
+  readonly id: string
   readonly method: string
   /** As it was sent: a path with its query, an absolute URL, or `*` (RFC 9112 section 3.2). */
   readonly target: string
@@ -63,7 +66,7 @@ export interface RequestHead {
 
 export interface IncomingRequest extends RequestHead {
   /** Undefined when none follows the head. */
-  readonly body: IncomingBody | undefined
+  readonly body: CountedBody | undefined
 }
 
 /** A body that comes at its reader's pace. Nothing flows, and no 100 is sent, before the first `read`. */
@@ -82,6 +85,11 @@ export interface IncomingBody {
   resume(): void
 }
 
+export interface CountedBody extends IncomingBody {
+  /** Bytes of it that have come so far. */
+  readonly received: number
+}
+
 export interface BodyReader {
   /** `chunk` is the reader's to keep. */
   onData(chunk: Buffer): void
@@ -97,6 +105,8 @@ export interface OutgoingResponse {
   readonly status: number
   /** The answer is sent whole or cut, or its client has left. */
   readonly closed: boolean
+  /** Bytes of the body that were written so far. */
+  readonly sent: number
   /** Tells `watcher` too of what happens. Of a closed one nobody hears. */
   watch(watcher: ResponseWatcher): void
   /** Sends an interim answer such as 103 where the client can take it now (RFC 9110 section 15.2). Flat `fields`. */
@@ -123,8 +133,11 @@ export interface OutgoingResponse {
 export interface ResponseWatcher {
   /** All that was written has left. */
   onDrain?(): void
-  /** Once: the answer is over, or its client gone. May come before `end` returns. */
-  onClose?(): void
+  /**
+   * Once: the answer is over, or its client gone. May come before `end` returns. `refused` says how the listener has
+   * answered by itself, where what followed the head was no request.
+   */
+  onClose?(refused?: ErrorCode): void
 }
 
 /** A connection that leaves HTTP for another protocol. */

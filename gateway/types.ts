@@ -252,20 +252,33 @@ export type AnswerSource = 'upstream' | 'gateway'
 
 /** What an observer hears about a finished request. */
 export interface Finished {
+  /** Request id, as the answer had it in `X-Request-Id`. */
+  readonly id: string
   readonly method: string
   /** Absent when the request was too malformed to have any. */
   readonly facts: Facts | undefined
   readonly project: Project | undefined
   readonly upstream: string
+  /** The upstream's address that was asked last; '' when none was. */
+  readonly address: string
   readonly verdict: Judgement | undefined
   /** Revision of the policy the request was judged by. */
   readonly revision: string
   /** Status sent to the client; 0 when it left before one was sent. */
   readonly status: number
   readonly source: AnswerSource
+  /** Code of our own refusal or error, or `answer-cut` when the upstream's answer broke off; absent otherwise. */
+  readonly error?: string | undefined
+  /** What lies behind `error`, in words for the log. */
+  readonly cause?: string | undefined
+  /** Bytes of the request's body that came, and of the answer's that were written; of a WebSocket all that passed. */
+  readonly bytesIn: number
+  readonly bytesOut: number
   /** Wall-clock start, ms since the epoch. */
   readonly startedAt: number
   readonly durationMs: number
+  /** Until the head of the upstream's answer, or until it was given up; undefined when it was not asked. */
+  readonly upstreamMs: number | undefined
   /** Time spent on the decision, in microseconds. */
   readonly limiterUs: number
 }

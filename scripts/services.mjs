@@ -1,14 +1,18 @@
 /** `npm run services`: gets the real servers the tests want, where they are missing. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
+import { installPython } from './lib/python.mjs'
 import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
 
 await script(() => {
   redis()
   nginx()
   chromium()
+  prometheus()
   python()
   mongodb()
+  systemd()
+  deployChecks()
 })
 
 function redis() {
@@ -26,6 +30,12 @@ function nginx() {
 function chromium() {
   if (['chromium', 'chromium-browser', 'google-chrome'].some(onPath)) return say('Chromium: found')
   installPackage('chromium')
+}
+
+/** Scrapes a gateway and evaluates the alerts and the dashboard's queries. */
+function prometheus() {
+  if (onPath('prometheus') && onPath('promtool')) return say('Prometheus: found')
+  installPackage('prometheus')
 }
 
 /** Runs the suites of others (scripts/suites.mjs). */
@@ -61,19 +71,38 @@ function mongodb() {
   }
   say('MongoDB-protocol server: building FerretDB, which takes a minute or two ...')
   mkdirSync(inProject('.cache', 'ferretdb'), { recursive: true })
-  run(
-    'go',
-    [
-      'build',
-      '-mod=readonly',
-      '-trimpath',
-      '-tags=ferretdb_no_postgresql',
-      '-ldflags=-s -w',
-      '-o',
-      binary,
-      '.',
-    ],
-    'FerretDB could not be built; see above',
-    { cwd: inProject('scripts', 'services', 'ferretdb'), env: { ...process.env, CGO_ENABLED: '0' } },
-  )
+  buildGo('ferretdb', '.', binary, ['-tags=ferretdb_no_postgresql'])
+}
+
+/** Checks the unit of deploy/systemd. */
+function systemd() {
+  if (onPath('systemd-analyze')) return say('systemd-analyze: found')
+  installPackage('systemd')
+}
+
+/** Check the Dockerfile and the files for Compose and Kubernetes (test/deploy). */
+function deployChecks() {
+  installPython('deploy', inProject('scripts', 'services', 'deploy', 'requirements.txt'))
+  const programs = {
+    'compose-go': 'github.com/compose-spec/compose-go/v2/cmd',
+    kustomize: 'sigs.k8s.io/kustomize/kustomize/v5',
+  }
+  for (const [name, source] of Object.entries(programs)) {
+    const binary = inProject('.cache', 'deploy', name)
+    if (existsSync(binary)) continue
+    if (!onPath('go')) throw new Failure(`${name} is missing: install Go so that it can be built`)
+    say(`${name}: building it ...`)
+    buildGo('deploy', source, binary)
+  }
+  say('checks of deploy/: found')
+}
+
+/** Builds a program as the Go module in scripts/services pins it. */
+function buildGo(module, source, binary, flags = []) {
+  const args = ['build', '-mod=readonly', '-trimpath', ...flags, '-ldflags=-s -w', '-o', binary, source]
+  const env = { ...process.env, CGO_ENABLED: '0' }
+  run('go', args, `${source} could not be built; see above`, {
+    cwd: inProject('scripts', 'services', module),
+    env,
+  })
 }

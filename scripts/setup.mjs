@@ -10,11 +10,12 @@ await script(async () => {
   const { install, isInstalled } = await import('./lib/install.mjs')
   const { build, isBuilt } = await import('./lib/build.mjs')
   if (!isInstalled()) {
+    say('the first start takes about a minute, later ones a second')
     say('installing dependencies with npm ci ...')
     install()
   }
   if (!isBuilt()) {
-    say('building dist/ ...')
+    say('building dist/, about half a minute ...')
     build()
   }
 })

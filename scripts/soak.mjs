@@ -11,15 +11,17 @@ import { parseArgs } from 'node:util'
 import { freePort } from './bench/processes.mjs'
 import { Failure, onPath, say, script } from './lib/run.mjs'
 import { startGateway } from './soak/gateway.mjs'
+import { manyHosts } from './soak/hosts.mjs'
 import { soak } from './soak/leg.mjs'
 import { startRedis } from './soak/redis.mjs'
 import { startUpstream } from './soak/upstream.mjs'
 
-/** By name: what stands in `listen` beside host and port. */
+/** By name: what stands in `listen` beside host and port, and what is done. */
 const LEGS = {
-  plain: () => '',
-  tls: folder => `, tls: ${certificate(folder)}`,
-  workers: () => ', workers: 2',
+  plain: { listen: () => '', act: soak },
+  tls: { listen: folder => `, tls: ${certificate(folder)}`, act: soak },
+  workers: { listen: folder => `, workers: 2, tls: ${certificate(folder)}`, act: soak },
+  hosts: { listen: () => '', act: manyHosts },
 }
 
 const { values } = parseArgs({
@@ -32,7 +34,7 @@ await script(async () => {
   if (!(seconds > 0)) throw new Failure('--seconds takes a positive number')
   const unknown = legs.find(leg => !Object.hasOwn(LEGS, leg))
   if (unknown !== undefined) throw new Failure(`--leg takes ${Object.keys(LEGS).join(', ')}; not ${unknown}`)
-  for (const name of ['redis-server', 'openssl'])
+  for (const name of ['redis-server', 'redis-cli', 'openssl'])
     if (!onPath(name)) throw new Failure(`The soak needs ${name}: apt-get install ${name}`)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-soak-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -50,9 +52,9 @@ async function run(leg, folder) {
   const upstream = await startUpstream()
   let gateway
   try {
-    const listen = LEGS[leg](folder)
-    gateway = await startGateway(folder, { upstream: upstream.url, redis: redis.url, listen })
-    await soak(gateway, redis, seconds / legs.length)
+    const { listen, act } = LEGS[leg]
+    gateway = await startGateway(folder, { upstream: upstream.url, redis: redis.url, listen: listen(folder) })
+    await act(gateway, redis, seconds / legs.length)
   } finally {
     gateway?.kill()
     redis.stop()

@@ -7,17 +7,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { Failure, say, script } from './lib/run.mjs'
+import { installPython } from './lib/python.mjs'
+import { Failure, inProject, say, script } from './lib/run.mjs'
 import { KEYS, startGateway } from './suites/gateway.mjs'
 import { schemathesis, scim2Tester } from './suites/judges.mjs'
 import { keysAreAskedFor } from './suites/keys.mjs'
-import { installSuites } from './suites/python.mjs'
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } })
 
 await script(async () => {
   const seconds = Number(values.seconds)
-  const programs = installSuites()
+  const programs = installPython('suites', inProject('scripts', 'suites', 'requirements.txt'))
   const folder = mkdtempSync(join(tmpdir(), 'sluice-suites-'))
   const gateway = await startGateway(folder)
   try {

@@ -4,6 +4,7 @@ import { variable } from '../gateway/run/variable.js'
 import { Unusable } from './command.js'
 import { loadInput } from './config.js'
 import type { Io } from './io.js'
+import { printable } from './text.js'
 
 const PATIENCE_MS = 5000
 
@@ -25,15 +26,15 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
 }
 
 /** @throws {Failure} when nobody answers */
-export async function postToAdmin({ origin, key }: AdminPort, path: string, body: object) {
+export async function askAdmin({ origin, key }: AdminPort, method: string, path: string, body?: object) {
   const url = origin + path
   const answer = await fetch(url, {
-    method: 'POST',
+    method,
     headers: {
-      'content-type': 'application/json',
+      ...(body && { 'content-type': 'application/json' }),
       ...(key && { authorization: `Bearer ${key}` }),
     },
-    body: JSON.stringify(body),
+    ...(body && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(PATIENCE_MS),
   }).catch(() => undefined)
   if (answer === undefined) throw new Failure(`Nothing answers on ${url}. Does the gateway run?`)
@@ -41,3 +42,14 @@ export async function postToAdmin({ origin, key }: AdminPort, path: string, body
   const json: unknown = await answer.json().catch(() => undefined)
   return { status: answer.status, json }
 }
+
+/** Why the port did not do what it was asked, from its answer. @throws {Unusable} {Failure} */
+export function refuse({ status, json }: { readonly status: number; readonly json: unknown }): never {
+  const { detail } = (json ?? {}) as { detail?: unknown }
+  const said = typeof detail === 'string' ? printable(detail) : undefined
+  if (said !== undefined && WRONG_QUESTIONS.includes(status)) throw new Unusable(said)
+  if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')
+  throw new Failure(said ?? `What answers there is no admin port of a gateway (${status}).`)
+}
+
+const WRONG_QUESTIONS = [400, 404, 409, 422]

@@ -13,6 +13,5 @@ try {
 
 function sentenceOf(error: NodeJS.ErrnoException): string {
   if (error instanceof Failure) return error.message
-  if (error.code === 'EADDRINUSE') return `${error.message}. Choose another with PORT or ADMIN_PORT.`
   return error.stack ?? String(error)
 }

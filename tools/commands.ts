@@ -8,6 +8,7 @@ interface Entry {
 
 export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
+  entry('init', async () => (await import('./starter/init.js')).init),
   entry('check', async () => (await import('./check.js')).check),
   entry('explain', async () => (await import('./explain/command.js')).explain),
   entry('top', async () => (await import('./top/command.js')).top),
@@ -16,8 +17,15 @@ export const COMMANDS: readonly Entry[] = [
   entry('schema', async () => (await import('./schema.js')).schema),
   entry('report', async () => (await import('./report/command.js')).report),
   entry('replay', async () => (await import('./replay/command.js')).replay),
+  entry('counters', async () => (await import('./live/counters.js')).counters),
+  entry('reset', async () => (await import('./live/reset.js')).reset),
+  entry('mode', async () => (await import('./live/mode.js')).mode),
+  entry('access', async () => (await import('./live/access.js')).access),
+  entry('acts', async () => (await import('./live/acts.js')).acts),
   entry('keys', async () => (await import('./keys.js')).keys),
   entry('health', async () => (await import('./health.js')).health),
+  entry('plugin', async () => (await import('./plugin/command.js')).plugin),
+  entry('completion', async () => (await import('./completion/command.js')).completion),
 ]
 
 /** A command reads only the values of its own options. */

@@ -1,15 +1,9 @@
 /** What a command sees of the world: data goes to stdout, messages to stderr (nothing else writes there). */
 import { styleText } from 'node:util'
+import { isColourful } from '../gateway/observe/terminal.js'
+import { processTerminal, type Terminal } from './terminal.js'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
-
-/** A terminal that a command may take for itself. */
-export interface Terminal {
-  /** As it is now. */
-  readonly size: { readonly columns: number; readonly rows: number }
-  /** Hears of keys, as the terminal sends them, and of a new size, until the function that it gives is called. */
-  take(hears: { key(sequence: string): void; resized(): void }): () => void
-}
 
 export interface Io {
   readonly stdin: NodeJS.ReadableStream
@@ -31,7 +25,6 @@ export interface Io {
 /** Where nothing says how wide lines may be. */
 const USUAL_COLUMNS = 100
 const FEWEST_COLUMNS = 20
-const USUAL_ROWS = 24
 
 /** The process's own streams. A reader that has gone, as in `| head -1`, ends the process quietly. */
 export function processIo(): Io {
@@ -53,45 +46,4 @@ export function processIo(): Io {
     err: text => void stderr.write(text),
     style: (style, text) => (colour ? styleText(style, text) : text),
   }
-}
-
-/** A full screen of its own, which gives back the former one. */
-function processTerminal(): Terminal {
-  const { stdin, stdout } = process
-  return {
-    get size() {
-      return { columns: stdout.columns || USUAL_COLUMNS, rows: stdout.rows || USUAL_ROWS }
-    },
-    take({ key, resized }) {
-      const leave = () => {
-        stdin.setRawMode(false)
-        stdout.write(LEAVE)
-      }
-      const end = () => process.exit(1)
-      const onData = (data: Buffer) => key(data.toString('latin1'))
-      stdout.write(ENTER)
-      stdin.setRawMode(true)
-      stdin.on('data', onData)
-      stdout.on('resize', resized)
-      process.once('exit', leave)
-      for (const signal of ENDINGS) process.once(signal, end)
-      return () => {
-        stdin.off('data', onData).pause()
-        stdout.off('resize', resized)
-        process.off('exit', leave)
-        for (const signal of ENDINGS) process.off(signal, end)
-        leave()
-      }
-    },
-  }
-}
-
-/** The other screen, no cursor, no wrapping; and back. */
-const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l'
-const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l'
-const ENDINGS = ['SIGTERM', 'SIGHUP', 'SIGINT'] as const
-
-/** No colour off a terminal, on a dumb one, or where NO_COLOR is set to anything (no-color.org). */
-export function isColourful(isTerminal: boolean, { NO_COLOR, TERM }: NodeJS.ProcessEnv): boolean {
-  return isTerminal && !NO_COLOR && TERM !== 'dumb'
 }

@@ -39,11 +39,13 @@ function unlimitedText({ mode }: Unlimited): string {
 }
 
 /** What is not as usual. */
-function notesOf({ bucket, algorithm, lease, mode, enforceFor, windows = [], costs }: BucketLimit): string {
+function notesOf(limit: BucketLimit): string {
+  const { bucket, key, algorithm, lease, mode, enforceFor, windows = [], costs } = limit
   const isTrial = bucketOfTrial(bucket) !== undefined
   const notes = [
     ...windows.map(windowText),
     ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
+    key === undefined ? '' : `by ${key.join(' + ')}`,
     isTrial ? 'trial' : mode === 'report-only' ? mode : '',
     enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
     algorithm === 'sliding-window' ? '' : algorithm,

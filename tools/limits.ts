@@ -1,5 +1,5 @@
 /** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
-
+import { isDeepStrictEqual } from 'node:util'
 import type { BucketConfig, CountedBucket } from '../config/bucket.js'
 import { describeColumns } from '../config/column-text.js'
 import { isProjectLimits } from '../config/load.js'
@@ -19,6 +19,8 @@ import { leaseSentence } from './lint/quotas.js'
 /** A bucket where it has a quota, or a trial beside one. */
 export type BucketLimit = Omit<CountedBucket, 'trial'> &
   Pick<Rule, 'mode' | 'onStoreError'> & {
+    /** Absent where each project has a counter. */
+    readonly key?: Rule['key']
     readonly bucket: string
     /** Absent where `mode` is for all projects. */
     readonly enforceFor?: string
@@ -84,13 +86,14 @@ function bucketsIn(
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
   const limitOf = (rule: Rule): BucketLimit | Unlimited => {
     const { id: bucket, mode, share, onStoreError, source } = rule
+    const key = isDeepStrictEqual(rule.key, ['project']) ? {} : { key: rule.key }
     const src = `${source.file}:${source.line}`
     const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
     const written = rule.config as BucketConfig
     if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }
     const { trial: _, ...quota } = written
     const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
-    return { bucket, ...quota, mode, ...enforceFor, onStoreError, src, ...leases }
+    return { bucket, ...quota, ...key, mode, ...enforceFor, onStoreError, src, ...leases }
   }
   return buckets.flatMap(({ name: bucket, mode, patterns }): (BucketLimit | Unlimited | Fallen)[] => {
     const rule = table?.rules.get(bucket)

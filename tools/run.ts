@@ -1,10 +1,11 @@
 /** From the words of a command line to a command and its exit code. */
+
+import { version } from '../gateway/run/version.js'
 import { didYouMean, readArguments } from './arguments.js'
 import { type Command, type ExitCode, Unusable } from './command.js'
 import { COMMANDS } from './commands.js'
 import { commandHelp, generalHelp } from './help.js'
 import type { Io } from './io.js'
-import { version } from './version.js'
 
 /** Runs `sluice` with what was written behind it. What a command throws passes, but for wrong usage. */
 export async function run(written: readonly string[], io: Io): Promise<ExitCode> {

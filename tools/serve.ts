@@ -1,18 +1,71 @@
 /** `sluice serve`: the gateway as a process, which runs until it is told to stop. */
-import { defineCommand, NO_OPERANDS } from './command.js'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Failure } from '../gateway/run/load.js'
+import { defineCommand, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG } from './config.js'
+import type { Io } from './io.js'
+import { GENERATED, readStarter, STARTER, type Starter, starterContents } from './starter/files.js'
+import { limitsText } from './starter/limit.js'
+import { answers } from './starter/upstream.js'
 
 export const serve = defineCommand({
   name: 'serve',
   summary: 'Run the gateway',
   operands: NO_OPERANDS,
-  options: { config: CONFIG },
+  options: {
+    // Without a default: it must not be given beside --upstream.
+    config: { type: 'string', value: CONFIG.value, help: `${CONFIG.help} (${CONFIG.default})` },
+    upstream: { ...STARTER.upstream, help: `without a configuration: ${STARTER.upstream.help}` },
+    limit: { ...STARTER.limit, help: `with --upstream: ${STARTER.limit.help}` },
+    watch: { type: 'boolean', help: 'for authors of plugins: start again when the code of a plugin changes' },
+  },
   details: `SIGTERM and SIGINT let running requests finish, SIGHUP reads the configuration anew. Its log goes to stdout: JSON
-lines, or text on a terminal.`,
-  example: 'sluice serve --config ./config',
-  async run({ values }) {
+lines, or text on a terminal.
+
+With --upstream no files are read: it runs what "sluice init" would write. PORT, ADMIN_PORT, REDIS_URL and the other variables of that configuration count.`,
+  example:
+    'sluice serve --config ./config\nsluice serve --upstream http://127.0.0.1:3000 --limit 10/s --limit 1000/h',
+  async run({ values: { config, upstream, limit, watch } }, io) {
+    if (upstream !== undefined) {
+      const beside = config !== undefined ? '--config' : watch ? '--watch' : undefined
+      if (beside !== undefined) throw new Unusable(`--upstream runs without files: leave ${beside} out.`)
+      await serveStarter(readStarter({ upstream, limit }), io)
+      return 0
+    }
+    if (limit.length > 0) {
+      throw new Unusable('--limit needs --upstream. Limits of a configuration stand in its policies.')
+    }
+    const path = config ?? CONFIG.default
+    if (!existsSync(path)) throw new Failure(missing(path))
+    if (watch) return (await import('./watch/serve-watched.js')).serveWatched(path, io)
     const gateway = await import('../gateway/run/serve.js')
-    await gateway.serve(values.config)
+    await gateway.serve(path)
     return 0
   },
 })
+
+function missing(path: string): string {
+  return `There is no configuration at ${path}. Name one with --config, or begin with one of these:
+  sluice serve --upstream http://127.0.0.1:3000    limits your own service, without files
+  sluice init                                      writes a configuration to begin with`
+}
+
+async function serveStarter(starter: Starter, io: Io): Promise<void> {
+  const { upstream, limits } = starter
+  const gateway = await import('../gateway/run/serve.js')
+  const { url } = await gateway.serve(join(GENERATED, 'gateway.yaml'), {
+    contents: starterContents(starter),
+    summary: `${limitsText(limits)}, to ${upstream}`,
+  })
+  io.err(`Try it:  curl -i ${url}/\nKeep it: sluice init ${optionsOf(starter)}\n`)
+  if (!(await answers(upstream))) {
+    io.err(`Note: nothing answers at ${upstream} yet. Requests get 502 until something does.\n`)
+  }
+}
+
+/** As they would be written again. */
+function optionsOf({ upstream, limits }: Starter): string {
+  const each = limits.map(({ requests, per }) => `--limit ${requests}/${per.replace(/^1(?=[a-z])/, '')}`)
+  return [`--upstream ${upstream}`, ...each].join(' ')
+}

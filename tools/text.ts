@@ -3,13 +3,7 @@ import { grouped } from '../gateway/explain/numbers.js'
 
 export { grouped, percent } from '../gateway/explain/numbers.js'
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
-const CONTROLS = /[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
-
-/** Text from a log or a file, without characters that move the cursor, change colours or turn the writing round. */
-export function printable(text: string): string {
-  return text.replace(CONTROLS, '\ufffd')
-}
+export { printable } from '../gateway/observe/printable.js'
 
 /** Breaks a paragraph into lines of at most `columns`; a longer word has a line of its own. */
 export function wrap(paragraph: string, columns: number): string {

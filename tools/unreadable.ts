@@ -1,8 +1,13 @@
-/** Files that cannot be read, as a sentence. */
+/** Files that cannot be read or written, as a sentence. */
 import { reasonOf } from '../config/files.js'
 import { Unusable } from './command.js'
 
 /** @param error as Node's file functions throw it */
 export function unreadable(name: string, error: unknown): Unusable {
   return new Unusable(`${name} cannot be read: ${reasonOf(error)}.`)
+}
+
+/** @param error as Node's file functions throw it */
+export function unwritable(name: string, error: unknown): Unusable {
+  return new Unusable(`${name} cannot be written: ${reasonOf(error)}.`)
 }

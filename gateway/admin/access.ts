@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
 import { answerRefusals } from './refusals.js'
-import { BY, UNTIL, WHY, type Wished } from './wish.js'
+import { BY, LONGEST_PROJECT, UNTIL, WHY, type Wished } from './wish.js'
 
 /** An entry as it is sent; its id stands in the path. */
 export interface AccessBody extends Wished {
@@ -33,7 +33,7 @@ const places = (description: string) =>
     type: 'array',
     minItems: 1,
     maxItems: 100,
-    items: { type: 'string', minLength: 1, maxLength: 256 },
+    items: { type: 'string', minLength: 1, maxLength: LONGEST_PROJECT },
     description,
   }) as const
 const ID = {

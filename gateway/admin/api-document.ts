@@ -1,15 +1,11 @@
 /** The OpenAPI document of the admin port, made from the schemas beside the routes, and a page to browse it. */
 import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
+import { API_PAGE_HEADERS, apiPage } from '../../services/pages/api-page.js'
 
 /** Where the document and its page are; neither needs a key, for they tell nothing of this gateway. */
 export const DOCUMENT_PATH = '/openapi.json'
 export const PAGE_PATH = '/docs'
-
-/** The page loads nothing from elsewhere; inline styles are those that Swagger UI sets on its own elements. */
-const CONTENT_POLICY =
-  "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 
 /** Of every route; what a route's own errors mean its description says. */
 const ANSWERS = {
@@ -64,11 +60,9 @@ export async function addApiDocument(app: FastifyInstance): Promise<void> {
     scope.addHook('onRoute', route => {
       route.config = { ...route.config, open: true }
     })
-    await scope.register(swaggerUi, {
-      routePrefix: PAGE_PATH,
-      staticCSP: CONTENT_POLICY,
-      uiConfig: { validatorUrl: null },
-    })
+    scope.get(PAGE_PATH, async (_request, reply) =>
+      reply.headers(API_PAGE_HEADERS).send(apiPage(app.swagger(), DOCUMENT_PATH)),
+    )
     scope.get(DOCUMENT_PATH, async () => app.swagger())
   })
 }

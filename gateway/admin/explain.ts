@@ -3,6 +3,7 @@ import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyPluginAsync } from 'fastify'
 import { sendProblem } from './problem.js'
+import { LONGEST_PROJECT } from './wish.js'
 
 /** A request that somebody asks about. */
 export interface Asked {
@@ -32,7 +33,7 @@ const SCHEMA = {
   properties: {
     method: text(32),
     target: text(8192),
-    project: text(256),
+    project: text(LONGEST_PROJECT),
     host: text(260),
     ip: text(64),
     headers: {

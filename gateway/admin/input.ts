@@ -19,7 +19,8 @@ function sentenceOf(fault: FastifySchemaValidationError, place: string): string 
   if (keyword === 'required') return `${named(params.missingProperty)} is missing in ${place}`
   if (instancePath === '') return `${place.replace('the', 'The')} must be a JSON object`
   const value = named(instancePath.slice(1).replaceAll('/', '.'))
-  const { allowedValues } = params
+  const { allowedValues, limit } = params
+  if (keyword === 'maxLength') return `${value} in ${place} may have at most ${limit} characters`
   if (Array.isArray(allowedValues)) return `${value} in ${place} must be one of ${allowedValues.join(', ')}`
   return `${value} in ${place} ${message}`
 }

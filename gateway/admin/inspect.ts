@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
-import { BY, WHY, type Wished } from './wish.js'
+import { BY, LONGEST_PROJECT, WHY, type Wished } from './wish.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }
@@ -38,7 +38,7 @@ const text = (description: string, maxLength = 256) =>
 /** Empty where such a request does not have it. */
 const optional = (description: string, maxLength = 256) =>
   ({ type: 'string', maxLength, description: `${description} Empty: it has none.` }) as const
-const PROJECT = text('Id of a project; host:NAME for requests of an unknown host.')
+const PROJECT = text('Id of a project; host:NAME for requests of an unknown host.', LONGEST_PROJECT)
 /** Parts of a key, as a request that is counted by them would have them. */
 const PARTS = {
   method: text('Method of such a request.', 32),

@@ -60,6 +60,8 @@ const ANSWER_MS = 60_000
 /** A client is told of this one, and does not begin a question on a connection that is about to end. */
 const KEEP_ALIVE_MS = 5_000
 const MAX_BODY_BYTES = 1024
+/** Node's own limit of a request's head, and so of what its path may hold. */
+const MAX_HEAD_BYTES = 16 * 1024
 
 /** Starts listening; rejects when the address cannot be taken. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
@@ -70,6 +72,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connectionTimeout: ANSWER_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
+    // Each route's schema says how long an id may be, with a sentence.
+    routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     // What a question does not know is told of, not left out.
     ajv: { customOptions: { removeAdditional: false } },
     schemaErrorFormatter: inputFault,

@@ -18,6 +18,9 @@ export const BY = {
   maxLength: 256,
   description: 'Who wishes it. Without it: the address that asks.',
 } as const
+/** `host:` and the longest name of a host; ids of configured projects are shorter. */
+export const LONGEST_PROJECT = 258
+
 export const UNTIL = {
   type: 'string',
   maxLength: 64,

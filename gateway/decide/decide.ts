@@ -55,7 +55,7 @@ export class Decider {
     if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {
       return this.#observe(observed, verdict, id)
     }
-    return this.#enforce(enforced, observed, verdict, id)
+    return this.#enforce(enforced, observed, verdict, request)
   }
 
   /** Forgets that `key` was refused. */
@@ -67,7 +67,7 @@ export class Decider {
     enforced: readonly Question[],
     observed: readonly Question[],
     verdict: GatheredVerdict,
-    id: string,
+    { facts: { id }, storeCalled }: DecideRequest,
   ): Verdict | Promise<Verdict> {
     const { store } = this.#parts
     const beside: Question[] = []
@@ -76,8 +76,11 @@ export class Decider {
       if (store.rides(question, enforced)) asked = [...asked, question]
       else beside.push(question)
     }
+    const startedAt = storeCalled === undefined ? 0 : performance.now()
     const answers = store.take(asked, id)
+    const remote = answers instanceof Promise
     const judge = (answers: readonly Answer[]) => {
+      storeCalled?.(startedAt, remote)
       this.#record(asked, answers, verdict)
       // A Cluster asks the project's slot of nothing once another slot has refused.
       for (let i = enforced.length; i < asked.length; i += 1) {
@@ -85,7 +88,7 @@ export class Decider {
       }
       return this.#observe(beside, verdict, id)
     }
-    return answers instanceof Promise ? answers.then(judge) : judge(answers)
+    return remote ? answers.then(judge) : judge(answers)
   }
 
   /** Counts report-only rules once the enforced verdict stands; whoever waits for it does not wait for these. */

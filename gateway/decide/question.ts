@@ -12,6 +12,8 @@ export interface DecideRequest {
   readonly matched: readonly Matched[]
   /** The first bytes of the body, when a rule's key needed them. */
   readonly bodyPrefix?: Buffer | undefined
+  /** Hears of the call to the store once it is answered; `startedAt` by `performance.now()`. */
+  readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }
 
 /** A question to the counter store. */

@@ -28,7 +28,7 @@ export async function countersOf(
   const buckets = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   const others = policy.rules.map(({ rule }) => rule)
   const isNamed = (rule: Rule) => missingNames(rule, { ...given, project: id }).length === 0
-  const looked = [...buckets, ...others.filter(isNamed)]
+  const looked = [...buckets, ...others].filter(isNamed)
   const told: object[] = []
   for (let from = 0; from < looked.length; from += AT_ONCE) {
     const some = looked.slice(from, from + AT_ONCE)
@@ -44,7 +44,7 @@ export async function countersOf(
     environment: project.environment,
     counters: told,
     // Their counters are as many as the requests' keys: name one by its parts.
-    not_shown: others.filter(rule => !isNamed(rule)).map(rule => rule.id),
+    not_shown: [...buckets, ...others].filter(rule => !isNamed(rule)).map(rule => rule.id),
   }
 }
 

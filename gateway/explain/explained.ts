@@ -3,7 +3,7 @@ import { isUnlimited } from '../decide/project-limits.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
-import { type AnswerSettings, answer, refusal } from '../pipeline/answer.js'
+import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
 import type { Facts, Matched, Outcome, Reading, Rule, Verdict } from '../types.js'
 
 export type ExplainedRule = ReturnType<typeof explainedRule>
@@ -132,9 +132,11 @@ function refusing(outcomes: readonly Outcome[]): string[] {
   return outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
+/** Without the request's id: a question is no request. */
 export function pairs(fields: readonly string[]): [string, string][] {
-  return Array.from({ length: fields.length / 2 }, (_, i) => [
+  const all = Array.from({ length: fields.length / 2 }, (_, i): [string, string] => [
     fields[2 * i] as string,
     fields[2 * i + 1] as string,
   ])
+  return all.filter(([name]) => name !== REQUEST_ID)
 }

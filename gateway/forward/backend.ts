@@ -28,6 +28,8 @@ export interface Waiting {
 export class Backend {
   /** Scheme, host and port. */
   readonly origin: URL
+  /** The same as text. */
+  readonly address: string
   readonly pool: ConnectionPool
   /** Open WebSockets, the handshakes among them. */
   tunnels = 0
@@ -46,6 +48,7 @@ export class Backend {
     isOnly: boolean,
   ) {
     this.origin = origin
+    this.address = origin.origin
     this.#events = events
     this.#ejection = isOnly ? undefined : new Ejection()
     this.#most = settings.connections ?? REQUESTS

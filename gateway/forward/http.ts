@@ -7,7 +7,7 @@ import type { Fields, IncomingBody, ResponseWatcher } from '../message.js'
 import { Attempts } from './attempts.js'
 import type { Waiting } from './backend.js'
 import type { Backends } from './backends.js'
-import { codeOf, isSafe } from './failure.js'
+import { causeOf, codeOf, isSafe } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
@@ -79,20 +79,21 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   #attempt(): void {
     this.#connection = undefined
     const entry = this.#attempts.enter()
+    this.#exchange.onAttempt(this.#attempts.backend.address)
     if (entry === 'admitted') this.go()
     else if (entry === 'waiting') {
       this.#isQueued = true
       this.deadline = this.#backends.deadlines.now() + this.#settings.timeouts.connectMs
       this.#backends.deadlines.add(this)
     } else {
-      this.#giveUp('overloaded')
+      this.#giveUp('overloaded', 'too many requests wait for this address')
       this.#finish()
     }
   }
 
   /** It has waited too long for a place. */
   onDeadline(): void {
-    this.#giveUp('overloaded')
+    this.#giveUp('overloaded', `no place at this address within ${this.#settings.timeouts.connectMs} ms`)
   }
 
   /** A place is taken for it. */
@@ -158,8 +159,10 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     const clientLeft = this.#clientLeft
     this.#finish()
     if (clientLeft) return
-    if (this.#relay?.begun) this.#relay.cut()
-    else this.#exchange.fail(codeOf(fault, heard))
+    if (this.#relay?.begun) {
+      this.#exchange.onCut(causeOf(error))
+      this.#relay.cut()
+    } else this.#exchange.fail(codeOf(fault, heard), causeOf(error))
   }
 
   /** Where no connection could be opened, that was told already. */
@@ -206,7 +209,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   }
 
   /** Ends a request that waits in vain: the client hears of it, unless its answer has begun. */
-  #giveUp(code: ErrorCode): void {
+  #giveUp(code: ErrorCode, cause?: string): void {
     if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
     const { req, res } = this.#exchange
@@ -214,7 +217,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     else {
       // What is left of the upload must not be read as the next request.
       if (req.body?.complete === false) res.closeAfter()
-      this.#exchange.fail(code)
+      this.#exchange.fail(code, cause)
     }
     this.#withdraw()
   }

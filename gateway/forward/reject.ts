@@ -51,13 +51,17 @@ function policiesOf({ rule, readings }: Outcome): string[] {
 function sentence({ rule, readings }: Outcome): string {
   const violated = readings.filter(reading => reading.violated)
   if (violated.length === 0) return `Rule ${rule.id} needs something this request does not carry.`
-  return violated.map(reading => sentenceOf(rule.id, reading)).join(' ')
+  return violated.map(reading => sentenceOf(rule, reading)).join(' ')
 }
 
-function sentenceOf(id: string, { quota, windowMs, calendar, cost = 1, hidden }: Reading): string {
+function sentenceOf(
+  { id, key }: Outcome['rule'],
+  { quota, windowMs, calendar, cost = 1, hidden }: Reading,
+): string {
   if (hidden) return `Rule ${id} has seen too many requests from this source.`
   if (windowMs !== undefined) {
-    const admits = `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} ${perText(windowMs, calendar)}`
+    const whose = key.includes('client-ip') ? ' from each client address' : ''
+    const admits = `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} ${perText(windowMs, calendar)}${whose}`
     if (cost > 1) return `${admits}; this one counts as ${cost}, and fewer are left.`
     return `${admits}, and they are used up.`
   }

@@ -21,12 +21,16 @@ export interface Exchange {
    * upstream's answer is read and discarded to its end or the idle limit, or until this becomes false.
    */
   readonly keepUpstream: boolean
+  /** Called before each attempt, with the address that is asked (scheme, host and port). */
+  onAttempt(address: string): void
   /** Called at most once, with the head of the upstream's answer, also when the client has left meanwhile. */
   onAnswer(status: number, fields: Fields): void
   /** Called exactly once, when upstream work has ended, however it ended. */
   onUpstreamEnd(): void
-  /** Called at most once, and only while no byte of an answer was sent: the caller answers. */
-  fail(code: ErrorCode): void
+  /** Called at most once, and only while no byte of an answer was sent: the caller answers. `cause` is for the log. */
+  fail(code: ErrorCode, cause?: string): void
+  /** Called at most once: the upstream's answer broke off, and the client's was cut. */
+  onCut(cause: string): void
 }
 
 /** One request to switch to WebSocket. */
@@ -42,12 +46,16 @@ export interface UpgradeExchange {
   readonly answerFields: readonly string[]
   /** As in Exchange. */
   readonly removedFields?: readonly string[] | undefined
+  /** As in Exchange. */
+  onAttempt(address: string): void
   /** Called once when the upstream answered: 101, or the status of its refusal. */
   onAnswer(status: number, fields: Fields): void
   /** Called exactly once, when both sides are closed. */
   onUpstreamEnd(): void
   /** As in Exchange. */
-  fail(code: ErrorCode): void
+  fail(code: ErrorCode, cause?: string): void
+  /** As in Exchange. */
+  onCut(cause: string): void
 }
 
 /** A way to one upstream. */

@@ -7,7 +7,7 @@ import type { ParsedResponse } from '../http1/message.js'
 import type { ResponseWatcher, Takeover } from '../message.js'
 import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
-import { codeOf } from './failure.js'
+import { causeOf, codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import type { UpgradeExchange, UpgradeTransport, UpstreamSettings } from './transport.js'
@@ -65,6 +65,7 @@ class Upgrading implements Asker, ResponseWatcher {
 
   #open(backend: Backend): void {
     this.#occupy(backend)
+    this.#exchange.onAttempt(backend.address)
     backend.pool.takeNew(this)
   }
 
@@ -95,7 +96,7 @@ class Upgrading implements Asker, ResponseWatcher {
   onSwitch({ fields }: ParsedResponse, upstream: Takeover): void {
     if (!listHas(fields.get('upgrade') ?? '', 'websocket')) {
       upstream.socket.destroy()
-      this.#fail('upstream-invalid')
+      this.#fail('upstream-invalid', 'it switched to another protocol than WebSocket')
       return
     }
     const { answerFields: own, removedFields } = this.#exchange
@@ -136,6 +137,7 @@ class Upgrading implements Asker, ResponseWatcher {
   onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (this.#ended) return
     if (this.#relay !== undefined) {
+      this.#exchange.onCut(causeOf(error))
       this.cut()
       return
     }
@@ -143,7 +145,7 @@ class Upgrading implements Asker, ResponseWatcher {
     if (fault === 'gone' && !heard) this.#backend?.unreachable(error)
     // What a backend may have seen is not shown to the next: it could be what broke it.
     const next = fault === 'no-connection' ? this.#backends.chooseAfter(this.#tried) : undefined
-    if (next === undefined) this.#fail(codeOf(fault, heard))
+    if (next === undefined) this.#fail(codeOf(fault, heard), causeOf(error))
     else this.#open(next)
   }
 
@@ -173,10 +175,10 @@ class Upgrading implements Asker, ResponseWatcher {
     this.#tried.add(backend)
   }
 
-  #fail(code: ErrorCode): void {
+  #fail(code: ErrorCode, cause: string): void {
     this.#finish()
     this.#exchange.res.closeAfter()
-    this.#exchange.fail(code)
+    this.#exchange.fail(code, cause)
   }
 
   #finish(): void {

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 import { dateNow } from './date.js'
 
-/** The bytes of a problem answer to what never became a request; it is the last of its connection. */
-export function refusalText(code: ErrorCode): string {
-  const { status, title, ...rest } = problem(code, randomUUID())
+/** The bytes of a problem answer to what is no request, under the id `id`; it is the last of its connection. */
+export function refusalText(code: ErrorCode, id: string): string {
+  const { status, title, ...rest } = problem(code, id)
   const { retryAfter }: { status: number; retryAfter?: number } = CATALOGUE[code]
   const body = JSON.stringify({ status, title, ...rest })
   const lines = [
@@ -12,6 +11,7 @@ export function refusalText(code: ErrorCode): string {
     'Content-Type: application/problem+json',
     `Content-Length: ${body.length}`,
     `Date: ${dateNow()}`,
+    `X-Request-Id: ${id}`,
   ]
   if (status === 405) lines.push('Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
   if (retryAfter !== undefined) lines.push(`Retry-After: ${retryAfter}`)

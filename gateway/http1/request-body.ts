@@ -1,4 +1,4 @@
-import type { BodyReader, IncomingBody } from '../message.js'
+import type { BodyReader, CountedBody } from '../message.js'
 import { BodyDecoder } from './body-decoder.js'
 import type { Framing } from './message.js'
 
@@ -10,9 +10,10 @@ export interface BodySource {
 }
 
 /** A request's body on its connection, which gives it the bytes and keeps those that nobody wants yet. */
-export class RequestBody implements IncomingBody {
+export class RequestBody implements CountedBody {
   readonly length: number | undefined
   complete = false
+  received = 0
   /** The answer is out: what still comes is for nobody. */
   dropped = false
   readonly #source: BodySource
@@ -95,6 +96,7 @@ export class RequestBody implements IncomingBody {
 
   /** Of the decoder. */
   onData(chunk: Buffer): void {
+    this.received += chunk.length
     if (!this.dropped) this.#reader?.onData(chunk)
   }
 

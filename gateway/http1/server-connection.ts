@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
 import type { IncomingRequest, Peer, Takeover } from '../message.js'
@@ -29,6 +30,8 @@ export class ServerConnection implements Timed {
   readonly #reader: RequestReader
   /** To the request under way: there is none yet, or not all of it has left. */
   #response: ServerResponse | undefined
+  /** Of the request under way, or the last one. */
+  #id = ''
   #limitsReader = false
   /** Once it has been slow to read. */
   #readerLimit: ReaderLimit | undefined
@@ -153,6 +156,8 @@ export class ServerConnection implements Timed {
     const expects = expectsContinue(head)
     const body = framing.kind === 'none' ? undefined : new RequestBody(framing, expects, this)
     const response = new ServerResponse(this, head)
+    const id = randomUUID()
+    this.#id = id
     this.#response = response
     this.#reader.body = body
     // What a refused client has sent in the other protocol must not be read as a request.
@@ -164,7 +169,7 @@ export class ServerConnection implements Timed {
       if (expects) this.#sendContinue()
     }
     const { method, target, version, fields } = head
-    const request: IncomingRequest = { method, target, version, fields, upgrade, peer: this.#peer, body }
+    const request: IncomingRequest = { id, method, target, version, fields, upgrade, peer: this.#peer, body }
     const { handlers } = this.#all
     try {
       if (upgrade) handlers.upgrade(request, response, () => this.#takeOver())
@@ -211,11 +216,12 @@ export class ServerConnection implements Timed {
 
   /** Answers what is no request, or no longer one, and ends the connection. */
   #refuse(code: ErrorCode): void {
-    this.#all.handlers.refused?.(code)
     const response = this.#response
     const { body } = this.#reader
-    this.#linger(refusalText(code))
-    response?.close()
+    const id = response === undefined ? randomUUID() : this.#id
+    if (response === undefined) this.#all.handlers.refused?.(code, id, this.#peer.address)
+    this.#linger(refusalText(code, id))
+    response?.refused(code)
     body?.abort()
   }
 

@@ -11,8 +11,11 @@ export interface ServerHandlers {
    * over owns its end instead, and `res` closes with it.
    */
   upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
-  /** The listener answered by itself: what came is no request, or did not come in time. */
-  refused?(code: ErrorCode): void
+  /**
+   * The listener answered by itself, under the id `id`, where there was no request: what came was none, or not in time.
+   * `peer` is the address of the other end.
+   */
+  refused?(code: ErrorCode, id: string, peer: string): void
   /** A handler threw; the connection of its request is cut. */
   failed?(error: unknown): void
 }

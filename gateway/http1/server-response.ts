@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { CATALOGUE, type ErrorCode } from '../errors.js'
 import type { OutgoingResponse, ResponseWatcher } from '../message.js'
 import { dateNow } from './date.js'
 import { isPersistent } from './framing.js'
@@ -29,6 +30,7 @@ type Framing = 'none' | 'length' | 'chunked' | 'close'
 /** The answer to one request, as HTTP/1.1 writes it. */
 export class ServerResponse implements OutgoingResponse {
   status = 0
+  sent = 0
   /** No other follows it on its connection. */
   isLast: boolean
   /** All of it is written. */
@@ -96,6 +98,7 @@ export class ServerResponse implements OutgoingResponse {
     const before = this.#takeHead(undefined)
     if (this.#framing === 'none') return before === '' || this.#sink.socket.write(before, 'latin1')
     if (!this.#counts(chunk.length)) return true
+    this.sent += chunk.length
     if (this.#framing !== 'chunked') return this.#send(before, chunk, '')
     return this.#send(before + chunkPrefix(chunk.length), chunk, '\r\n')
   }
@@ -113,10 +116,14 @@ export class ServerResponse implements OutgoingResponse {
     const before = this.#takeHead(passed.length > 0 ? undefined : chunk.length)
     if (this.#framing === 'none') this.#send(before, NOTHING, '')
     else if (this.#framing === 'chunked') {
+      this.sent += chunk.length
       const size = chunk.length === 0 ? '' : chunkPrefix(chunk.length)
       this.#send(before + size, chunk, (size && '\r\n') + lastChunk(passed))
     } else {
-      if (this.#counts(chunk.length)) this.#send(before, chunk, '')
+      if (this.#counts(chunk.length)) {
+        this.sent += chunk.length
+        this.#send(before, chunk, '')
+      }
       // Shorter than announced: it must look as cut as it is.
       if (this.#framing === 'length' && this.#left > 0) this.cut()
       if (this.#cut) return
@@ -146,9 +153,19 @@ export class ServerResponse implements OutgoingResponse {
 
   /** The answer is over, or its client gone. */
   close(): void {
+    this.#close()
+  }
+
+  /** The connection has answered in its place. */
+  refused(code: ErrorCode): void {
+    if (!this.#closed) this.status = CATALOGUE[code].status
+    this.#close(code)
+  }
+
+  #close(refused?: ErrorCode): void {
     if (this.#closed) return
     this.#closed = true
-    for (const watcher of this.#watchers.splice(0)) watcher.onClose?.()
+    for (const watcher of this.#watchers.splice(0)) watcher.onClose?.(refused)
   }
 
   get #isOver(): boolean {

@@ -1,4 +1,5 @@
 /** Where clients' connections come in: as many as are allowed, so that none can take what all others need. */
+import { randomUUID } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
 import { closeLingering } from '../http1/lingering-close.js'
@@ -33,7 +34,7 @@ interface Inside {
   /** Ends a connection that nobody needs just now; false when there is none. */
   makeRoom(): boolean
   /** A client was told that it is refused. */
-  refused(code: ErrorCode): void
+  refused(code: ErrorCode, id: string, peer: string): void
 }
 
 /** A TCP server in front of HTTP, or, when `isTls`, of the handshakes. */
@@ -82,8 +83,9 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
     socket.once('close', () => {
       goodbyes -= 1
     })
-    inside.refused('gateway-overloaded')
-    closeLingering(socket, refusalText('gateway-overloaded'))
+    const id = randomUUID()
+    inside.refused('gateway-overloaded', id, socket.remoteAddress ?? '')
+    closeLingering(socket, refusalText('gateway-overloaded', id))
   }
 
   return {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { GatewayError } from '../errors.js'
 import type { Fields, Fingerprints, RequestHead } from '../message.js'
 import type { Facts } from '../types.js'
@@ -32,7 +31,7 @@ export function readFacts(head: RequestHead, settings: FactsSettings): Facts {
 
 /** What rules seldom ask for is read when they do. */
 class RequestFacts implements Facts {
-  readonly id: string = randomUUID()
+  readonly id: string
   readonly method: string
   readonly path: string
   readonly query: string
@@ -51,6 +50,7 @@ class RequestFacts implements Facts {
     this.#fields = fields
     this.#seen = peer.fingerprints
     this.#settings = settings
+    this.id = head.id
     this.method = head.method
     this.path = path
     this.query = query

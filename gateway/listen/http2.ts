@@ -89,6 +89,12 @@ export function createHttp2Listener(
       session.close()
       if (open === 0) cutSoon()
     }
+    // A timer of our own: Node leaves the session's running when it is destroyed, which keeps all it held (closeSession).
+    let idle: NodeJS.Timeout | undefined
+    const endWhenIdleFor = (ms: number) => {
+      idle = setTimeout(end, ms).unref()
+    }
+    endWhenIdleFor(headTimeoutMs)
     // Its socket ends it: a session that is destroyed while streams have data to send may keep Node writing empty frames
     // without end (nodejs/node#52952).
     const calm = () => {
@@ -105,11 +111,14 @@ export function createHttp2Listener(
     const watched = watch.add(session, socket, { gone: () => socket.destroy(), floods: calm })
     socket.once('close', () => {
       clearTimeout(goodbye)
+      clearTimeout(idle)
       watch.remove(watched)
     })
-    session.setTimeout(headTimeoutMs, end)
     session.on('goaway', end)
-    session.on('ping', spend)
+    session.on('ping', () => {
+      idle?.refresh()
+      spend()
+    })
     session.on('remoteSettings', spend)
     session.on(
       'stream',
@@ -120,12 +129,13 @@ export function createHttp2Listener(
         if (stream.closed || stream.destroyed) return takeBack()
         open++
         watched.onRequest()
-        session.setTimeout(0)
+        clearTimeout(idle)
+        idle = undefined
         const res = serve(stream, joined, raw, peer, watched)
         stream.on('close', () => {
           open--
           if (open === 0 && session.closed) cutSoon()
-          else if (open === 0 && !session.destroyed) session.setTimeout(KEEP_ALIVE_MS)
+          else if (open === 0 && !session.destroyed) endWhenIdleFor(KEEP_ALIVE_MS)
           if (res.clientLeft) takeBack()
         })
       },

@@ -40,12 +40,12 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
     createTlsFront(tls, {
       http1: (socket, fingerprints) => http1.accept(socket, fingerprints),
       http2: (socket, fingerprints) => http2.accept(socket, fingerprints),
-      refused: code => handlers.refused?.(code),
+      refused: (code, id, peer) => handlers.refused?.(code, id, peer),
     })
   const door = createDoor(settings, tls !== undefined, {
     enter: socket => (front === undefined ? http1.accept(socket) : front.accept(socket)),
     makeRoom: () => http1.closeLongest(),
-    refused: code => handlers.refused?.(code),
+    refused: (code, id, peer) => handlers.refused?.(code, id, peer),
   })
 
   return {

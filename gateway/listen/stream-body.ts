@@ -1,5 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2'
-import type { BodyReader, IncomingBody } from '../message.js'
+import type { BodyReader, CountedBody } from '../message.js'
 
 export interface BodyEvents {
   /** Somebody wants the body: once. */
@@ -9,9 +9,10 @@ export interface BodyEvents {
 }
 
 /** A request's body on its HTTP/2 stream. */
-export class StreamBody implements IncomingBody {
+export class StreamBody implements CountedBody {
   readonly length: number | undefined
   complete = false
+  received = 0
   readonly #stream: ServerHttp2Stream
   readonly #events: BodyEvents
   #reader: BodyReader | undefined
@@ -39,6 +40,7 @@ export class StreamBody implements IncomingBody {
       if (isFirst) {
         this.#events.wanted()
         this.#stream.on('data', (chunk: Buffer) => {
+          this.received += chunk.length
           this.#events.received(chunk.length)
           this.#reader?.onData(chunk)
         })

@@ -1,16 +1,18 @@
 /** The head of an HTTP/2 stream's request, with its fields as HTTP/1.1 would carry them (RFC 9113 section 8.3). */
+import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http2'
 import { fieldsOf } from '../http1/fields.js'
-import type { IncomingBody, IncomingRequest, Peer } from '../message.js'
+import type { CountedBody, IncomingRequest, Peer } from '../message.js'
 
 /** `joined` and `raw` are the stream's fields as Node gives them: by name, and flat. */
 export function requestOfStream(
   joined: IncomingHttpHeaders,
   raw: readonly string[],
   peer: Peer,
-  body: IncomingBody | undefined,
+  body: CountedBody | undefined,
 ): IncomingRequest {
   return {
+    id: randomUUID(),
     method: joined[':method'] ?? '',
     target: joined[':path'] ?? '',
     version: '2.0',

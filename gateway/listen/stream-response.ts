@@ -26,6 +26,7 @@ const CONNECTION_FIELDS = new Set([
 export class StreamResponse implements OutgoingResponse {
   status = 0
   closed = false
+  sent = 0
   /** The client has reset the stream, or is gone, before the answer's end; not when the answer broke off. */
   clientLeft = false
   #brokeOff = false
@@ -82,6 +83,7 @@ export class StreamResponse implements OutgoingResponse {
     this.flush()
     // The answer to HEAD, and a 204 or 304, is over with its head.
     if (chunk.length === 0 || this.#stream.writableEnded) return true
+    this.sent += chunk.length
     return this.#stream.write(chunk, () => this.#onProgress())
   }
 
@@ -99,7 +101,10 @@ export class StreamResponse implements OutgoingResponse {
     this.#ended = true
     stream.once('finish', () => this.#onEnd())
     if (isEmpty || stream.writableEnded) stream.end()
-    else stream.end(last)
+    else {
+      this.sent += Buffer.byteLength(last)
+      stream.end(last)
+    }
     // A client need not let us send even the head: without a limit that stream, and its connection, would stay for good.
     if (this.#limitMs === 0) this.limitReader(this.#patienceMs)
   }

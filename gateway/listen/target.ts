@@ -16,6 +16,8 @@ const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
 const FORBIDDEN_IN_QUERY = /[\x00-\x20#\x7f-\uffff]/
 const OPTIONS_ALL: Target = { path: '*', query: '', authority: undefined }
 
+const NO_SLASH = 'The path does not begin with "/". Write it in front.'
+
 /**
  * Splits a request target: origin-form, absolute-form, and `*` with OPTIONS; all else is `bad-target`.
  * The authority of an absolute-form target names a virtual host, never the server to connect to.
@@ -24,7 +26,7 @@ export function parseTarget(method: string, url: string): Target {
   if (url[0] === '/') return split(url, undefined)
   if (url === '*' && method === 'OPTIONS') return OPTIONS_ALL
   const [, authority, rest] = ABSOLUTE.exec(url) ?? []
-  if (!authority || rest === undefined) throw new GatewayError('bad-target')
+  if (!authority || rest === undefined) throw new GatewayError('bad-target', { detail: NO_SLASH })
   return split(rest[0] === '/' ? rest : `/${rest}`, authority)
 }
 

@@ -1,5 +1,5 @@
 /** The way in when TLS is on: handshake, certificate, fingerprints, and the protocol the client chose. */
-import { constants } from 'node:crypto'
+import { constants, randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import type { ErrorCode } from '../errors.js'
@@ -29,7 +29,7 @@ export interface Protocols {
   http1(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
   http2(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
   /** The client speaks plain HTTP; it was told so. */
-  refused(code: ErrorCode): void
+  refused(code: ErrorCode, id: string, peer: string): void
 }
 
 export interface TlsFront {
@@ -93,8 +93,9 @@ export function createTlsFront(
     clearTimeout(timer)
     if (socket.destroyed) return
     if (isPlainHttp(hello)) {
-      protocols.refused('tls-required')
-      closeLingering(socket, refusalText('tls-required'))
+      const id = randomUUID()
+      protocols.refused('tls-required', id, socket.remoteAddress ?? '')
+      closeLingering(socket, refusalText('tls-required', id))
       return
     }
     // Not waited for: it is there long before the handshake is over, or never.

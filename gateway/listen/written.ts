@@ -1,4 +1,5 @@
 /** A request as somebody writes it down, in the form in which requests come in: so the same code reads both. */
+import { randomUUID } from 'node:crypto'
 import { GatewayError } from '../errors.js'
 import { fieldsOf } from '../http1/fields.js'
 import { requestFraming } from '../http1/framing.js'
@@ -27,5 +28,5 @@ export function requestOf({ method, target, fields: raw, peer }: Written): Reque
   }
   const upgrade = fields.get('upgrade')?.toLowerCase() === 'websocket'
   const unknown = { localPort: 0, encrypted: false, fingerprints: undefined }
-  return { ...head, upgrade, peer: { ...unknown, address: peer } }
+  return { ...head, id: randomUUID(), upgrade, peer: { ...unknown, address: peer } }
 }

@@ -1,14 +1,12 @@
 /** Observer: writes decision records to the log, and stays small in a flood. */
 import type { Observer } from '../plugin.js'
 import type { Finished, Log } from '../types.js'
+import { LINES_PER_SECOND, LineBudget } from './line-budget.js'
 import { decisionRecords, passedUncounted } from './record.js'
 import type { Redactor } from './redact.js'
 
 /** Which decisions are logged beside the refused ones: none, all, or a share of the allowed ones. */
 export type LoggedDecisions = 'refused' | 'all' | number
-
-const LINES_PER_SECOND = 100
-const SECOND = 1000
 
 /**
  * For each rule at most 100 lines a second are written, then one that says how many were dropped. Those chosen by the
@@ -36,32 +34,4 @@ function isPlainlyAllowed({ verdict }: Finished): boolean {
   if (verdict === undefined) return true
   if (!verdict.allowed || verdict.outcomes.some(passedUncounted)) return false
   return !verdict.reportOnly.some(({ result }) => result === 'limited')
-}
-
-/** Lines that may still be written this second, by rule. A second begins with the first line after a quiet time. */
-class LineBudget {
-  readonly #onDropped: (rule: string, dropped: number) => void
-  readonly #spent = new Map<string, number>()
-  #second: NodeJS.Timeout | undefined
-
-  constructor(onDropped: (rule: string, dropped: number) => void) {
-    this.#onDropped = onDropped
-  }
-
-  spend(rule: string): boolean {
-    this.#second ??= setTimeout(() => this.close(), SECOND).unref()
-    const spent = (this.#spent.get(rule) ?? 0) + 1
-    this.#spent.set(rule, spent)
-    return spent <= LINES_PER_SECOND
-  }
-
-  /** Ends the second: tells what was dropped in it. */
-  close(): void {
-    clearTimeout(this.#second)
-    this.#second = undefined
-    for (const [rule, spent] of this.#spent) {
-      if (spent > LINES_PER_SECOND) this.#onDropped(rule, spent - LINES_PER_SECOND)
-    }
-    this.#spent.clear()
-  }
 }

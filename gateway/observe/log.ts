@@ -1,14 +1,15 @@
 /** Logs: JSON lines on stdout, readable on a terminal, secrets cut out. The home of pino. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from '../types.js'
+import { isColourful, terminalLine } from './terminal.js'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export interface LogOptions {
   readonly level: LogLevel
-  /** For people, instead of JSON. */
-  readonly pretty: boolean
+  /** For somebody at a terminal, instead of JSON. */
+  readonly terminal: boolean
   /** Id of the process, where several write one log. */
   readonly worker?: number | undefined
   /** Where the JSON lines go instead of stdout; for tests. */
@@ -44,20 +45,18 @@ export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text)
 }
 
-export function createLog({ level, pretty, worker, destination }: LogOptions): Log {
-  const stream = destination ?? (pretty ? pino.transport({ target: 'pino-pretty' }) : stdout())
+export function createLog({ level, terminal, worker, destination = stdout() }: LogOptions): Log {
   return wrap(
     pino(
       {
         level,
         base: worker === undefined ? null : { worker },
         timestamp: pino.stdTimeFunctions.isoTime,
-        // A transport formats levels in its own thread and takes only numbers.
-        ...(pretty ? {} : { formatters: { level: label => ({ level: label }) } }),
+        formatters: { level: label => ({ level: label }) },
         serializers: { err: errorFields },
         redact: { paths: SECRET_FIELDS.flatMap(redactPaths), censor: '[redacted]' },
       },
-      stream,
+      terminal ? readable(destination) : destination,
     ),
   )
 }
@@ -75,6 +74,11 @@ function errorFields(error: unknown): unknown {
 
 function stdout(): DestinationStream {
   return pino.destination({ fd: 1, sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: MAX_WRITE_BYTES })
+}
+
+function readable(destination: DestinationStream): DestinationStream {
+  const colourful = isColourful(true, process.env)
+  return { write: line => destination.write(terminalLine(line, colourful)) }
 }
 
 function redactPaths(field: string): string[] {

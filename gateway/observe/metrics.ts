@@ -1,29 +1,27 @@
-/** The gateway's series, in the Prometheus text format. The home of prom-client. */
-import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client'
+/** The gateway's own series. */
 import type { Observer } from '../plugin.js'
 import type { Finished, Outcome, Project } from '../types.js'
-import { CellCounter } from './cells.js'
 import { methodLabel, outcomeLabel } from './labels.js'
+import { type MetricsSnapshot, Series } from './series.js'
 
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const OVERHEADS = [
   0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 ]
+const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 
 /** What the gauges of load show. */
 export interface Vitals {
   connections(): number
   readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
-  backends(): Iterable<{ readonly upstream: string; readonly backend: string; readonly ejected: boolean }>
-}
-
-/** The series of one process, or of several that were merged. */
-export type MetricsSnapshot = readonly { readonly type: unknown }[]
-
-/** One answer to a scrape for several processes: what can be added up is, of states such as "away" the worst counts. */
-export function mergeSnapshots(all: readonly MetricsSnapshot[]): Pick<Metrics, 'text' | 'snapshot'> {
-  const merged = AggregatorRegistry.aggregate([...all])
-  return { text: () => merged.metrics(), snapshot: () => merged.getMetricsAsJSON() }
+  /** `ejected` is undefined for an upstream's only address, which cannot be. */
+  backends(): Iterable<{
+    readonly upstream: string
+    readonly backend: string
+    readonly ejected: boolean | undefined
+    readonly requests: number
+    readonly webSockets: number
+  }>
 }
 
 /**
@@ -31,62 +29,89 @@ export function mergeSnapshots(all: readonly MetricsSnapshot[]): Pick<Metrics, '
  * The hot path adds to plain numbers; prom-client sees them when somebody scrapes.
  */
 export class Metrics {
-  readonly #registry = new Registry()
-  readonly #requests = this.#cells(
+  readonly #series = new Series()
+  readonly #requests = this.#series.cells(
     'sluice_requests_total',
     'Requests answered, by upstream, and by who sent the answer: upstream or gateway. Code 0: the client left first.',
     ['upstream', 'method', 'code', 'source'],
   )
-  readonly #duration = this.#histogram(
+  readonly #duration = this.#series.histogram(
     'sluice_request_duration_seconds',
     'From the request head to the end of the answer.',
     DURATIONS,
   )
-  readonly #overhead = this.#histogram(
+  readonly #upstreamDuration = this.#series.histogram(
+    'sluice_upstream_duration_seconds',
+    "From the verdict to the head of the upstream's answer, or until it was given up.",
+    DURATIONS,
+    'upstream',
+  )
+  readonly #overhead = this.#series.histogram(
     'sluice_overhead_seconds',
     'Time spent on deciding about a request, counter store included.',
     OVERHEADS,
   )
-  readonly #decisions = this.#cells(
+  readonly #decisions = this.#series.cells(
     'sluice_decisions_total',
     'What each rule said: allowed, near (allowed with 80 % of a window used), limited, would_limit (report-only), error.',
     ['rule', 'plan', 'environment', 'mode', 'outcome'],
   )
-  readonly #inflight = this.#gauge('sluice_inflight', 'Slots held, by in-flight rule.', ['rule'])
-  readonly #storeErrors = this.#counter(
+  readonly #inflight = this.#series.gauge('sluice_inflight', 'Slots held, by in-flight rule.', {
+    labels: ['rule'],
+  })
+  readonly #storeErrors = this.#series.counter(
     'sluice_store_errors_total',
     'Calls to the counter store that failed or came too late.',
     ['op'],
   )
-  readonly #storeLate = this.#counter(
+  readonly #storeLate = this.#series.counter(
     'sluice_store_late_total',
     'Answers of the counter store that came after the deadline, so that what they had charged was given back.',
   )
-  readonly #fallback = this.#gauge(
+  readonly #storeDuration = this.#series.histogram(
+    'sluice_store_duration_seconds',
+    'Time that calls to Redis took; of those that failed, until they were given up.',
+    STORE_CALLS,
+  )
+  readonly #fallback = this.#series.gauge(
     'sluice_store_fallback_active',
     '1 while the counter store is away and each rule goes on as its onStoreError says.',
-    [],
-    'max',
+    { aggregator: 'max' },
   )
-  readonly #policy = this.#gauge(
-    'sluice_policy_info',
-    '1 for the revision of the policy in force.',
-    ['rev'],
-    'max',
+  readonly #policy = this.#series.gauge('sluice_policy_info', '1 for the revision of the policy in force.', {
+    labels: ['rev'],
+    aggregator: 'max',
+  })
+  readonly #loadedAt = this.#series.gauge(
+    'sluice_policy_reload_timestamp_seconds',
+    'When the configuration in force was loaded, in seconds since 1970.',
+    { aggregator: 'max' },
   )
-  readonly #reloads = this.#counter(
+  readonly #reloads = this.#series.counter(
     'sluice_policy_reloads_total',
     'Attempts to load the configuration, the start included, by result: loaded or refused.',
     ['result'],
   )
-  readonly #turnedAway = this.#counter(
+  readonly #turnedAway = this.#series.counter(
     'sluice_connections_refused_total',
     'Connections refused, by the limit they were beyond: all (maxConnections) or client (maxConnectionsPerClient).',
     ['cap'],
   )
 
+  /** `version` is the package's. */
+  constructor(version: string) {
+    const build = this.#series.gauge('sluice_build_info', 'Always 1: the versions of Sluice and of Node.', {
+      labels: ['version', 'node'],
+      aggregator: 'max',
+    })
+    build.set({ version, node: process.version }, 1)
+    // Prometheus sees the first event of a series only where it was 0 before.
+    for (const result of ['loaded', 'refused']) this.#reloads.inc({ result }, 0)
+    for (const cap of ['all', 'client']) this.#turnedAway.inc({ cap }, 0)
+  }
+
   get contentType(): string {
-    return this.#registry.contentType
+    return this.#series.contentType
   }
 
   /** What each rule said so far, by its labels. */
@@ -108,6 +133,7 @@ export class Metrics {
   policyLoaded(revision: string): void {
     this.#policy.reset()
     this.#policy.set({ rev: revision }, 1)
+    this.#loadedAt.set(Date.now() / 1000)
     this.#reloads.inc({ result: 'loaded' })
   }
 
@@ -120,6 +146,11 @@ export class Metrics {
   /** A call to the counter store failed; `op` is one of the few things it is asked for. */
   storeError(op: string): void {
     this.#storeErrors.inc({ op })
+  }
+
+  /** A call to Redis ended after `ms`. */
+  storeCalled(ms: number): void {
+    this.#storeDuration.observe(ms / 1000)
   }
 
   /** The counter store answered too late. */
@@ -145,24 +176,27 @@ export class Metrics {
   watchKeys(
     counts: () => Iterable<{ readonly area: string; readonly outcome: string; readonly times: number }>,
   ): void {
-    new Counter({
-      name: 'sluice_wrong_keys_total',
-      help: 'Wrong keys sent to the admin port and the embedded services, by area: answered 401 (refused) or told to wait (throttled).',
-      labelNames: ['area', 'outcome'],
-      registers: [this.#registry],
-      collect() {
+    this.#series.counter(
+      'sluice_wrong_keys_total',
+      'Wrong keys sent to the admin port and the embedded services, by area: answered 401 (refused) or told to wait (throttled).',
+      ['area', 'outcome'],
+      function () {
         this.reset()
         for (const { area, outcome, times } of counts()) this.inc({ area, outcome }, times)
       },
-    })
+    )
   }
 
   /** Adds the health of each worker, which the supervisor knows. */
   watchWorkers(workers: () => Iterable<{ readonly pid: number; answers(): boolean }>): void {
     const help = '1 while the worker answers its supervisor; without a series for a process that has ended.'
-    this.#gauge('sluice_worker_up', help, ['pid'], 'max', function () {
-      this.reset()
-      for (const { pid, answers } of workers()) this.set({ pid }, answers() ? 1 : 0)
+    this.#series.gauge('sluice_worker_up', help, {
+      labels: ['pid'],
+      aggregator: 'max',
+      collect() {
+        this.reset()
+        for (const { pid, answers } of workers()) this.set({ pid }, answers() ? 1 : 0)
+      },
     })
   }
 
@@ -182,64 +216,52 @@ export class Metrics {
       'max',
       () => (loopDelay.overloaded ? 1 : 0),
     )
-    const help = '1 while an address of an upstream with several is left out because it does not answer.'
-    this.#gauge('sluice_backend_ejected', help, ['upstream', 'backend'], 'max', function () {
-      this.reset()
-      for (const { upstream, backend, ejected } of backends()) {
-        this.set({ upstream, backend }, ejected ? 1 : 0)
-      }
-    })
+    this.#series.gauge(
+      'sluice_upstream_inflight',
+      'Requests and WebSockets under way or waiting, by upstream.',
+      {
+        labels: ['upstream'],
+        collect() {
+          this.reset()
+          for (const { upstream, requests, webSockets } of backends()) {
+            this.inc({ upstream }, requests + webSockets)
+          }
+        },
+      },
+    )
+    this.#series.gauge(
+      'sluice_backend_ejected',
+      '1 while an address of an upstream with several is left out because it does not answer.',
+      {
+        labels: ['upstream', 'backend'],
+        aggregator: 'max',
+        collect() {
+          this.reset()
+          for (const { upstream, backend, ejected } of backends()) {
+            if (ejected !== undefined) this.set({ upstream, backend }, ejected ? 1 : 0)
+          }
+        },
+      },
+    )
   }
 
   #looked(name: string, help: string, aggregator: 'sum' | 'max', value: () => number): void {
-    this.#gauge(name, help, [], aggregator, function () {
-      this.set(value())
-    })
-  }
-
-  #gauge<L extends string>(
-    name: string,
-    help: string,
-    labelNames: L[],
-    aggregator: 'sum' | 'max' = 'sum',
-    collect?: (this: Gauge<L>) => void,
-  ): Gauge<L> {
-    const registers = [this.#registry]
-    return new Gauge({ name, help, labelNames, aggregator, registers, ...(collect && { collect }) })
-  }
-
-  #counter<L extends string>(name: string, help: string, labelNames: L[] = []): Counter<L> {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] })
-  }
-
-  #histogram(name: string, help: string, buckets: number[]): Histogram {
-    return new Histogram({ name, help, buckets, registers: [this.#registry] })
-  }
-
-  /** A counter for the path of every request. */
-  #cells(name: string, help: string, labelNames: string[]): CellCounter {
-    const cells = new CellCounter(labelNames)
-    new Counter({
-      name,
-      help,
-      labelNames,
-      registers: [this.#registry],
+    this.#series.gauge(name, help, {
+      aggregator,
       collect() {
-        this.reset()
-        for (const [labels, count] of cells) this.inc(labels, count)
+        this.set(value())
       },
     })
-    return cells
   }
 
   /** The answer to a scrape. */
   text(): Promise<string> {
-    return this.#registry.metrics()
+    return this.#series.text()
   }
 
   /** Plain data, to be merged with that of other processes. */
   snapshot(): Promise<MetricsSnapshot> {
-    return this.#registry.getMetricsAsJSON()
+    return this.#series.snapshot()
   }
 
   #finished({
@@ -250,10 +272,12 @@ export class Metrics {
     status,
     source,
     durationMs,
+    upstreamMs,
     limiterUs,
   }: Finished): void {
     this.#requests.inc(upstream, methodLabel(sent), String(status), source)
     this.#duration.observe(durationMs / 1000)
+    if (upstreamMs !== undefined) this.#upstreamDuration.observe(upstreamMs / 1000, upstream)
     if (verdict === undefined) return
     this.#overhead.observe(limiterUs / 1_000_000)
     for (const outcome of verdict.outcomes) this.#decided(outcome, project)

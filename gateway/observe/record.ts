@@ -1,5 +1,6 @@
 /** The decision record: the one log line of a verdict. Pure. */
 import type { Facts, Finished, Outcome, Rule, Source } from '../types.js'
+import { clientIds } from './client-ids.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
@@ -96,7 +97,8 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     v: 1 as const,
     /** When the request came, ISO 8601. */
     ts: new Date(event.startedAt).toISOString(),
-    id: facts.id,
+    id: event.id,
+    ...clientIds(facts),
     decision,
     mode: rule?.mode ?? ('enforce' as const),
     ...forNowOf(rule),
@@ -106,6 +108,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     ...shareOf(rule),
     rev: event.revision,
     src: rule ? placeOf(rule.source) : null,
+    upstream: event.upstream,
     project: project?.id ?? null,
     plan: project?.plan ?? null,
     environment: project?.environment ?? null,

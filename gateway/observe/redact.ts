@@ -28,7 +28,7 @@ export class Redactor {
       .split('/')
       .map((segment, i) => {
         const isParameter = i > 0 && (pattern[i - 1]?.startsWith('{') ?? false)
-        const isSafe = segment === '' || (this.#words.has(segment) && !isParameter)
+        const isSafe = segment === '' || segment === '*' || (this.#words.has(segment) && !isParameter)
         return isSafe ? segment : `~${this.hash(segment)}`
       })
       .join('/')

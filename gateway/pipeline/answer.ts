@@ -21,6 +21,14 @@ export interface GivenAnswer {
   readonly rejection?: Rejection
 }
 
+/** By which a client can name its request to the operator: it stands in every line of the log about it. */
+export const REQUEST_ID = 'X-Request-Id'
+
+/** What every answer has, whoever sends it. Flat. */
+export function answerFieldsOf(requestId: string): string[] {
+  return [REQUEST_ID, requestId]
+}
+
 /** The answer that a verdict leads to, and what the access entries said before. */
 export function answer(
   verdict: Verdict,
@@ -30,6 +38,7 @@ export function answer(
 ): GivenAnswer {
   const fields = rateLimitFields(verdict, settings.rateLimitFields)
   if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
+  fields.push(REQUEST_ID, facts.id)
   if (!verdict.allowed) return { fields, rejection: rejectionOf(verdict, facts.id, settings.retryJitter) }
   const isUnlimited = verdict.unlimited || isExempt(ruling)
   return isUnlimited ? { fields, removed: limitNames(settings.rateLimitFields) } : { fields }
@@ -45,7 +54,7 @@ export function refusal(
   rejection: Rejection,
   facts: Facts | undefined,
   settings: AnswerSettings,
-  added: readonly string[] = [],
+  added: readonly string[] = answerFieldsOf(rejection.requestId),
 ): Rejection {
   const own = facts === undefined ? [] : corsFields(facts.header('origin'), settings.cors)
   return { ...rejection, fields: [...added, ...own] }

@@ -1,5 +1,5 @@
 /** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
-import { randomUUID } from 'node:crypto'
+import type { DecideRequest } from '../decide/question.js'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
@@ -12,22 +12,38 @@ import type {
   Takeover,
 } from '../message.js'
 import type { Ruling } from '../policy/access.js'
-import type { AnswerFields, AnswerSource, Facts, Judgement, Matched, Project, Verdict } from '../types.js'
+import type {
+  AnswerFields,
+  AnswerSource,
+  Facts,
+  Finished,
+  Judgement,
+  Matched,
+  Project,
+  Verdict,
+} from '../types.js'
 import { judgementWith } from './access.js'
-import { answer, refusal } from './answer.js'
+import { answer, answerFieldsOf, refusal } from './answer.js'
 import type { Entered } from './enter.js'
+import { PassedBytes } from './passed-bytes.js'
 import type { Rooms, Upstream } from './pipeline.js'
 
+/** The upstream's answer broke off, or ours did: the client has seen it cut. */
+const ANSWER_CUT = 'answer-cut'
 const NO_FIELDS: AnswerFields = { get: () => undefined }
 
 export class Passage implements Exchange, ResponseWatcher {
-  readonly req: IncomingRequest
+  req: IncomingRequest
   readonly res: OutgoingResponse
   revision = ''
   matched: readonly Matched[] = []
   limiterUs = 0
+  /** Hears of calls to the counter store, where somebody wants to. */
+  readonly storeCalled: DecideRequest['storeCalled']
   body: IncomingBody | undefined
-  answerFields: readonly string[] = []
+  answerFields: readonly string[]
+  /** When the verdict was in. */
+  judgedAt = 0
   removedFields: readonly string[] | undefined
   /** Until the verdict is in: what a request that left before was charged is still to be told. */
   judged: Promise<void> | undefined
@@ -35,6 +51,10 @@ export class Passage implements Exchange, ResponseWatcher {
   readonly #startedAt = Date.now()
   readonly #start = performance.now()
   #source: AnswerSource = 'gateway'
+  #error: string | undefined
+  #cause: string | undefined
+  #address = ''
+  #upstreamMs: number | undefined
   #facts: Facts | undefined
   #project: Project | undefined
   #upstream: Upstream | undefined
@@ -45,19 +65,25 @@ export class Passage implements Exchange, ResponseWatcher {
   /** What is yet to end: the answer, and the upstream's work once it has begun. */
   #pending = 1
   #working = false
-  /** True once its connection has left HTTP: it ends with its tunnel. */
-  #tunnels = false
+  /** Its connection, once that has left HTTP: it ends with its tunnel. */
+  #tunnel: PassedBytes | undefined
 
   constructor(rooms: Rooms, req: IncomingRequest, res: OutgoingResponse) {
     this.#rooms = rooms
     this.req = req
     this.res = res
+    this.answerFields = answerFieldsOf(req.id)
     res.watch(this)
   }
 
   /** The answer is over, or its client gone. */
-  onClose(): void {
-    if (!this.#tunnels) this.#finish()
+  onClose(refused?: ErrorCode): void {
+    if (this.#tunnel !== undefined) return
+    if (refused !== undefined) {
+      this.#source = 'gateway'
+      this.#error = refused
+    }
+    this.#finish()
   }
 
   /** How far it came; it may be refused there. */
@@ -116,8 +142,9 @@ export class Passage implements Exchange, ResponseWatcher {
   upgrade(takeOver: () => Takeover): void {
     this.#work()
     const switchOver = (): Takeover => {
-      this.#tunnels = true
-      return takeOver()
+      const takeover = takeOver()
+      this.#tunnel = new PassedBytes(takeover)
+      return takeover
     }
     this.upstream.upgrade(Object.assign(this, { takeOver: switchOver }))
   }
@@ -128,7 +155,7 @@ export class Passage implements Exchange, ResponseWatcher {
       if (this.#ended) verdict.release()
       return verdict
     })
-    this.#beside.catch(error => this.#rooms.log.error({ err: error, id: this.facts.id }, 'report-only'))
+    this.#beside.catch(error => this.#rooms.log.error({ err: error, id: this.req.id }, 'report-only'))
   }
 
   /** Upstream work has ended, or will not begin: every slot goes back. */
@@ -140,14 +167,19 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
     if (!this.#working) return
     this.#working = false
-    if (this.#tunnels) this.#finish()
+    if (this.#tunnel !== undefined) this.#finish()
     this.#end()
+  }
+
+  onAttempt(address: string): void {
+    this.#address = address
   }
 
   /** The head of the upstream's answer is there. */
   onAnswer(status: number, fields: Fields): void {
     if (status === 101) this.#verdict?.upgraded()
     this.#source = 'upstream'
+    this.#upstreamMs = performance.now() - this.judgedAt
     this.#answered(status, fields)
   }
 
@@ -156,30 +188,41 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#beside?.then(verdict => verdict.answered(status, fields)).catch(() => {})
   }
 
-  fail(code: ErrorCode): void {
-    this.refuse({ code, requestId: this.facts.id })
+  fail(code: ErrorCode, cause?: string): void {
+    if (this.#address !== '') this.#upstreamMs ??= performance.now() - this.judgedAt
+    this.refuse({ code, requestId: this.req.id }, cause)
   }
 
-  refuse(rejection: Rejection): void {
+  onCut(cause: string): void {
+    this.#error = ANSWER_CUT
+    this.#cause = cause
+  }
+
+  refuse(rejection: Rejection, cause?: string): void {
     this.onUpstreamEnd()
-    if (this.res.status !== 0 || this.res.closed) {
+    if (this.res.closed) return
+    this.#cause = cause
+    if (this.res.status !== 0) {
+      this.#error = ANSWER_CUT
       this.res.cut()
       return
     }
     this.#source = 'gateway'
+    this.#error = rejection.code
     const { answers, sendRejection } = this.#rooms
     sendRejection(this.req, this.res, refusal(rejection, this.#facts, answers, this.answerFields))
   }
 
   /** Ends a request that failed: with the catalogue's answer, or as an internal error that is logged. */
   abandon(error: unknown): void {
-    const requestId = this.#facts?.id ?? randomUUID()
+    const requestId = this.req.id
     if (error instanceof GatewayError) {
-      this.refuse({ code: error.code, requestId, detail: error.message })
+      const cause = error.cause instanceof Error ? error.cause.message : undefined
+      this.refuse({ code: error.code, requestId, detail: error.message }, cause)
       return
     }
     if (!this.res.closed) this.#rooms.log.error({ err: error, id: requestId }, 'request failed')
-    this.refuse({ code: 'internal', requestId })
+    this.refuse({ code: 'internal', requestId }, (error as Error | undefined)?.message)
   }
 
   #work(): void {
@@ -212,19 +255,31 @@ export class Passage implements Exchange, ResponseWatcher {
   }
 
   #tell(verdict: Judgement | undefined): void {
-    this.#rooms.finished({
-      method: this.req.method,
+    const { res, req } = this
+    this.told({
+      id: req.id,
+      method: req.method,
       facts: this.#facts,
       project: this.#project,
       upstream: this.#upstream?.name ?? '',
+      address: this.#address,
       verdict: judgementWith(this.#ruling, verdict, { facts: this.#facts, project: this.#project }),
       revision: this.revision,
-      status: this.#tunnels ? 101 : this.res.status,
+      status: this.#tunnel === undefined ? res.status : 101,
       source: this.#source,
+      error: this.#error,
+      cause: this.#cause,
+      bytesIn: this.#tunnel?.read ?? req.body?.received ?? 0,
+      bytesOut: this.#tunnel?.written ?? res.sent,
       startedAt: this.#startedAt,
       durationMs: performance.now() - this.#start,
+      upstreamMs: this.#upstreamMs,
       limiterUs: this.limiterUs,
     })
     this.#end()
+  }
+  /** The request has ended, and all is known of it. */
+  protected told(event: Finished): void {
+    this.#rooms.finished(event)
   }
 }

@@ -2,14 +2,17 @@
  * The path of a request: listen → identify → match → decide → forward → observe.
  * The rooms are handed in as functions; this file only says in which order they are entered.
  */
+import type { DecideRequest } from '../decide/question.js'
 import { GatewayError } from '../errors.js'
 import { type Rejection, SERVED_METHODS } from '../forward/reject.js'
 import type { Exchange, UpgradeExchange } from '../forward/transport.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
-import type { Facts, Finished, Log, Matched, Project, Verdict } from '../types.js'
+import type { RequestTrace } from '../observe/tracing/tracing.js'
+import type { Facts, Finished, Log, Matched, Verdict } from '../types.js'
 import type { AnswerSettings } from './answer.js'
 import { enter, type Walk } from './enter.js'
 import { Passage } from './passage.js'
+import { TracedPassage } from './traced-passage.js'
 
 /** A way to one upstream, for requests and for upgrades. */
 export interface Upstream {
@@ -25,6 +28,8 @@ export interface Rooms {
   /** By name; all that are routed to. */
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly answers: AnswerSettings
+  /** Begins a request's trace; absent where there are none. */
+  readonly trace?: ((head: RequestHead) => RequestTrace) | undefined
   /** True while this process can take nothing more on. */
   overloaded(): boolean
   readFacts(req: RequestHead): Facts
@@ -34,17 +39,14 @@ export interface Rooms {
   peekBody(body: IncomingBody): Promise<{ prefix: Buffer; body: IncomingBody }>
   /** The first bytes of the body, reported while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
-  decide(request: {
-    facts: Facts
-    project: Project
-    matched: readonly Matched[]
-    bodyPrefix?: Buffer | undefined
-  }): Verdict | Promise<Verdict>
+  decide(request: DecideRequest): Verdict | Promise<Verdict>
   sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
   finished(event: Finished): void
   /** Called once for each request, when its answer and the upstream's work for it have both ended. */
   ended(): void
 }
+
+const LATE = new Error('this process runs later than listen.maxEventLoopDelay')
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
@@ -77,9 +79,11 @@ export function createPipeline(rooms: Rooms): Pipeline {
 
   /** Listen, identify and match; whatever goes wrong in there is answered. */
   function begin(req: IncomingRequest, res: OutgoingResponse, go: (passage: Passage) => void): void {
-    const passage = new Passage(rooms, req, res)
+    const trace = rooms.trace?.(req)
+    const passage =
+      trace === undefined ? new Passage(rooms, req, res) : new TracedPassage(rooms, req, res, trace)
     passage.attempt(() => {
-      if (rooms.overloaded()) throw new GatewayError('gateway-overloaded')
+      if (rooms.overloaded()) throw new GatewayError('gateway-overloaded', { cause: LATE })
       const { walk } = rooms
       passage.revision = walk.policy.revision
       passage.facts = rooms.readFacts(req)
@@ -87,7 +91,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
       passage.facts = entered.facts
       passage.entered(entered)
       if (entered.refused !== undefined) throw entered.refused
-      if (entered.asksGateway) answerServerOptions(res)
+      if (entered.asksGateway) answerServerOptions(res, passage.answerFields)
       else go(passage)
     })
   }
@@ -99,16 +103,17 @@ export function createPipeline(rooms: Rooms): Pipeline {
     forward: () => void,
     bodyPrefix?: Buffer,
   ): void | Promise<void> {
-    const { facts, project } = passage
+    const { facts, project, storeCalled } = passage
     const startedAt = performance.now()
     const settle = (verdict: Verdict): void => {
-      passage.limiterUs = Math.round((performance.now() - startedAt) * 1000)
+      passage.judgedAt = performance.now()
+      passage.limiterUs = Math.round((passage.judgedAt - startedAt) * 1000)
       const rejection = passage.settle(verdict)
       if (passage.res.closed) verdict.release()
       else if (rejection === undefined) forward()
       else passage.refuse(rejection)
     }
-    const verdict = rooms.decide({ facts, project, matched, bodyPrefix })
+    const verdict = rooms.decide({ facts, project, matched, bodyPrefix, storeCalled })
     if (!(verdict instanceof Promise)) return settle(verdict)
     passage.judged = verdict.then(settle).catch(error => passage.abandon(error))
     return passage.judged
@@ -146,7 +151,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
 /** To OPTIONS that asks the gateway itself. */
 export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
 
-function answerServerOptions(res: OutgoingResponse): void {
-  res.writeHead(SERVER_OPTIONS.status, 'No Content', SERVER_OPTIONS.fields)
+function answerServerOptions(res: OutgoingResponse, added: readonly string[]): void {
+  res.writeHead(SERVER_OPTIONS.status, 'No Content', [...SERVER_OPTIONS.fields, ...added])
   res.end()
 }

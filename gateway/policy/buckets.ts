@@ -1,5 +1,5 @@
 /** The buckets as they are named: their patterns, none of which may tie, and what requests of each cost. */
-import { type BucketConfig, type BucketPattern, patternsOf } from '../../config/bucket.js'
+import { type BucketConfig, type BucketPattern, keyOf, patternsOf } from '../../config/bucket.js'
 import { windowsOf } from '../../config/quota.js'
 import { MODES } from '../../config/words.js'
 import type { Mode, Rule } from '../types.js'
@@ -16,6 +16,7 @@ export interface KnownBucket {
   readonly written: readonly BucketPattern[]
   /** By pattern; undefined where each request costs one. */
   readonly costs: Readonly<Record<string, number>> | undefined
+  readonly key: Rule['key']
 }
 export type KnownBuckets = ReadonlyMap<string, KnownBucket>
 
@@ -38,7 +39,7 @@ export function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): K
         }
         patterns.push(pattern)
       }
-      buckets.set(name, { file, patterns, written: entries, costs: costsOf(entries) })
+      buckets.set(name, { file, patterns, written: entries, costs: costsOf(entries), key: keyOf(entry) })
     }
   }
   return buckets

@@ -20,7 +20,7 @@ export function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries:
       const rules = new Map<string, Rule>()
       for (const [name, quota] of Object.entries(row.quotas)) {
         const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
-        rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
+        rules.set(name, bucketRule(name, quota, buckets.get(name), limits, source))
       }
       for (const name of columnsOf(row.for, input.planWords)) {
         columns.set(name, mergeRules(columns.get(name), rules, merged))
@@ -63,7 +63,7 @@ export function compileOverrides(
       const limits = base ?? input.projectLimits.find(file => Object.hasOwn(file.buckets, name))
       if (limits === undefined) continue
       const source = input.sourceOf(input.projectsFile, path)
-      rules.set(name, bucketRule(name, configOf(quota, buckets.get(name)), limits, source))
+      rules.set(name, bucketRule(name, quota, buckets.get(name), limits, source))
     }
     tables.set(project.id, { rules, buckets: tries.over(row, rules) })
   }
@@ -95,7 +95,8 @@ function quotaOf(config: BucketConfig | undefined): QuotaEntry | undefined {
 
 function bucketRule(
   id: string,
-  config: BucketConfig,
+  quota: QuotaEntry,
+  bucket: KnownBucket | undefined,
   limits: Pick<ProjectLimits, 'mode' | 'enforceFor' | 'onStoreError'> & Pick<Rule, 'share'>,
   source: Source,
 ): Rule {
@@ -103,11 +104,11 @@ function bucketRule(
     id,
     kind: 'project-limits',
     mode: limits.mode,
-    key: ['project'],
+    key: bucket?.key ?? ['project'],
     missing: 'skip',
     onStoreError: limits.onStoreError,
     share: limits.share ?? shareOf(limits.enforceFor, 'projects'),
-    config,
+    config: configOf(quota, bucket),
     source,
   }
 }

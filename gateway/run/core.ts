@@ -11,6 +11,7 @@ import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/identify.js'
+import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
@@ -20,11 +21,14 @@ import { Redactor } from '../observe/redact.js'
 import type { Log } from '../types.js'
 import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
+import { listenFault } from './listen-fault.js'
 import { partOf } from './live/part.js'
 import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
+import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
 import { Upstreams } from './upstreams.js'
+import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
@@ -52,13 +56,15 @@ export interface Prepared {
 export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
+  const tracing = await openTracing(first.config.gateway.tracing, log)
   const redactor = new Redactor(options.secret, new Set())
   const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
   let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
   const [{ store, forget }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
+      called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
       late: () => metrics.storeLate(),
       awayChanged(away) {
@@ -94,6 +100,7 @@ export async function openCore(options: CoreOptions) {
     unknownHosts: new UnknownHosts(),
     runtime,
     observers: [metrics.observer(), live.observer()],
+    tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
     log,
@@ -103,7 +110,11 @@ export async function openCore(options: CoreOptions) {
     {
       request: (req, res) => inForce.pipeline.request(req, res),
       upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
-      refused: code => metrics.refusedUnread(CATALOGUE[code].status),
+      refused(code, id, peer) {
+        metrics.refusedUnread(CATALOGUE[code].status)
+        const network = networkOf(clientAddress(peer, undefined, inForce.trustedProxies).address)
+        inForce.unread({ id, code, network, at: Date.now() })
+      },
       failed: error => log.error({ err: error }, 'a connection was cut'),
     },
     {
@@ -118,7 +129,7 @@ export async function openCore(options: CoreOptions) {
   metrics.watch({
     connections: () => listener.connections,
     loopDelay,
-    backends: () => upstreams.ejectable(),
+    backends: () => upstreams.load(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)
@@ -170,7 +181,8 @@ export async function openCore(options: CoreOptions) {
     },
     /** Takes requests from now on; resolves to the address, with its scheme. */
     async listen(): Promise<string> {
-      return urlOf(await listener.start(listen.host, listen.port), listen.tls && 'https')
+      const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
+      return urlOf(address, listen.tls && 'https')
     },
     /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
     async drain(): Promise<void> {
@@ -178,6 +190,7 @@ export async function openCore(options: CoreOptions) {
       await listener.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
+      await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
       runtime.kept.close()

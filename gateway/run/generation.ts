@@ -7,8 +7,11 @@ import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
+import { type AccessLog, accessLog } from '../observe/access-log.js'
+import type { Unread } from '../observe/access-record.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
+import type { Tracing } from '../observe/tracing/tracing.js'
 import type { Walk } from '../pipeline/enter.js'
 import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
@@ -27,6 +30,8 @@ export interface Lasting {
   readonly runtime: Pick<Runtime, 'table' | 'inForce'>
   /** Hear of every request, whatever its configuration. */
   readonly observers: readonly Observer[]
+  /** Absent where nothing is traced. */
+  readonly tracing: Tracing | undefined
   /** True while this process can take nothing more on. */
   overloaded(): boolean
   /** Keys the hashes that stand for personal data. */
@@ -46,6 +51,7 @@ export class Generation {
   readonly #lasting: Lasting
   readonly #held: Held
   readonly #decisions: Observer
+  readonly #access: AccessLog | undefined
   #requests = 0
   #isRetired = false
 
@@ -58,7 +64,8 @@ export class Generation {
     this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
-    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName))
+    this.#access = accessLog(gateway.log.access, redactor, lasting.log)
+    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName, redactor))
     this.pipeline = {
       request: (req, res) => {
         this.#requests += 1
@@ -80,6 +87,11 @@ export class Generation {
     return this.#held.state()
   }
 
+  /** The listener refused what was no request. */
+  unread(refused: Unread): void {
+    this.#access?.unread(refused)
+  }
+
   /** No request enters any more: when the last one has ended, what only this configuration used is given back. */
   retire(): void {
     this.#isRetired = true
@@ -88,7 +100,7 @@ export class Generation {
 
   /** Gives back everything but the upstreams, whose requests may still be cut. */
   async close(): Promise<void> {
-    await Promise.all([this.#decisions.close?.(), this.loaded.compiled.close()])
+    await Promise.all([this.#decisions.close?.(), this.#access?.close?.(), this.loaded.compiled.close()])
   }
 
   #end(): void {
@@ -97,8 +109,8 @@ export class Generation {
     })
   }
 
-  #rooms(upstreams: ReadonlyMap<string, Upstream>): Rooms {
-    const { decider, observers, log } = this.#lasting
+  #rooms(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): Rooms {
+    const { decider, observers, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -114,6 +126,7 @@ export class Generation {
       },
       upstreams,
       answers: settings,
+      trace: tracing && (head => tracing.begin(head, redactor)),
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
@@ -124,6 +137,7 @@ export class Generation {
       finished: event => {
         for (const observer of observers) observer.finished(event)
         this.#decisions.finished(event)
+        this.#access?.finished(event)
         compiled.observer.finished(event)
       },
       ended: () => {

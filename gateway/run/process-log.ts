@@ -11,7 +11,7 @@ export function openLog(worker?: number): Log {
   const level = variable('LOG_LEVEL', process.env) || 'info'
   if (!isLogLevel(level))
     throw new Failure(`LOG_LEVEL is "${level}"; it must be one of ${LOG_LEVELS.join(', ')}.`)
-  return createLog({ level, pretty: process.stdout.isTTY === true, worker })
+  return createLog({ level, terminal: process.stdout.isTTY === true, worker })
 }
 
 /** A promise that a plugin left alone must not end the process. Without plugins it would be one of ours: that ends it. */

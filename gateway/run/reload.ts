@@ -52,6 +52,7 @@ const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
   redis: ({ redis }) => redis,
   'store.deadline': ({ store }) => store.deadline,
   'store.instances': ({ store }) => store.instances,
+  tracing: ({ tracing }) => tracing,
   plugins: ({ plugins }) => plugins,
 }
 

@@ -1,6 +1,7 @@
 /** `sluice serve`: the gateway as a process. The only file that starts the embedded services. */
 import { closeSync, openSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import type { FileContents } from '../../config/files.js'
 import { MOST_WORKERS } from '../../config/listen-schema.js'
 import type { Config } from '../../config/load.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
@@ -18,11 +19,24 @@ const EMBEDDED = {
   identity: () => import('../../services/identity/index.js'),
 }
 
-/** Runs until SIGTERM or SIGINT; SIGHUP, a change of the files and the admin port reload. Throws a Failure. */
-export async function serve(configPath: string): Promise<void> {
+export interface ServeOptions {
+  /** The configuration's files, where they are not on the disk. */
+  readonly contents?: FileContents
+  /** Said where it is ready: what it does. */
+  readonly summary?: string
+}
+
+/**
+ * Runs until SIGTERM or SIGINT; SIGHUP, a change of the files and the admin port reload. Resolves to where it takes requests
+ * as soon as it does. Throws a Failure.
+ */
+export async function serve(
+  configPath: string,
+  { contents, summary }: ServeOptions = {},
+): Promise<Pick<RunningGateway, 'url'>> {
   refuseInsecureParser()
   const log = openLog()
-  const first = await loadOrFail(configPath, process.env, log)
+  const first = await loadOrFail(configPath, process.env, log, { contents })
   warnOfLonelySecret(first.config, log)
   if (first.plugins.names.length > 0) outliveRejections(log)
   const { wrongKeys, close: forgetWrongKeys } = openWrongKeys(first.config.gateway.redis, log)
@@ -30,7 +44,7 @@ export async function serve(configPath: string): Promise<void> {
   // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
   let onHangup = (): unknown => undefined
   process.on('SIGHUP', () => onHangup())
-  const gateway = await start(configPath, { first, services, wrongKeys, log })
+  const gateway = await start(configPath, { first, contents, services, wrongKeys, log })
   const { reloader } = gateway
   const watch = watchSources({
     sources: () => reloader.sources,
@@ -40,7 +54,7 @@ export async function serve(configPath: string): Promise<void> {
   })
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
-    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/`,
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
   )
 
   let stopping = false
@@ -53,6 +67,7 @@ export async function serve(configPath: string): Promise<void> {
     await gateway.drain()
     await services.close()
     forgetWrongKeys()
+    log.info({}, 'Stopped')
     if (signal !== 'SIGHUP') process.exit(0)
     // Node's own exit aborts when it cannot reset a terminal that is gone.
     process.removeAllListeners('SIGHUP')
@@ -61,10 +76,12 @@ export async function serve(configPath: string): Promise<void> {
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
+  return gateway
 }
 
 interface Started {
   readonly first: Loaded
+  readonly contents: FileContents | undefined
   readonly services: Services
   readonly wrongKeys: WrongKeys
   readonly log: Log
@@ -73,14 +90,14 @@ interface Started {
 /** In this process, or, when there are to be several workers, in processes of their own. */
 async function start(
   configPath: string,
-  { first, services, wrongKeys, log }: Started,
+  { first, contents, services, wrongKeys, log }: Started,
 ): Promise<RunningGateway> {
   // Made here, for all workers.
   const secret = hashSecret(process.env, hasServices(first.config))
   const options = {
     first,
     secret,
-    load: () => load(configPath, process.env, log, { running: first.plugins }),
+    load: () => load(configPath, process.env, log, { running: first.plugins, contents }),
     embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
     embeddedMetrics: () => services.metrics(),
     embeddedTroubles: () => services.troubles(),

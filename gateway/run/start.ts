@@ -5,6 +5,7 @@ import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
 import { actDesks } from './acts/desks.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
+import { listenFault } from './listen-fault.js'
 import { liveDesk } from './live/desk.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
@@ -76,7 +77,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     }),
     ...actDesks(core.runtime, () => core.inForce.loaded, log),
     documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
-  })
+  }).catch(listenFault('admin', first.config.gateway.admin))
   url = await core.listen()
   health.ready()
 

@@ -4,6 +4,7 @@ import type { Gateway } from '../../config/schema.js'
 import { urlsOf } from '../../config/upstream-schema.js'
 import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
+import { causeOf } from '../forward/failure.js'
 import { createHttpTransport } from '../forward/http.js'
 import type { UpstreamSettings } from '../forward/transport.js'
 import { createUpgradeTransport } from '../forward/upgrade.js'
@@ -58,10 +59,12 @@ export class Upstreams {
     return { byName, state: () => [...held.values()].flatMap(stateOf), release }
   }
 
-  /** Those with several addresses, of every configuration that still serves. */
-  ejectable(): BackendState[] {
-    const all = [...this.#opened.values()].map(stateOf)
-    return all.filter(({ length }) => length > 1).flat()
+  /** The addresses of every configuration that still serves; `ejected` is undefined for an upstream's only one. */
+  load(): (Omit<BackendState, 'ejected'> & { readonly ejected: boolean | undefined })[] {
+    return [...this.#opened.values()].map(stateOf).flatMap(states => {
+      const several = states.length > 1
+      return states.map(state => ({ ...state, ejected: several ? state.ejected : undefined }))
+    })
   }
 
   /** Sends the clients of all open WebSockets away, which would not end by themselves. */
@@ -118,7 +121,7 @@ function backendEvents(upstream: string, log: Log): BackendEvents {
     unreachable: (_backend, error) => unreachable(error),
     ejected({ origin: { origin: backend } }, error) {
       log.warn(
-        { upstream, backend, reason: reasonOf(error) },
+        { upstream, backend, reason: causeOf(error) },
         'backend left out until it answers a trial request',
       )
     },
@@ -136,17 +139,13 @@ function unreachableLog(upstream: string, log: Log): (error: Error) => void {
   let silentUntil = 0
   return error => {
     const { code } = error as NodeJS.ErrnoException
-    const reason = reasonOf(error)
+    const reason = causeOf(error)
     const now = performance.now()
     if (reason === told && now < silentUntil) return
     told = reason
     silentUntil = now + REPEAT_MS
     log.warn({ upstream, code, reason }, 'upstream unreachable')
   }
-}
-
-function reasonOf(error: Error): string {
-  return error.message || ((error as NodeJS.ErrnoException).code ?? error.name)
 }
 
 const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upgradeIdleMs: 3_600_000 }

@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
-import { inProject, run } from './run.mjs'
+import { Failure, inProject, root } from './run.mjs'
 
 /** npm writes this file last, so it tells a finished installation and its age. */
 const RECORD = inProject('node_modules', '.package-lock.json')
@@ -13,11 +14,28 @@ export function isInstalled() {
   )
 }
 
+/** What npm has kept of an earlier installation comes first, and without a network it gives up within seconds. */
+const NETWORK = ['--prefer-offline', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000']
+
 /** Installs exactly what package-lock.json says. Throws a Failure when npm does. */
 export function install() {
-  run(
+  const { status, error, stderr } = spawnSync(
     'npm',
-    ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'],
-    'npm could not install the dependencies; see above',
+    ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error', ...NETWORK],
+    { cwd: root, stdio: ['ignore', process.stderr, 'pipe'], encoding: 'utf8' },
   )
+  if (status === 0) return
+  throw new Failure(
+    error === undefined ? installFault(stderr) : `npm could not be started (${error.message})`,
+  )
+}
+
+const UNREACHABLE =
+  /code (E?(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH|NOTCACHED))\b/
+
+/** Why npm failed, as a sentence: where it could not reach its registry, what to do; else in its own words. */
+export function installFault(output) {
+  const [, code] = UNREACHABLE.exec(output) ?? []
+  if (code === undefined) return `npm could not install the dependencies:\n${output.trimEnd()}`
+  return `npm cannot reach its registry (${code}). The first start downloads the dependencies: connect to the network, or tell npm of your proxy or mirror ("npm config set proxy …", "npm config set registry …"), then start again`
 }

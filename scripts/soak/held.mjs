@@ -7,11 +7,15 @@ const HEAP_MAY_GROW = 8 * MB
 /** Pages that Node keeps for later: up to 48 MB for young objects, and the buffers of slow readers. */
 const RSS_MAY_GROW = 100 * MB
 
+/** One for the project's quotas, its slots, and a rule that counts twenty addresses: Redis may just have lost them all. */
+const KEYS = 25
+
 /** Rows of what is held, before, after and whether it has grown, for each process and all together. */
 export function compare(before, after) {
   return [
     ...after.processes.flatMap(({ name, held }, i) => rowsOf(name, before.processes[i].held, held)),
     row('slots in flight', before.slots, after.slots, 0),
+    row('keys in Redis', before.keys, after.keys, KEYS),
   ]
 }
 

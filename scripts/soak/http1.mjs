@@ -5,13 +5,19 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { WebSocket } from 'ws'
-import { below, HOST } from './chance.mjs'
+import { anyAddress, below, HOST } from './chance.mjs'
 
 /** Sends a request; resolves to its status, or to 0 when it was cut. */
 function ask({ url, http: { request }, agent }, path, options = {}) {
   const { method = 'GET', body, leaveAfter, pauses = false } = options
   return new Promise(resolve => {
-    const sent = request(url + path, { method, agent, headers: { host: HOST }, rejectUnauthorized: false })
+    const sent = request(url + path, {
+      method,
+      agent,
+      headers: { host: HOST },
+      rejectUnauthorized: false,
+      localAddress: anyAddress(),
+    })
     const leave = leaveAfter === undefined ? undefined : setTimeout(() => sent.destroy(), leaveAfter)
     const end = status => {
       clearTimeout(leave)
@@ -36,7 +42,7 @@ function ask({ url, http: { request }, agent }, path, options = {}) {
 /** Sends bytes as they are, within TLS or as plain text where TLS is spoken; waits a little, and goes: with a FIN or a reset. */
 async function sendRaw({ url }, bytes, ms) {
   const { protocol, hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname)
+  const socket = connect({ port: Number(port), host: hostname, localAddress: anyAddress() })
   socket.on('error', () => undefined)
   const isWrapped = protocol === 'https:' && below(4) > 0
   const writer = isWrapped ? connectTls({ socket, rejectUnauthorized: false }) : socket
@@ -67,6 +73,7 @@ function webSocket({ url }) {
     const socket = new WebSocket(url.replace('http', 'ws'), {
       headers: { host: HOST },
       rejectUnauthorized: false,
+      localAddress: anyAddress(),
     })
     const way = below(4)
     socket.on('error', () => undefined).on('close', () => resolve())

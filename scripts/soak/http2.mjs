@@ -1,10 +1,9 @@
 /** HTTP/2 clients: streams that end, streams that are reset, sessions that are cut, and readers that take their time. */
 import { connect, constants } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
-import { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
-import { below, HOST } from './chance.mjs'
+import { anyAddress, below, HOST } from './chance.mjs'
 
 /** Sends a request on a stream of the session; resolves to its status, or to 0 when it was cut. */
 function ask(session, path, { method = 'GET', body, leaveAfter, pauses = false } = {}) {
@@ -45,18 +44,25 @@ async function read(stream, pauses) {
   stream.destroy()
 }
 
+/** Longer than the gateway lets a client wait for anything. */
+const DEAF_MS = 15_000
+
 /** A session on a connection of its own. */
 function open(url) {
   const { hostname, port } = new URL(url)
-  const tcp = connectTcp(Number(port), hostname)
+  const tcp = connectTcp({ port: Number(port), host: hostname, localAddress: anyAddress() })
   tcp.on('error', () => undefined)
   const tls = connectTls({ socket: tcp, ALPNProtocols: ['h2'], rejectUnauthorized: false })
   tls.on('error', () => undefined)
-  // On its own TLS sockets Node may not hear that a connection was reset (docs/proxy-conformance.md), and would wait for good.
-  const wire = Duplex.from({ readable: tls, writable: tls })
-  wire.on('error', () => undefined)
-  const session = connect(url, { createConnection: () => wire })
+  const session = connect(url, { createConnection: () => tls })
   session.on('error', () => undefined)
+  // On its own TLS sockets Node may not hear that a connection was reset (docs/proxy-conformance.md), and would wait for good.
+  const watch = setInterval(() => {
+    if (session.destroyed) return clearInterval(watch)
+    const late = setTimeout(() => tls.destroy(), DEAF_MS)
+    if (!session.ping(() => clearTimeout(late))) clearTimeout(late)
+  }, 5_000)
+  session.on('close', () => clearInterval(watch))
   return { session, tcp }
 }
 
@@ -99,7 +105,7 @@ const CLIENTS = {
   'HTTP/2: honest': { many: 4, isHonest: true, do: to => ask(to.session(), below(2) ? '/' : '/?x') },
   'HTTP/2: slots taken': {
     many: 3,
-    do: to => ask(to.session(), '/work', { method: 'POST', body: 'x'.repeat(below(5000)) }),
+    do: to => ask(to.uploads(), '/work', { method: 'POST', body: 'x'.repeat(below(5000)) }),
   },
   'HTTP/2: upstream cuts': { many: 2, do: to => ask(to.session(), ['/cut', '/gone', '/stall'][below(3)]) },
   'HTTP/2: streams reset': {
@@ -122,8 +128,9 @@ const CLIENTS = {
 
 /** @returns the clients of the gateway at `url`, and `close` for what they keep */
 export function http2Clients(url) {
-  const [whole, resetting] = [keptSession(url), keptSession(url)]
-  const to = { url, session: whole.get, resetting: resetting.get }
+  // A refused upload is reset, and nghttp2 ends a session on which more than 33 a second are.
+  const [whole, uploads, resetting] = [keptSession(url), keptSession(url), keptSession(url)]
+  const to = { url, session: whole.get, uploads: uploads.get, resetting: resetting.get }
   const clients = Object.entries(CLIENTS).map(([name, client]) => ({
     ...client,
     name,
@@ -133,6 +140,7 @@ export function http2Clients(url) {
     clients,
     close() {
       whole.close()
+      uploads.close()
       resetting.close()
     },
   }

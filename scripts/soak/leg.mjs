@@ -15,10 +15,10 @@ export async function soak(gateway, redis, seconds) {
   say(`warming up for ${WARM_UP_MS / 1000} s ...`)
   await trouble(gateway, redis, WARM_UP_MS)
   await sleep(QUIET_MS)
-  const before = await gateway.report()
+  const before = await reportOf(gateway, redis)
   say(`soaking for ${seconds} s ...`)
   const { results, leftWaiting, reloads, losses } = await trouble(gateway, redis, seconds * 1000)
-  const after = await settle(gateway, before)
+  const after = await settle(gateway, redis, before)
   const rows = compare(before, after)
   console.log(table(['client', 'times', 'statuses (0: cut)'], results.map(told)))
   console.log(`${reloads} reloads, ${losses} losses of Redis\n`)
@@ -62,12 +62,16 @@ async function trouble(gateway, redis, ms) {
   return { ...result, ...counts }
 }
 
+async function reportOf(gateway, redis) {
+  return { ...(await gateway.report()), keys: redis.keys() }
+}
+
 /** What the gateway holds once nothing is under way: the first report like `wanted`, or the last one in time. */
-async function settle(gateway, wanted) {
+async function settle(gateway, redis, wanted) {
   const end = performance.now() + SETTLE_MS
   for (;;) {
     await sleep(1_000)
-    const report = await gateway.report()
+    const report = await reportOf(gateway, redis)
     if (!compare(wanted, report).some(hasGrown) || performance.now() > end) return report
   }
 }

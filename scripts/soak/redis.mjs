@@ -1,5 +1,5 @@
 /** A Redis that can be paused and killed. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export function startRedis(folder, port) {
@@ -25,6 +25,8 @@ export function startRedis(folder, port) {
       await sleep(ms)
       start()
     },
+    /** How many keys it holds. */
+    keys: () => Number(execFileSync('redis-cli', ['-p', String(port), 'dbsize'])),
     stop: kill,
   }
 }

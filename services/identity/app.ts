@@ -6,10 +6,10 @@ import fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify'
+import { html } from '../pages/html.js'
 import type { StoreHealth } from '../storage/health.js'
 import { MAX_BODY_BYTES } from './form/entry.js'
 import type { FieldError } from './form/errors.js'
-import { html } from './form/html.js'
 import { type Answer, type Handler, HttpError, type Methods, prefers, type Routes, refusal } from './http.js'
 import { PreconditionFailed } from './identities.js'
 import type { Language, Languages } from './languages.js'

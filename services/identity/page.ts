@@ -1,6 +1,6 @@
 /** A whole page: one stylesheet inside, nothing loaded from anywhere. */
 import { createHash } from 'node:crypto'
-import { Html, html } from './form/html.js'
+import { Html, html } from '../pages/html.js'
 import type { Language } from './languages.js'
 
 const STYLE = `

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { withFiles } from '../environment.js'
+import { loadAdapter } from '../storage/driver.js'
 import { createStoreHealth } from '../storage/health.js'
 import { buildApp, type Log } from './app.js'
 import { Identities } from './identities.js'
@@ -15,8 +16,6 @@ import { settingsRoutes } from './routes/settings.js'
 import { readSchemas } from './schemas.js'
 import { Signer, serviceSecrets } from './secret.js'
 import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
-import { openMongoStore } from './store/mongodb.js'
-import { openSqliteStore } from './store/sqlite.js'
 import { identifiersOf } from './unique-keys.js'
 import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 
@@ -101,9 +100,12 @@ async function openStore(
   },
 ): Promise<IdentityStore> {
   try {
-    return mongodbUrl
-      ? await openMongoStore(mongodbUrl, identifiers)
-      : await openSqliteStore(file, identifiers, say)
+    if (mongodbUrl) {
+      const { openMongoStore } = await loadAdapter('mongodb', () => import('./store/mongodb.js'))
+      return await openMongoStore(mongodbUrl, identifiers)
+    }
+    const { openSqliteStore } = await loadAdapter('libsql', () => import('./store/sqlite.js'))
+    return await openSqliteStore(file, identifiers, say)
   } catch (error) {
     if (!(error instanceof IdentifierTaken)) throw error
     throw new Error(

@@ -210,7 +210,10 @@ t.test('the environment fills scalars and nothing but scalars', async t => {
   /* biome-ignore-end lint/suspicious/noTemplateCurlyInString: references, not templates. */
   t.equal(load(dir, { R: 'x\ncors: none', C: 'echo' }).gateway.cors, 'echo', 'never a new key')
   const shown = problemsOf(dir, { R: 'hunter2', C: 'hunter3' }).join('\n')
-  t.match(shown, /gateway.yaml:5:7 cors: Must be echo or none, but it is another text\./)
+  t.match(
+    shown,
+    /gateway.yaml:5:7 cors: Must be echo or none\. The environment variable C holds something else\./,
+  )
   t.notMatch(shown, /hunter/, 'what came from the environment may be a secret, and is not quoted')
 })
 

@@ -50,17 +50,24 @@ export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<
 }
 
 /** Starts `sluice serve` on a folder whose listeners take free ports; it is gone with the test. */
-export async function gatewayProcess(
+export function gatewayProcess(
   t: Test,
   folder: string,
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<GatewayProcess> {
-  const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
-  const child = spawn(process.execPath, args, {
-    cwd,
-    env: { PATH: process.env.PATH ?? '', DATA_DIR: folder, ...env },
-  })
+  return serveProcess(t, ['--config', folder], { DATA_DIR: folder, ...env }, cwd)
+}
+
+/** The same with the options of `serve` as they are written. */
+export async function serveProcess(
+  t: Test,
+  options: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): Promise<GatewayProcess> {
+  const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', ...options]
+  const child = spawn(process.execPath, args, { cwd, env: { PATH: process.env.PATH ?? '', ...env } })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''

@@ -2,7 +2,7 @@
 import type { Asked } from '../../gateway/admin/explain.js'
 import type { Explanation } from '../../gateway/explain/explain.js'
 import { Failure } from '../../gateway/run/load.js'
-import { adminPort, postToAdmin } from '../admin.js'
+import { adminPort, askAdmin } from '../admin.js'
 import { Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { printable } from '../text.js'
@@ -11,7 +11,7 @@ import { printable } from '../text.js'
 export async function explainLive(asked: Asked, where: string, io: Io): Promise<Explanation> {
   const port = await adminPort(where, io)
   const url = `${port.origin}/explain`
-  const { status, json } = await postToAdmin(port, '/explain', asked)
+  const { status, json } = await askAdmin(port, 'POST', '/explain', asked)
   const { detail } = (json ?? {}) as { detail?: unknown }
   if (status === 422 || status === 400) throw new Unusable(printable(String(detail)))
   if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')

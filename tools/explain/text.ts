@@ -105,6 +105,7 @@ function whyPassed({ why, unmet }: Explanation['passed'][number], { request, pro
 
 function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   lines.heading(`${rule.rule} (${rule.kind}, ${rule.mode})`)
+  if (rule.mode_src !== undefined) lines.field('mode', forNowText(rule))
   const tried = bucketOfTrial(rule.rule)
   if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
   if (rule.share !== null) lines.field('share', shareText(rule.share))
@@ -116,6 +117,11 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   }
   for (const counter of rule.counters) lines.field(counter.policy, counterText(counter, live))
   lines.field('says', resultText(rule))
+}
+
+/** `set by the admin API for now (/rules/scim/mode); its file says enforce`. */
+function forNowText({ mode_src, declared_mode }: Pick<ExplainedRule, 'mode_src' | 'declared_mode'>): string {
+  return `set by the admin API for now (${mode_src}); its file says ${declared_mode}`
 }
 
 function shareText({ percent, of, inside }: NonNullable<ExplainedRule['share']>): string {

@@ -165,5 +165,5 @@ function nameFault(name: unknown): string | undefined {
     buckets: { [name]: ['/'] },
     limits: [{ for: [{}], quotas: {} }],
   }
-  return validate(document, () => false)[0]?.message
+  return validate(document, () => [])[0]?.message
 }

@@ -2,7 +2,7 @@
  * Keys of which there may be any number: who makes them up, and what bounds them. Not those of in-flight rules: there is a
  * key only while a request holds its slot.
  */
-
+import { keyOf } from '../../config/bucket.js'
 import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
 import { MOST_KEYS } from '../../gateway/decide/store/meters.js'
@@ -12,26 +12,38 @@ import type { Remark, Subject } from './finding.js'
 
 type KeyPart = RuleEntry['key'][number]
 
-export function checkKeys({ rules: files }: Subject): Remark[] {
-  return files.flatMap(({ file, kind, document }) =>
-    document.rules.flatMap((rule, i): Remark[] => {
-      if (kind === 'in-flight') return []
-      const at = { file, path: ['rules', i, 'key'] }
-      const open = rule.key.flatMap(part => valuesOf(part, rule) ?? [])
-      if (open.length === 0) return []
-      const evasion = evasionOf(rule)
-      if (evasion !== undefined) return [{ severity: 'warning', ...at, message: evasion }]
-      const message = `Any number of keys: one for each ${listed(open, 'and')}. ${boundOf(kind, rule)}`
-      return [{ severity: 'note', ...at, message }]
-    }),
-  )
+export function checkKeys({ rules: files, limits }: Subject): Remark[] {
+  return [...limits.flatMap(bucketKeys), ...files.flatMap(ruleKeys)]
 }
+
+function bucketKeys({ file, document }: Subject['limits'][number]): Remark[] {
+  return Object.entries(document.buckets).flatMap(([name, bucket]): Remark[] => {
+    if (!keyOf(bucket).includes('client-ip')) return []
+    const message = `Any number of keys: one for each ${CLIENT}. Each lives as long as the bucket's longest window.`
+    return [{ severity: 'note', file, path: ['buckets', name, 'key'], message }]
+  })
+}
+
+function ruleKeys({ file, kind, document }: Subject['rules'][number]): Remark[] {
+  if (kind === 'in-flight') return []
+  return document.rules.flatMap((rule, i): Remark[] => {
+    const at = { file, path: ['rules', i, 'key'] }
+    const open = rule.key.flatMap(part => valuesOf(part, rule) ?? [])
+    if (open.length === 0) return []
+    const evasion = evasionOf(rule)
+    if (evasion !== undefined) return [{ severity: 'warning', ...at, message: evasion }]
+    const message = `Any number of keys: one for each ${listed(open, 'and')}. ${boundOf(kind, rule)}`
+    return [{ severity: 'note', ...at, message }]
+  })
+}
+
+const CLIENT = 'client address (of IPv6 the /64)'
 
 /** What a client can make up without end; undefined for parts with few values. */
 function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
   switch (part) {
     case 'client-ip':
-      return 'client address (of IPv6 the /64)'
+      return CLIENT
     case 'ja3':
     case 'ja4':
       return `TLS fingerprint (${part})`

@@ -3,6 +3,7 @@ import type { Loaded } from '../../gateway/run/load.js'
 import { checkAccess } from './access.js'
 import { checkBuckets } from './buckets.js'
 import { type Finding, findingOf, type Lint, type Subject, subjectOf } from './finding.js'
+import { checkGateway } from './gateway.js'
 import { checkKeys } from './keys.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
@@ -19,6 +20,7 @@ const CHECKS: readonly Lint[] = [
   checkKeys,
   checkObservation,
   checkAccess,
+  checkGateway,
 ]
 
 /** What is valid and yet probably not meant, or good to know; in the order of the places. */

@@ -3,7 +3,18 @@ import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/reco
 import type { Entry, Unread } from './read.js'
 
 /** What later versions of the record added is absent in older logs. */
-type Added = 'client' | 'ja3' | 'verified' | 'upgrade' | 'preflight' | 'parts' | 'beside' | 'duration_ms'
+type Added =
+  | 'upstream'
+  | 'client_request_id'
+  | 'traceparent'
+  | 'client'
+  | 'ja3'
+  | 'verified'
+  | 'upgrade'
+  | 'preflight'
+  | 'parts'
+  | 'beside'
+  | 'duration_ms'
 
 export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> & Partial<Pick<DecisionRecord, Added>> & Entry
 
@@ -76,8 +87,12 @@ const FIELDS: Readonly<Record<string, Check>> = {
   auth: text,
   counters,
   enforce_for: optional(isPercent),
+  mode_src: optional(text),
   sent_status: optional(value => typeof value === 'number'),
   sample: value => typeof value === 'number' && value > 0 && value <= 1,
+  upstream: optional(text),
+  client_request_id: optional(textOrNull),
+  traceparent: optional(textOrNull),
   client: optional(text),
   ja3: optional(textOrNull),
   verified: optional(value => typeof value === 'boolean'),
@@ -112,7 +127,7 @@ function isPercent(value: unknown): boolean {
 }
 
 function isBeside(value: unknown): value is Beside {
-  const { rule, kind, result, key, enforce_for, counters: list } = (value ?? {}) as Partial<Beside>
+  const { rule, kind, result, key, enforce_for, mode_src, counters: list } = (value ?? {}) as Partial<Beside>
   const isShare = enforce_for === undefined || isPercent(enforce_for)
-  return [rule, kind, result, key].every(text) && counters(list) && isShare
+  return [rule, kind, result, key].every(text) && counters(list) && isShare && optional(text)(mode_src)
 }

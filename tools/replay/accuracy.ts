@@ -76,7 +76,9 @@ export class Seen {
   #runTimeEntries(): string[] {
     if (this.#ruledAtRunTime === 0) return []
     const requests = count(this.#ruledAtRunTime, 'request')
-    return [`Access entries set at run time decided about ${requests}; a replay knows those of files only.`]
+    return [
+      `Access entries and modes set at run time decided about ${requests}; a replay knows those of files only.`,
+    ]
   }
 
   #completeness(

@@ -29,7 +29,7 @@ export interface Traffic extends Entry {
   readonly wasRefused: boolean | undefined
   /** It was decided while the counter store was away. */
   readonly wasAway: boolean
-  /** An access entry that the admin port had been given decided it. */
+  /** An access entry that the admin port had been given decided it, or the mode of a rule that was set there. */
   readonly wasRuledAtRunTime?: boolean
 }
 
@@ -119,8 +119,14 @@ export function trafficOf(record: LoggedDecision): Traffic {
     status: wasRefused ? undefined : sent_status,
     wasRefused,
     wasAway: record.store === 'local' || record.decision.startsWith('error_'),
-    wasRuledAtRunTime: record.src?.startsWith('/access/') ?? false,
+    wasRuledAtRunTime: wasRuledAtRunTime(record),
   }
+}
+
+function wasRuledAtRunTime({ src, decision, mode_src, beside = [] }: LoggedDecision): boolean {
+  if (src?.startsWith('/access/')) return true
+  if (mode_src !== undefined && decision !== 'allow') return true
+  return beside.some(one => one.mode_src !== undefined && one.result === 'limited')
 }
 
 function headersOf(parts: Readonly<Record<string, string>>): ReadonlyMap<string, string> | undefined {

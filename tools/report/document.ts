@@ -28,8 +28,9 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
     percentile,
     rules: tallies.map(tally => ruleReport(tally, gathered)),
     promotions: tallies
-      // An entry of kind access refuses all that it names: how many those are is told above.
-      .filter(tally => tally.mode === 'report-only' && tally.kind !== 'access')
+      // An entry of kind access refuses all that it names: how many those are is told above. A rule that only reports for now
+      // is no candidate: its file enforces it.
+      .filter(tally => tally.mode === 'report-only' && tally.kind !== 'access' && tally.modeSrc === undefined)
       .map(tally => promotionOf(tally, gathered, percentile, dropped.get(tally.rule) ?? 0)),
   }
 }
@@ -41,6 +42,8 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
     rule,
     kind,
     mode,
+    /** Where the admin port had set it; null where the files had. */
+    modeSrc: tally.modeSrc ?? null,
     src,
     /** Requests it was asked about, estimated where only a share is logged; null when the log does not tell. */
     seen: seen(tally.seen),

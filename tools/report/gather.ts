@@ -35,6 +35,7 @@ export class Gathered {
       if (tally !== undefined) {
         tally.src = record.src
         tally.enforcedFor = record.enforce_for
+        tally.modeSrc = record.mode_src
       }
       // Who is denied or exempt meets no counter that would tell of the request.
       if (kind === 'access' && mode === 'enforce') tally?.asked(at, 1 / sample)
@@ -46,7 +47,10 @@ export class Gathered {
       this.isOld = false
       const tally = this.#tallyOf(beside.rule, beside.kind, 'report-only')
       tally?.asked(at, 1 / sample)
-      if (tally !== undefined) tally.enforcedFor = beside.enforce_for
+      if (tally !== undefined) {
+        tally.enforcedFor = beside.enforce_for
+        tally.modeSrc = beside.mode_src
+      }
       if (beside.result === 'unavailable') tally?.decided('error_closed', at, null, null)
       for (const counter of beside.counters) peakOf(tally, project, counter)
       if (tally !== undefined) this.demand.add(beside, at, record.duration_ms ?? 0)

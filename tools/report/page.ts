@@ -75,10 +75,10 @@ function rulesTable(rules: readonly RuleReport[]): string {
     'projects',
     'most refused',
   ]
-  const rows = rules.map(({ rule, kind, mode, seen, refused, wouldRefuse, keys, projects }) => [
+  const rows = rules.map(({ rule, kind, mode, modeSrc, seen, refused, wouldRefuse, keys, projects }) => [
     rule,
     kind,
-    mode,
+    modeSrc === null ? mode : `${mode} for now`,
     seen ?? '?',
     refused,
     wouldRefuse,

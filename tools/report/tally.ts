@@ -36,6 +36,8 @@ export class RuleTally {
   countsAnswers = false
   /** Per cent of its keys for which the rule is in force, as last seen; undefined where it is for all, or for none. */
   enforcedFor: number | undefined
+  /** Where the admin port had set this mode when the rule was last seen in it; undefined where the files had. */
+  modeSrc: string | undefined
   seen = 0
   refused = 0
   wouldRefuse = 0

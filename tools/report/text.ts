@@ -38,10 +38,10 @@ function heading(text: string, io: Io): string {
 
 const RULE_COLUMNS = columns(['rule', 'mode'], ['requests', 'refused', 'would refuse', 'keys', 'projects'])
 
-function ruleRow({ rule, mode, seen, refused, wouldRefuse, keys, projects }: RuleReport): string[] {
+function ruleRow({ rule, mode, modeSrc, seen, refused, wouldRefuse, keys, projects }: RuleReport): string[] {
   return [
     rule,
-    mode,
+    modeSrc === null ? mode : `${mode} for now`,
     seen === null ? '?' : grouped(seen),
     grouped(refused),
     grouped(wouldRefuse),

@@ -9,6 +9,8 @@ export interface BreakerOptions {
   readonly deadlines: CallDeadlines
   /** Asks Redis whether it counts the neighbours of `key`; rejects when it does not. */
   ping(key: string): Promise<void>
+  /** Called at the end of each call, with the milliseconds it took; one that comes too late has ended at its deadline. */
+  onCalled?(ms: number): void
   /** Called on each failed call. */
   onFailure(error: unknown): void
   /** Called when the breaker opens and when Redis is back. */
@@ -48,10 +50,15 @@ export class Breaker {
     if (this.open) return Promise.resolve(undefined)
     return new Promise(resolve => {
       let waiting = true
-      const giveUp = (error: unknown) => {
-        if (!waiting) return
+      const startedAt = performance.now()
+      const end = () => {
         waiting = false
         arrived()
+        this.#options.onCalled?.(performance.now() - startedAt)
+      }
+      const giveUp = (error: unknown) => {
+        if (!waiting) return
+        end()
         this.#failed(error, key, feeds)
         resolve(undefined)
       }
@@ -61,8 +68,7 @@ export class Breaker {
           late?.(result)
           return
         }
-        waiting = false
-        arrived()
+        end()
         if (feeds) this.#failures = 0
         resolve(result)
       }, giveUp)

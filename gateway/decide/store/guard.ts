@@ -6,7 +6,7 @@ import { isReportOnlyKey } from '../key.js'
 import { Breaker, type BreakerOptions } from './breaker.js'
 import { CallDeadlines } from './call-deadlines.js'
 
-export interface GuardOptions extends Pick<BreakerOptions, 'ping' | 'onFailure'> {
+export interface GuardOptions extends Pick<BreakerOptions, 'ping' | 'onFailure' | 'onCalled'> {
   readonly deadlineMs: number
   /** The node that keeps a key; '' where there is only one. */
   nodeOf(key: string): string

@@ -7,7 +7,8 @@ import { type Behind, LeasedStore } from './leased-store.js'
 import type { LeaseAnswer, LeaseCall, Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
-import { isCluster, nodeOf } from './redis-connection.js'
+import { shownAddress } from './redis-address.js'
+import { isCluster, nodeOf, troubleOf } from './redis-connection.js'
 import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
 import { SplitStore } from './split-store.js'
@@ -25,6 +26,8 @@ export interface StoreSettings {
 
 /** What the rest of the house wants to hear of the store. */
 export interface StoreHooks {
+  /** A call ended after so long, well or not. */
+  called?(ms: number): void
   /** A call failed or came too late; `op` is one of the few things a store is asked for. */
   failed(op: string): void
   /** An answer came after its deadline: what it had charged was given back. */
@@ -55,7 +58,12 @@ export async function openStore(
     return { store, forget: async key => store.forget(key) }
   }
   const remote = new RedisStore({ url: redis, log })
-  if (!(await remote.answers(PATIENCE_MS))) log.warn({}, 'Redis does not answer: starting without it')
+  const address = shownAddress(redis)
+  if (!(await remote.answers(PATIENCE_MS))) {
+    const reason = troubleOf(remote.connection)
+    const message = `Redis at ${address} does not answer${reason ? ` (${reason})` : ''}: starting without it`
+    log.warn({ redis: address, reason }, message)
+  }
   let quietUntil = Number.NEGATIVE_INFINITY
   const onLate = () => {
     hooks.late()
@@ -67,13 +75,14 @@ export async function openStore(
     deadlineMs: deadline,
     nodeOf: key => nodeOf(remote.connection, key),
     ping: key => remote.ping(key),
+    onCalled: ms => hooks.called?.(ms),
     onFailure: () => hooks.failed('take'),
     onChange({ node, away, anyAway }) {
       hooks.awayChanged(anyAway)
       const fields = node === '' ? {} : { node }
       if (away)
         log.warn(
-          { ...fields, onStoreError: onError },
+          { ...fields, redis: address, reason: troubleOf(remote.connection), onStoreError: onError },
           'Redis is away: each rule goes on as its onStoreError says',
         )
       else log.info(fields, 'Redis is back: counting there again')

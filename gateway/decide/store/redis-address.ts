@@ -39,12 +39,9 @@ export function redisAddress(url: string): RedisAddress {
     : { kind, sentinels: hosts, master: decodeURIComponent(path), ...access }
 }
 
-/** The address as it may be shown: without user, password and options. */
+/** The same without user, password and options, for people and logs. */
 export function shownAddress(url: string): string {
-  const { scheme, rest = '' } = /^(?<scheme>[^:]*:\/\/)(?<rest>.*)$/.exec(url)?.groups ?? {}
-  if (scheme === undefined) return ''
-  const [place = ''] = rest.slice(rest.lastIndexOf('@') + 1).split('?')
-  return scheme + place
+  return url.replace(/\/\/(.*@)?/s, '//').replace(/[?#].*$/s, '')
 }
 
 function decoded(text: string): string | undefined {

@@ -29,12 +29,23 @@ const GREETING_MS = 2000
 /** Starts to connect; an address that cannot be reached now is tried again. */
 export function connectRedis(url: string, log: Log): RedisClient {
   const client = clientFor(url)
-  const onError = (error: unknown) => log.debug({ err: error }, 'redis connection')
-  client.on('error', onError)
+  const onError = (error: unknown) => {
+    troubles.set(client, error as NodeJS.ErrnoException)
+    log.debug({ err: error }, 'redis connection')
+  }
+  client.on('error', onError).on('ready', () => troubles.delete(client))
   if (client instanceof Cluster) client.on('node error', onError).on('+node', watchGreeting)
   else watchGreeting(client)
   client.connect().catch(onError)
   return client
+}
+
+const troubles = new WeakMap<RedisClient, NodeJS.ErrnoException>()
+
+/** What went wrong last with a connection, as `ECONNREFUSED` or in Redis's own words. */
+export function troubleOf(client: RedisClient): string | undefined {
+  const error = troubles.get(client)
+  return error?.code ?? error?.message
 }
 
 function clientFor(url: string): RedisClient {

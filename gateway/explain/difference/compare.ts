@@ -61,9 +61,10 @@ function columnChanges(before: Loaded, after: Loaded, column: string): Change[] 
 function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
   const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   return new Map(
-    rules.map(({ id, config, mode, share, onStoreError }) => {
+    rules.map(({ id, key, config, mode, share, onStoreError }) => {
       const enforceFor = share && { enforceFor: `${share.percent}%` }
-      return [id, { ...quotaFields(config as BucketConfig), mode, ...enforceFor, onStoreError }]
+      const own = key.includes('client-ip') && { key }
+      return [id, { ...quotaFields(config as BucketConfig), ...own, mode, ...enforceFor, onStoreError }]
     }),
   )
 }

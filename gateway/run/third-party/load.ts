@@ -55,6 +55,16 @@ const BUILT_IN: readonly Plugin[] = [...builtIn.identify, ...builtIn.limit, ...b
 /** Names a policy kind cannot have: the editor's schema of that name is another file's. */
 const RESERVED = ['gateway', 'projects', 'identity', 'access']
 
+/** Why a plugin of somebody else's cannot have this name, as the end of a sentence; undefined when it can. */
+export function nameFault(kind: Plugin['kind'], name: string): string | undefined {
+  const fault = shapeFault({ name, kind, schema: {}, create() {} })
+  if (fault !== undefined) return fault
+  if (kind === 'limit' && RESERVED.includes(name)) return `a policy kind cannot be called "${name}"`
+  return BUILT_IN.some(one => one.kind === kind && one.name === name)
+    ? `it is the name of a built-in ${kind} plugin`
+    : undefined
+}
+
 class Joining {
   readonly problems: Problem[] = []
   readonly plugins: Plugin[] = []

@@ -1,6 +1,6 @@
 /** What several workers tell, as one answer. */
 import type { Slots } from '../../decide/held-slots.js'
-import { type MetricsSnapshot, mergeSnapshots } from '../../observe/metrics.js'
+import { type MetricsSnapshot, mergeSnapshots } from '../../observe/series.js'
 import type { BackendState } from '../upstreams.js'
 
 /** One line for each address: requests of all workers; left out when one of them leaves it out. */

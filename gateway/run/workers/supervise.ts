@@ -11,11 +11,13 @@ import { Metrics } from '../../observe/metrics.js'
 import { actDesks } from '../acts/desks.js'
 import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
+import { listenFault } from '../listen-fault.js'
 import { liveDesk } from '../live/desk.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
+import { version } from '../version.js'
 import { changeAll } from './change.js'
 import { Crew } from './crew.js'
 import { WorkerQuestions } from './questions.js'
@@ -37,9 +39,9 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     )
   }
   const { first, load, workers, secret, configPath, embedded, hopeless, wrongKeys, log } = options
-  const { listen, admin: adminSettings, redis, store } = first.config.gateway
+  const { listen, admin: adminSettings, redis, store, tracing } = first.config.gateway
   const health = new Health()
-  const metrics = new Metrics()
+  const metrics = new Metrics(version())
   metrics.policyLoaded(first.compiled.policy.revision)
   metrics.watchKeys(() => wrongKeys.counts())
   let inForce = { loaded: first, loadedAt: new Date(), change: 0 }
@@ -60,7 +62,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
-        started: { listen, redis, store },
+        started: { listen, redis, store, tracing },
         contents: inForce.loaded.contents,
         change: inForce.change,
         supervisor: process.pid,
@@ -136,7 +138,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     }),
     ...actDesks(runtime, () => inForce.loaded, log),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
-  })
+  }).catch(listenFault('admin', adminSettings))
   await startEmbedded(first, embedded)
   url = await crew.start()
   health.ready()

@@ -14,7 +14,7 @@ export interface Orders {
   /** Keys the hashes that stand for personal data, in base64: workers that count together must agree. */
   readonly secret: string
   /** Settings that only a start of the whole gateway changes. */
-  readonly started: Pick<Gateway, 'listen' | 'redis' | 'store'>
+  readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
   /** What is in force: the files may hold something else by now, or something broken. */
   readonly contents: FileContents
   /** Tells what is in force from what was before. */
@@ -80,11 +80,11 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
 /** One that takes another's place must be its like, though the files may ask for a restart by now. */
 function asStarted(
   loaded: Loaded,
-  { listen, redis, store: { deadline, instances } }: Orders['started'],
+  { listen, redis, tracing, store: { deadline, instances } }: Orders['started'],
 ): Loaded {
   const { gateway } = loaded.config
   const store = { ...gateway.store, deadline, instances }
-  return { ...loaded, config: { ...loaded.config, gateway: { ...gateway, listen, redis, store } } }
+  return { ...loaded, config: { ...loaded.config, gateway: { ...gateway, listen, redis, tracing, store } } }
 }
 
 function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | Unloadable>) {

@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
+import { API_PAGE_HEADERS, apiPage } from '../../pages/api-page.js'
 import { components } from '../schemas/index.js'
 import { operationId, withGatewayAnswers } from './api-operation.js'
 import { type Handler, resource, type Server } from './http.js'
@@ -7,25 +7,6 @@ import { type Handler, resource, type Server } from './http.js'
 /** Where the document and the page that shows it are. */
 export const apiDocumentPath = '/api/v1/openapi.json'
 export const apiPagePath = '/api/v1/docs'
-
-/** The page loads nothing from elsewhere; inline styles are those that Swagger UI sets on its own elements. */
-const contentPolicy =
-  "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'"
-const assetsPath = `${apiPagePath}/assets`
-const scriptPath = `${apiPagePath}/page.js`
-
-/** Four requests in all, the document included: Swagger UI's own page needs more than a small plan's burst allows. */
-const page = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>Sluice directory service</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="${assetsPath}/static/swagger-ui.css">
-<div id="page"></div>
-<script src="${assetsPath}/static/swagger-ui-bundle.js"></script>
-<script src="${scriptPath}"></script>
-</html>
-`
 
 const description = `Directory connections, their users and groups, and the events of their changes.
 
@@ -73,18 +54,11 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
     refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? index) },
   })
   for (const schema of components) server.addSchema(schema)
-  server.register(swaggerUi, { routePrefix: assetsPath, staticCSP: contentPolicy })
   server.register(async scope => {
     const get = (path: string, handler: Handler): void => resource(scope, path, { GET: handler })
     get(apiDocumentPath, async () => scope.swagger())
-    get(apiPagePath, async (_request, reply) => {
-      reply.header('content-security-policy', contentPolicy).type('text/html; charset=utf-8')
-      return reply.serializer(String).send(page)
-    })
-    get(scriptPath, async (_request, reply) => {
-      const options = { spec: scope.swagger(), dom_id: '#page', deepLinking: true, validatorUrl: null }
-      reply.type('text/javascript; charset=utf-8')
-      return reply.serializer(String).send(`SwaggerUIBundle(${JSON.stringify(options)})\n`)
-    })
+    get(apiPagePath, async (_request, reply) =>
+      reply.headers(API_PAGE_HEADERS).serializer(String).send(apiPage(scope.swagger(), apiDocumentPath)),
+    )
   })
 }

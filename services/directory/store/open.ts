@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { loadAdapter } from '../../storage/driver.js'
 import type { Log } from '../log.js'
 import type { Store } from './contract.js'
 import type { TellFault } from './guarded.js'
@@ -19,8 +20,11 @@ export async function openStore({
   readonly log?: Log
   readonly tell?: TellFault
 }): Promise<Store> {
-  if (mongodbUrl !== '') return (await import('./mongodb.js')).openMongodb(mongodbUrl, { tell })
-  const { openSqlite } = await import('./sqlite.js')
+  if (mongodbUrl !== '') {
+    const { openMongodb } = await loadAdapter('mongodb', () => import('./mongodb.js'))
+    return openMongodb(mongodbUrl, { tell })
+  }
+  const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite.js'))
   try {
     return openSqlite(databaseFile(dataDir), { say: log?.info, tell })
   } catch (error) {

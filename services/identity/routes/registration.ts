@@ -1,8 +1,9 @@
 /** Registration by form or by JSON. */
+
+import { html } from '../../pages/html.js'
 import { hasToken, refuseForeign } from '../csrf.js'
 import { etagOf } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
-import { html } from '../form/html.js'
 import type { JsonObject } from '../form/json.js'
 import { readForm } from '../form/parse.js'
 import { sentDefaults, sentEntries } from '../form/sent.js'

@@ -1,7 +1,8 @@
 /** What the forms for people have in common: how one is shown, and what may go wrong with it. */
+
+import { type Html, html } from '../../pages/html.js'
 import { issueToken, TOKEN_FIELD } from '../csrf.js'
 import type { FieldError } from '../form/errors.js'
-import { type Html, html } from '../form/html.js'
 import { buildNodes, saidNodes } from '../form/nodes.js'
 import { renderForm } from '../form/render.js'
 import type { CompiledSchema } from '../form/schema.js'

@@ -1,9 +1,10 @@
 /** People change their own traits, by form or by JSON. */
+
+import { html } from '../../pages/html.js'
 import { hasToken, refuseForeign } from '../csrf.js'
 import { etagOf, ifMatch, type Precondition } from '../etag.js'
 import type { Entry } from '../form/entry.js'
 import type { FieldError } from '../form/errors.js'
-import { html } from '../form/html.js'
 import { parsePatch, readForm } from '../form/parse.js'
 import { sentEntries, sentTraits } from '../form/sent.js'
 import { heldIdentity } from '../holder.js'

@@ -60,7 +60,7 @@ async function start(
     ...listen,
     ...more,
     health,
-    metrics: new Metrics(),
+    metrics: new Metrics('1.2.3'),
     state,
     reload,
     explain,

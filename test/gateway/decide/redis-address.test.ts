@@ -2,7 +2,7 @@
 import t from 'tap'
 import { isRedisUrl } from '../../../config/formats.js'
 import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
-import { redisAddress } from '../../../gateway/decide/store/redis-address.js'
+import { redisAddress, shownAddress } from '../../../gateway/decide/store/redis-address.js'
 
 t.test('one server, a Cluster, or Sentinels and the name of their master', async t => {
   const read = (text: string) => {
@@ -35,6 +35,18 @@ t.test('one server, a Cluster, or Sentinels and the name of their master', async
     username: 'gate@way',
     password: 'p:/,w:x',
   })
+})
+
+t.test('logs show an address without user, password and options', async t => {
+  t.equal(
+    shownAddress('redis://user:p@ss/word@redis.example:6380/3?password=x'),
+    'redis://redis.example:6380/3',
+  )
+  t.equal(
+    shownAddress('rediss+sentinel://gate:way@s1:26379,s2/my-master'),
+    'rediss+sentinel://s1:26379,s2/my-master',
+  )
+  t.equal(shownAddress('redis://127.0.0.1'), 'redis://127.0.0.1')
 })
 
 t.test('what nobody could connect to is refused', async t => {

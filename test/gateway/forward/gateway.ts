@@ -87,6 +87,8 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     res.end(body)
   }
   const onAnswer = (): void => {}
+  const onAttempt = (): void => {}
+  const onCut = (): void => {}
   const onUpstreamEnd = (): void => {
     gateway.ended++
   }
@@ -105,9 +107,11 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
             res,
             answerFields,
             keepUpstream,
+            onAttempt,
             onAnswer,
             onUpstreamEnd,
             fail,
+            onCut,
           }
           gateway.forwarded++
           if (options.between === undefined) http.forward(exchange)
@@ -121,7 +125,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         try {
           const seen = readFacts(req, facts)
           const exchange = { facts: seen, project: ACME, req, res, takeOver, answerFields }
-          upgrades.upgrade({ ...exchange, onAnswer, onUpstreamEnd, fail })
+          upgrades.upgrade({ ...exchange, onAttempt, onAnswer, onUpstreamEnd, fail, onCut })
         } catch (error) {
           fail(codeOf(error))
         }

@@ -348,14 +348,14 @@ t.test('an upload', async t => {
     const { client } = await listen(
       t,
       (req, res) => {
-        onClose(res, () => events.push('closed'))
+        res.watch({ onClose: refused => events.push(`closed by ${refused}, ${res.status}`) })
         req.body?.read({ onData() {}, onEnd() {}, onAbort: () => events.push('abort') })
       },
       { refused: code => codes.push(code) },
     )
     client.send(`${POST.replace('Content-Length: 5', 'Transfer-Encoding: chunked')}2\r\nhixx`)
     t.match((await client.message({ tillClose: true })).line, / 400 /)
-    t.same([events.sort(), codes], [['abort', 'closed'], ['bad-framing']])
+    t.same([events.sort(), codes], [['abort', 'closed by bad-framing, 400'], []], 'told once, to its request')
   })
 
   t.test('waits for its reader', async t => {

@@ -63,16 +63,21 @@ export function finished({
     release: () => {},
   }
   return {
+    id: 'request-1',
     method: 'GET',
     facts: factsOf(facts),
     project: { id: 'acme', plan: 'growth', environment: 'production' },
     upstream: 'identity',
+    address: 'http://127.0.0.1:4433',
     verdict,
     revision: 'sha256:1234',
     status: verdict.allowed ? 200 : 429,
     source: verdict.allowed ? 'upstream' : 'gateway',
+    bytesIn: 0,
+    bytesOut: 2,
     startedAt: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
     durationMs: 12,
+    upstreamMs: 11,
     limiterUs: 40,
     ...changes,
   }
@@ -89,7 +94,7 @@ function factsOf(changes: Partial<Facts> = {}): Facts {
     network: '203.0.113.77',
     trusted: false,
     authenticated: false,
-    header: () => 'canary-header',
+    header: name => (name === 'x-request-id' || name === 'traceparent' ? undefined : 'canary-header'),
     ...changes,
   }
 }

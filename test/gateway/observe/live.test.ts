@@ -12,7 +12,7 @@ const HOUR = 360 * STEP
 
 function start() {
   let now = 1_700_000_000_000
-  const metrics = new Metrics()
+  const metrics = new Metrics('1.2.3')
   const live = new Live({ decisions: metrics.decisions, hash: text => `hash of ${text}`, now: () => now })
   const observers = [metrics.observer(), live.observer()]
   return {

@@ -29,7 +29,7 @@ const records = (event: Finished, sample?: number) =>
 /** A log that keeps its lines. */
 function memoryLog(level: Parameters<typeof createLog>[0]['level'] = 'debug') {
   const lines: string[] = []
-  const log = createLog({ level, pretty: false, destination: { write: line => void lines.push(line) } })
+  const log = createLog({ level, terminal: false, destination: { write: line => void lines.push(line) } })
   return { log, lines, parsed: () => lines.map(line => JSON.parse(line)) }
 }
 
@@ -39,12 +39,15 @@ t.test('a refusal gives one record with everything needed to judge it again', as
       v: 1,
       ts: '2026-01-02T03:04:05.006Z',
       id: 'request-1',
+      client_request_id: null,
+      traceparent: null,
       decision: 'deny',
       mode: 'enforce',
       rule: 'catch-all',
       kind: 'project-limits',
       rev: 'sha256:1234',
       src: 'config/policies/project-limits.yaml:20',
+      upstream: 'identity',
       project: 'acme',
       plan: 'growth',
       environment: 'production',

@@ -8,7 +8,7 @@ const linesOf = async (metrics: Metrics, name: string) =>
     .filter(line => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
 
 t.test('every promised series is there from the start, with help and type', async t => {
-  const text = await new Metrics().text()
+  const text = await new Metrics('1.2.3').text()
   for (const [name, type] of [
     ['requests_total', 'counter'],
     ['request_duration_seconds', 'histogram'],
@@ -23,11 +23,11 @@ t.test('every promised series is there from the start, with help and type', asyn
     t.match(text, `# TYPE sluice_${name} ${type}\n`)
     t.match(text, new RegExp(`# HELP sluice_${name} \\S`))
   }
-  t.match(new Metrics().contentType, /^text\/plain; version=/)
+  t.match(new Metrics('1.2.3').contentType, /^text\/plain; version=/)
 })
 
 t.test('requests are counted by upstream, method, code and who answered', async t => {
-  const metrics = new Metrics()
+  const metrics = new Metrics('1.2.3')
   const observer = metrics.observer()
   for (let i = 0; i < 3; i++) observer.finished(finished())
   observer.finished(finished({ method: 'BREW', status: 429, source: 'gateway' }))
@@ -47,7 +47,7 @@ t.test('requests are counted by upstream, method, code and who answered', async 
 })
 
 t.test('decisions are counted by rule and outcome, near ones apart', async t => {
-  const metrics = new Metrics()
+  const metrics = new Metrics('1.2.3')
   const observer = metrics.observer()
   const shadow = rule({ id: 'session-delete', mode: 'report-only' })
   const slots = reading({ quota: 1, used: 1, windowMs: undefined })
@@ -78,13 +78,20 @@ t.test('decisions are counted by rule and outcome, near ones apart', async t => 
 })
 
 t.test('no label holds a key, a project or a path', async t => {
-  const metrics = new Metrics()
+  const metrics = new Metrics('1.2.3')
   metrics.observer().finished(finished({ facts: { path: '/canary-path' } }))
   t.notMatch(await metrics.text(), /canary|acme|whoami/)
 })
 
+t.test('an alert sees the first refused reload and connection, since their series begin at 0', async t => {
+  const text = await new Metrics('1.0.0').text()
+  t.match(text, 'sluice_policy_reloads_total{result="refused"} 0\n')
+  t.match(text, 'sluice_connections_refused_total{cap="all"} 0\n')
+  t.match(text, 'sluice_connections_refused_total{cap="client"} 0\n')
+})
+
 t.test('the store and the policy are told of', async t => {
-  const metrics = new Metrics()
+  const metrics = new Metrics('1.2.3')
   metrics.policyLoaded('sha256:1')
   metrics.policyLoaded('sha256:2')
   metrics.storeError('take')

@@ -96,6 +96,9 @@ routes: [{ path: /**, upstream: app }]
     const { port } = server.address() as AddressInfo
     const ended = await run(writeConfig(t, gateway(`port: ${port}, workers: 2`, 'redis://127.0.0.1:9'), {}))
     t.match(ended, { code: 1 })
-    t.match(ended.stderr, /EADDRINUSE .*\. Choose another with PORT or ADMIN_PORT\.\n$/)
+    t.match(
+      ended.stderr,
+      /^Port \d+ on 127\.0\.0\.1 is in use.*\. Choose another \(listen\.port in gateway\.yaml, or PORT where it says so\)\.\n$/m,
+    )
   })
 })

@@ -1,0 +1,88 @@
+/** The log for somebody at a terminal: one line for each event, decision and request, instead of JSON. */
+import { styleText } from 'node:util'
+import type { AccessRecord } from './access-record.js'
+import { printable } from './printable.js'
+import type { Counter, DecisionRecord } from './record.js'
+
+/** Of a line of the log, what every one has. */
+interface Line {
+  readonly level: string
+  readonly time: string
+  readonly msg: string
+}
+
+type Style = Parameters<typeof styleText>[0]
+
+const LEVELS: Readonly<Record<string, Style>> = { debug: 'dim', info: 'green', warn: 'yellow', error: 'red' }
+
+const VERDICTS: Readonly<Record<DecisionRecord['decision'], string>> = {
+  allow: 'allowed',
+  deny: 'refused',
+  would_deny: 'would refuse',
+  error_open: 'uncounted',
+  error_closed: 'uncounted',
+}
+
+/** No colour off a terminal, on a dumb one, or where NO_COLOR is set to anything (no-color.org). */
+export function isColourful(isTerminal: boolean, { NO_COLOR, TERM }: NodeJS.ProcessEnv): boolean {
+  return isTerminal && !NO_COLOR && TERM !== 'dumb'
+}
+
+/** A line of the JSON log made readable; ends in a newline. An error's stack stands on lines of its own. */
+export function terminalLine(json: string, colourful: boolean): string {
+  // Whether to is decided here, not by what Node knows of its own stdout.
+  const paint = (style: Style, text: string) =>
+    colourful ? styleText(style, text, { validateStream: false }) : text
+  const { level, time, msg, ...fields } = JSON.parse(json) as Line
+  const front = `${paint('dim', clockOf(time))} ${paint(LEVELS[level] ?? 'reset', level.toUpperCase().padEnd(5))}`
+  if (msg === 'decision') return `${front} ${printable(decisionText(fields as DecisionRecord))}\n`
+  if (msg === 'request') return `${front} ${printable(requestText(fields as AccessRecord))}\n`
+  const { err, ...rest } = fields as { err?: { message?: string; stack?: string } }
+  const told = err?.message === undefined ? '' : `: ${printable(err.message)}`
+  const stack = (err?.stack ?? '').split('\n').slice(1)
+  const behind = stack.map(call => `\n    ${paint('dim', printable(call.trim()))}`).join('')
+  return `${front} ${printable(msg)}${told}${paint('dim', fieldsText(rest))}${behind}\n`
+}
+
+/** `429 refused POST /self-service/recovery acme recovery-flood 31/30 per 60 s, wait 12 s`. */
+function decisionText(record: DecisionRecord): string {
+  const { decision, sent_status, method, path, project, rule, counters } = record
+  const [counter] = [...counters].sort((one, other) => other.t_ms - one.t_ms)
+  const spent = counter === undefined ? '' : ` ${spentText(counter)}`
+  const waits = counter !== undefined && decision !== 'allow' && decision !== 'error_open'
+  const wait = waits ? `, wait ${secondsText(counter.t_ms)}` : ''
+  return `${sent_status} ${VERDICTS[decision]} ${method} ${path} ${project ?? '-'} ${rule ?? '-'}${spent}${wait}`
+}
+
+function spentText({ used, q, w_ms }: Counter): string {
+  return `${used ?? '?'}/${q} ${w_ms === null ? 'at a time' : `in ${secondsText(w_ms)}`}`
+}
+
+/** `504 GET /reports acme app http://127.0.0.1:3000 2003 ms upstream-timeout: no answer within 2000 ms`. */
+function requestText(record: AccessRecord): string {
+  const { status, method, path, project, upstream, address, duration_ms, error, cause } = record
+  const parts = [status, method ?? '-', path ?? '-', project ?? '-', upstream || '-', address ?? '-']
+  const why = error === null ? '' : ` ${error}`
+  return `${parts.join(' ')} ${duration_ms} ms${why}${cause === null ? '' : `: ${cause}`}`
+}
+
+function secondsText(ms: number): string {
+  return `${Math.ceil(ms / 1000)} s`
+}
+
+function clockOf(time: string): string {
+  const at = new Date(time)
+  return `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, '0')}`
+}
+
+function fieldsText(fields: object): string {
+  return Object.entries(fields)
+    .map(([name, value]) => ` ${name}=${valueText(value)}`)
+    .join('')
+}
+
+/** A word as it is; else as JSON. */
+function valueText(value: unknown): string {
+  const plain = typeof value === 'string' && /^[^\s"=]+$/.test(value)
+  return printable(plain ? value : JSON.stringify(value))
+}

@@ -1,0 +1,83 @@
+/** Why an address cannot be listened on, as a sentence that says which setting to change. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { Failure } from './load.js'
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** For `catch`: `setting` is `listen` or `admin`. @throws {Failure} or what it was given */
+export function listenFault(setting: 'listen' | 'admin', address: Address): (error: unknown) => never {
+  return error => {
+    const sentence = sentenceOf(setting, address, (error as NodeJS.ErrnoException).code)
+    throw sentence === undefined ? error : new Failure(sentence, { cause: error })
+  }
+}
+
+const VARIABLES = { listen: 'PORT', admin: 'ADMIN_PORT' }
+
+function sentenceOf(setting: 'listen' | 'admin', { host, port }: Address, code = ''): string | undefined {
+  const variable = `${setting}.port in gateway.yaml, or ${VARIABLES[setting]} where it says so`
+  switch (code) {
+    case 'EADDRINUSE':
+      return `Port ${port} on ${host} is in use${ownerText(port)}. Choose another (${variable}).`
+    case 'EACCES':
+      return `This user may not listen on port ${port}. Choose one above 1023 (${variable}).`
+    case 'EADDRNOTAVAIL':
+      return `${setting}.host: ${host} is no address of this machine.`
+    case 'ENOTFOUND':
+      return `${setting}.host: no address is known for "${host}".`
+    default:
+      return undefined
+  }
+}
+
+function ownerText(port: number): string {
+  const pid = ownerOf(port)
+  if (pid === undefined) return ''
+  // A worker's parent holds the admin port.
+  if (pid === process.pid || pid === process.ppid) return ' by this gateway itself: its two ports must differ'
+  return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
+}
+
+/** The process that listens on a TCP port, where Linux tells (proc(5)) and this user may know. */
+function ownerOf(port: number): number | undefined {
+  try {
+    const sockets = new Set(['tcp', 'tcp6'].flatMap(table => listenersOn(port, table)))
+    return readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name))
+      .map(Number)
+      .find(pid => filesOf(pid).some(file => sockets.has(file)))
+  } catch {
+    return undefined
+  }
+}
+
+const LISTENING = '0A'
+
+/** As the links of /proc/PID/fd name them. */
+function listenersOn(port: number, table: string): string[] {
+  const [, ...lines] = readFileSync(`/proc/net/${table}`, 'utf8').trim().split('\n')
+  return lines.flatMap(line => {
+    const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/)
+    const isOurs = state === LISTENING && Number.parseInt(local.split(':')[1] ?? '', 16) === port
+    return isOurs ? `socket:[${inode}]` : []
+  })
+}
+
+function filesOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).flatMap(fd => linkOf(`/proc/${pid}/fd/${fd}`))
+  } catch {
+    return []
+  }
+}
+
+function linkOf(path: string): string[] {
+  try {
+    return [readlinkSync(path)]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,92 @@
+/** The Compose file: taken by Compose's own loader, without rights to spare, and true to what it mounts. */
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import t from 'tap'
+import { parse } from 'yaml'
+import { runTool } from '../helpers/deploy-tools.js'
+import { inProject, projectFile } from '../helpers/root.js'
+
+interface Service {
+  readonly image?: string
+  readonly build?: string
+  readonly environment: Record<string, string>
+  readonly depends_on?: Record<string, { condition: string }>
+  readonly healthcheck?: object
+  readonly ports?: readonly string[]
+  readonly volumes?: readonly string[]
+  readonly secrets?: readonly string[]
+  readonly stop_grace_period?: string
+  readonly cap_drop?: readonly string[]
+  readonly read_only?: boolean
+}
+
+const folder = inProject('deploy', 'compose')
+const compose = parse(projectFile('deploy', 'compose', 'compose.yaml')) as {
+  services: Record<'gateway' | 'prometheus' | 'grafana', Service> & Record<string, Service>
+  secrets: Record<string, { file: string }>
+  volumes: Record<string, unknown>
+}
+const { gateway, prometheus } = compose.services
+
+t.test("Compose's own loader takes the file", async t => {
+  runTool(t, 'compose-go', ['compose.yaml'], { cwd: folder })
+})
+
+t.test('the gateway starts once Redis and MongoDB are healthy, and has no rights to spare', async t => {
+  for (const [name, { condition }] of Object.entries(gateway.depends_on ?? {})) {
+    t.equal(condition, 'service_healthy')
+    t.ok(compose.services[name]?.healthcheck, `${name} says when it is healthy`)
+  }
+  t.equal(new URL(gateway.environment.REDIS_URL ?? '').hostname, 'redis')
+  t.equal(new URL(gateway.environment.MONGODB_URL ?? '').hostname, 'mongo')
+  t.same(gateway.cap_drop, ['ALL'])
+  t.equal(gateway.read_only, true)
+})
+
+t.test('images are pinned by digest, ports are on loopback, and what is mounted exists', async t => {
+  for (const [name, { image, build, ports = [], volumes = [], secrets = [] }] of Object.entries(
+    compose.services,
+  )) {
+    if (build === undefined) t.match(image, /:[\w.-]+@sha256:[0-9a-f]{64}$/, name)
+    else t.ok(existsSync(resolve(folder, build, 'Dockerfile')))
+    for (const port of ports) t.match(port, /^127\.0\.0\.1:/, name)
+    for (const secret of secrets) t.ok(secret in compose.secrets, secret)
+    for (const [source = ''] of volumes.map(mount => mount.split(':'))) {
+      t.ok(source.startsWith('.') ? existsSync(resolve(folder, source)) : source in compose.volumes, source)
+    }
+  }
+})
+
+t.test('the admin port is open to Prometheus, by the same key', async t => {
+  const [scrape] = parse(projectFile('deploy', 'compose', 'prometheus.yml')).scrape_configs
+  t.equal(gateway.environment.ADMIN_HOST, '0.0.0.0')
+  t.equal(gateway.environment.ADMIN_KEY_FILE, scrape.authorization.credentials_file)
+  t.ok(gateway.secrets?.includes('admin_key') && prometheus.secrets?.includes('admin_key'))
+  t.equal(scrape.job_name, 'sluice')
+  t.same(scrape.static_configs, [{ targets: ['gateway:8081'] }])
+})
+
+t.test('make-secrets.sh makes keys that the gateway takes, and keeps those that are there', async t => {
+  const copy = mkdtempSync(join(tmpdir(), 'sluice-compose-'))
+  t.teardown(() => rmSync(copy, { recursive: true }))
+  cpSync(join(folder, 'make-secrets.sh'), join(copy, 'make-secrets.sh'))
+  const make = () => spawnSync(join(copy, 'make-secrets.sh')).status
+  const read = () => Object.values(compose.secrets).map(({ file }) => readFileSync(join(copy, file), 'utf8'))
+  t.equal(make(), 0)
+  const made = read()
+  t.equal(make(), 0)
+  t.same(read(), made)
+  t.equal(statSync(join(copy, 'secrets')).mode & 0o777, 0o700)
+
+  const env = {
+    PATH: process.env.PATH ?? '',
+    ADMIN_HOST: '0.0.0.0',
+    ADMIN_KEY_FILE: join(copy, 'secrets', 'admin_key'),
+  }
+  const args = [inProject('dist', 'gateway', 'cli.js'), 'check', '--config', inProject('config')]
+  const { status, stderr, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
+  t.equal(status, 0, stdout + stderr)
+  t.equal(Buffer.from(made[1] ?? '', 'base64').length, 32)
+})

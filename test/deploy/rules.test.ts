@@ -1,0 +1,45 @@
+/** The alerts: well-formed, each one fired by its unit test, each one explained to operators. */
+import { spawnSync } from 'node:child_process'
+import t from 'tap'
+import { parse } from 'yaml'
+import { findCommand } from '../helpers/child-server.js'
+import { reportMissing } from '../helpers/missing.js'
+import { inProject, projectFile } from '../helpers/root.js'
+
+interface Alert {
+  readonly alert?: string
+  readonly labels?: { readonly severity?: string }
+  readonly annotations?: { readonly summary?: string; readonly description?: string }
+}
+
+const { groups } = parse(projectFile('deploy', 'prometheus', 'rules.yaml')) as {
+  groups: { rules: Alert[] }[]
+}
+const alerts = groups.flatMap(group => group.rules).filter(({ alert }) => alert !== undefined)
+
+t.test('Prometheus takes the rules, and their unit tests pass', async t => {
+  const promtool = findCommand(['promtool'])
+  if (promtool === undefined) {
+    return reportMissing(t, 'promtool', 'install prometheus with `npm run services` or your package manager')
+  }
+  for (const args of [
+    ['check', 'rules', 'rules.yaml'],
+    ['test', 'rules', 'rules.test.yaml'],
+  ]) {
+    const cwd = inProject('deploy', 'prometheus')
+    const { status, stdout, stderr } = spawnSync(promtool, args, { cwd, encoding: 'utf8' })
+    t.equal(status, 0, `${args.join(' ')}: ${stdout}${stderr}`)
+  }
+})
+
+t.test('each alert is fired by a unit test, says what to do, and is in the operators’ list', async t => {
+  const tests = projectFile('deploy', 'prometheus', 'rules.test.yaml')
+  const listed = projectFile('docs', 'operators.md').matchAll(/^\| `(Sluice\w+)`/gm)
+  t.same([...listed].map(([, name]) => name).sort(), alerts.map(({ alert }) => alert).sort())
+  for (const { alert = '', labels, annotations } of alerts) {
+    t.match(tests, new RegExp(`alertname(="|: )${alert}\\b`), `${alert} has a test`)
+    t.match(labels?.severity, /^(critical|warning|info)$/, alert)
+    t.match(annotations?.summary, /\.$/, alert)
+    t.match(annotations?.description, /\.$/, alert)
+  }
+})

@@ -1,0 +1,26 @@
+/** The unit for one host: taken by systemd, and sandboxed. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { runTool } from '../helpers/deploy-tools.js'
+import { projectFile } from '../helpers/root.js'
+
+const unit = projectFile('deploy', 'systemd', 'sluice.service')
+
+t.test('systemd takes the unit and finds it well sandboxed', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-systemd-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'sluice.service')
+  // The program is looked for, and not installed here.
+  writeFileSync(file, unit.replace('/opt/sluice/bin/sluice', process.execPath))
+  runTool(t, 'systemd-analyze', ['verify', '--man=no', file])
+  const exposure = runTool(t, 'systemd-analyze', ['security', '--offline=yes', '--threshold=25', file])
+  if (exposure !== undefined) t.match(exposure, 'Overall exposure level')
+})
+
+t.test('a stop leaves more time than requests have to finish', async t => {
+  const seconds = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1])
+  const drain = seconds(projectFile('config', 'gateway.yaml'), /^drain: (\d+)s/m)
+  t.ok(seconds(unit, /^TimeoutStopSec=(\d+)$/m) >= drain + 10)
+})

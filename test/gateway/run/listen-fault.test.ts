@@ -1,0 +1,32 @@
+import { createServer } from 'node:http'
+import t from 'tap'
+import { listenFault } from '../../../gateway/run/listen-fault.js'
+
+const thrown = (setting: 'listen' | 'admin', host: string, port: number, code: string): string => {
+  try {
+    return listenFault(setting, { host, port })(Object.assign(new Error('as Node says it'), { code }))
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+t.test('an address that cannot be listened on is told with its setting', async t => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as { port: number }
+  const taken = thrown('admin', '127.0.0.1', port, 'EADDRINUSE')
+  t.match(taken, `Port ${port} on 127.0.0.1 is in use`)
+  t.match(taken, 'Choose another (admin.port in gateway.yaml, or ADMIN_PORT where it says so).')
+  if (process.platform === 'linux') t.match(taken, 'by this gateway itself: its two ports must differ')
+  t.match(
+    thrown('listen', '::', 80, 'EACCES'),
+    'This user may not listen on port 80. Choose one above 1023 (listen.port',
+  )
+  t.match(
+    thrown('listen', '10.9.9.9', 80, 'EADDRNOTAVAIL'),
+    'listen.host: 10.9.9.9 is no address of this machine.',
+  )
+  t.match(thrown('listen', 'nowhere', 80, 'ENOTFOUND'), 'listen.host: no address is known for "nowhere".')
+  t.equal(thrown('listen', '::', 80, 'EMFILE'), 'as Node says it', 'what it does not know passes')
+})

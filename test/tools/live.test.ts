@@ -1,0 +1,176 @@
+/** The commands that ask a running gateway: counters, reset, mode, access, acts; and what report and replay make of acts. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { sluice } from '../helpers/command.js'
+import { testGateway } from '../helpers/gateway.js'
+import { send, startApp } from '../helpers/http.js'
+
+const KEY = 'canary-0123456789abcdef'
+const POLICIES = {
+  'limits.yaml': `version: 1
+kind: project-limits
+buckets: { all: ["*"], tight: [/tight/**] }
+limits: [{ for: [{}], quotas: { all: { sustained: 30 }, tight: { sustained: 2 } } }]
+`,
+  'flood.yaml': `version: 1
+kind: volumetric
+rules: [{ id: by-ip, match: [/ip], key: [client-ip], quota: { requests: 1, per: 60s } }]
+`,
+}
+
+async function start(t: Test, settings = '') {
+  const upstream = await startApp(t, (_req, res) => res.end('here'))
+  const gateway = await testGateway(t, { upstream, policies: POLICIES, adminKey: KEY, settings })
+  const live = ['--live', gateway.adminUrl]
+  return {
+    ...gateway,
+    run: (...args: string[]) => sluice([...args, ...live], { env: { ADMIN_KEY: KEY }, columns: 160 }),
+    post: async (path: string) =>
+      (await send(gateway.url + path, { method: 'POST', headers: { host: 'acme.localhost' } })).status,
+  }
+}
+
+t.test('counters are shown and reset', async t => {
+  const { run, post } = await start(t)
+  for (const path of ['/tight/a', '/tight/a', '/ip']) await post(path)
+  t.equal(await post('/tight/a'), 429)
+  const shown = await run('counters', 'acme')
+  t.match(shown, { code: 0, err: '' })
+  t.match(shown.out, /^acme, growth in production\n/)
+  t.match(shown.out, /^policy +mode +window +quota +used +left +more in$/m)
+  t.match(shown.out, /^tight\.sustained +enforce +per minute +2 +2 +0 +\d+ (s|min)$/m)
+  t.match(shown.out, 'Counted by more than the project, so not shown without it: by-ip.')
+  t.match((await run('counters', 'acme', '--ip', '127.0.0.1')).out, /^by-ip +enforce +per minute +1 +1 +0/m)
+
+  t.match(await run('reset', 'tight', '--project', 'acme', '--why', 'Done', '--by', 'anna'), {
+    code: 0,
+    out: 'tight: the counter begins anew.\n',
+  })
+  t.equal(await post('/tight/a'), 200)
+  const asJson = await run('counters', 'acme', '--json')
+  t.match(JSON.parse(asJson.out), { project: 'acme', counters: [{ rule: 'all' }, { rule: 'tight' }] })
+})
+
+t.test('a mode is set and undone', async t => {
+  const { run, post } = await start(t)
+  const made = await run(
+    'mode',
+    'tight',
+    'report-only',
+    '--until',
+    '2100-01-01',
+    '--why',
+    'Import',
+    '--by',
+    'anna',
+  )
+  t.match(made, {
+    code: 0,
+    out: 'tight: report-only until 2100-01-01. "sluice mode tight undo" goes back to its file, which says enforce.\n',
+  })
+  for (let i = 0; i < 4; i += 1) t.equal(await post('/tight/a'), 200)
+  const { out } = await run('explain', 'POST', '/tight/a', '--project', 'acme')
+  t.match(
+    out,
+    'tight (project-limits, report-only)\n  mode: set by the admin API for now (/rules/tight/mode)',
+  )
+  t.match(await run('mode', 'tight', 'undo'), { code: 0, out: 'tight: undone. Its file says enforce.\n' })
+  t.match(await run('mode', 'tight', 'undo'), { code: 2, err: /has set no mode/ })
+})
+
+t.test('networks and projects are denied, listed and let in again', async t => {
+  const { run, post } = await start(t)
+  const made = await run(
+    'access',
+    'deny',
+    'here',
+    '127.0.0.0/8',
+    '192.0.2.1',
+    '--why',
+    'It scrapes',
+    '--by',
+    'anna',
+  )
+  t.match(made, {
+    code: 0,
+    out: /^here +deny +127\.0\.0\.0\/8 192\.0\.2\.1 .* anna +It scrapes +\/access\/here$/m,
+  })
+  t.equal(await post('/'), 403)
+  await run(
+    'access',
+    'exempt',
+    'ours',
+    '--project',
+    'acme',
+    '--until',
+    '2100-01-01',
+    '--report-only',
+    '--why',
+    'Test',
+  )
+  const { out } = await run('access', 'list')
+  t.match(out, /^here +deny /m)
+  t.match(out, /^ours +exempt \(report-only\) +acme .*2100-01-01/m)
+  t.match(await run('access', 'remove', 'here', '--why', 'Done'), { code: 0, out: 'here: removed.\n' })
+  t.equal(await post('/'), 200)
+})
+
+t.test('acts are listed with who, why and how each is undone', async t => {
+  const { run } = await start(t)
+  t.match(await run('acts'), { code: 0, out: 'Nothing was done.\n' })
+  await run('mode', 'by-ip', 'report-only', '--why', 'Import', '--by', 'anna')
+  await run('reset', 'all', '--project', 'acme')
+  const { out } = await run('acts')
+  t.match(
+    out,
+    /^time \(UTC\) +what +by +why +undo\n.*Reset: a counter of "all" of project acme\. +127\.0\.0\.1\n/,
+  )
+  t.match(out, /Made report-only: "by-ip"\. +anna +Import +DELETE \/rules\/by-ip\/mode$/m)
+  t.match(JSON.parse((await run('acts', '--json')).out).acts, [
+    { kind: 'reset' },
+    { kind: 'mode', undo: true },
+  ])
+})
+
+t.test('what is wrong is said, with an exit code', async t => {
+  const { run, adminUrl } = await start(t)
+  for (const [args, code, err] of [
+    [['counters', 'nobody'], 2, /There is no project "nobody"/],
+    [['counters', 'acme', '--ip', 'here'], 2, /"here" is no IP address/],
+    [['reset', 'al', '--project', 'acme'], 2, /There is no bucket or rule "al"/],
+    [['reset', 'all'], 2, /Name the project of a bucket/],
+    [['mode', 'tigth', 'report-only', '--why', 'x'], 2, /Did you mean "tight"\?/],
+    [['mode', 'tight', 'off', '--why', 'x'], 2, /Write report-only, enforce or undo, not "off"/],
+    [['mode', 'tight', 'report-only'], 2, /Say why: --why TEXT/],
+    [['mode', 'tight', 'undo', '--until', '2100-01-01'], 2, /--until is for/],
+    [['mode', 'tight'], 2, /needs RULE report-only\|enforce\|undo/],
+    [['access', 'block', 'x'], 2, /knows list, deny, exempt and remove, not "block"/],
+    [['access', 'deny'], 2, /needs a name/],
+    [['access', 'deny', 'x', '10.0.0.1'], 2, /Say why/],
+    [['access', 'deny', 'x', '--why', 'x'], 2, /Name either networks or projects/],
+    [['access', 'deny', 'x', '10.0.0.1/8', '--why', 'x'], 2, /Write "10.0.0.0\/8"/],
+    [['access', 'remove', 'x'], 2, /has set no entry "x"/],
+    [['access', 'list', 'x'], 2, /does not take "x"/],
+  ] as const) {
+    t.match(await run(...args), { code, err, out: '' }, args.join(' '))
+  }
+  t.match(await sluice(['acts', '--live', adminUrl]), { code: 1, err: /set ADMIN_KEY/ })
+  t.match(await sluice(['acts', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
+  const app = await startApp(t, (_req, res) => res.end('here'))
+  t.match(await sluice(['acts', '--live', app]), { code: 1, err: /no admin port of a gateway \(200\)/ })
+})
+
+t.test('report and replay tell a mode for now from that of the files', async t => {
+  const { run, post, lines, folder } = await start(t, 'log: { decisions: all }')
+  await run('mode', 'tight', 'report-only', '--why', 'Import')
+  for (let i = 0; i < 5; i += 1) t.equal(await post('/tight/a'), 200)
+  const log = join(folder, 'gateway.log')
+  writeFileSync(log, lines.map(line => `${JSON.stringify(line)}\n`).join(''))
+  const reported = await sluice(['report', log])
+  t.match(reported, { code: 0 }, 'no candidate, so nothing that is not safe')
+  t.match(reported.out, /^tight +report-only for now +5 +0 +3 /m)
+  t.notMatch(reported.out, /safe to enforce/)
+  const replayed = await sluice(['replay', log, '--policies', folder], { env: { ADMIN_KEY: KEY } })
+  t.match(replayed.out.replaceAll('\n', ' '), /modes set at run time decided about 3 requests/)
+})

@@ -1,0 +1,34 @@
+/** `sluice completion`: a script that lets a shell complete commands and options. */
+import { listed } from '../../config/problem.js'
+import { didYouMean } from '../arguments.js'
+import { defineCommand, Unusable } from '../command.js'
+import { printable } from '../text.js'
+import { bashScript } from './bash.js'
+import { declaredCommands } from './declared.js'
+import { fishScript } from './fish.js'
+import { zshScript } from './zsh.js'
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
+
+export const completion = defineCommand({
+  name: 'completion',
+  summary: 'Print a script that completes commands in your shell',
+  operands: { usage: 'bash|zsh|fish', least: 1, most: 1 },
+  options: {},
+  details:
+    'The script is made from the commands of this version: print it anew after an update, or let the shell read it at its start.',
+  example: `source <(sluice completion bash)          # in ~/.bashrc
+source <(sluice completion zsh)           # in ~/.zshrc, after compinit
+sluice completion fish > ~/.config/fish/completions/sluice.fish`,
+  async run({ positionals: [shell = ''] }, io) {
+    const found = Object.entries(SCRIPTS).find(([name]) => name === shell)
+    if (found === undefined) {
+      const names = Object.keys(SCRIPTS)
+      throw new Unusable(
+        `There is no completion for "${printable(shell)}", only for ${listed(names, 'and')}.${didYouMean(shell, names)}`,
+      )
+    }
+    io.out(found[1](await declaredCommands()))
+    return 0
+  },
+})

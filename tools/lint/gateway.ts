@@ -1,0 +1,28 @@
+/** What of gateway.yaml is written in vain, or leads to nothing. */
+import type { Config } from '../../config/load.js'
+import { createNetworks } from '../../gateway/policy/networks.js'
+import type { Remark, Subject } from './finding.js'
+
+export function checkGateway({ loaded: { config } }: Subject): Remark[] {
+  return [...noPolicies(config), ...heldProxies(config)]
+}
+
+function noPolicies({ gatewayFile: file, policies, access }: Config): Remark[] {
+  if (policies.length + access.length > 0) return []
+  const message = 'There are no policy files (*.yaml) in this folder: nothing is limited.'
+  return [{ severity: 'note', file, path: ['policies'], message }]
+}
+
+/** Proxies that others in the list hold already. */
+function heldProxies({ gatewayFile: file, gateway }: Config): Remark[] {
+  const proxies = gateway.trustedProxies
+  return proxies.flatMap((proxy, i): Remark[] => {
+    const holder = proxies.find((other, j) => {
+      // Of two that are the same, the second is told of.
+      return i !== j && createNetworks([other])(proxy) && (i > j || !createNetworks([proxy])(other))
+    })
+    if (holder === undefined) return []
+    const message = `${proxy} lies in ${holder}, which is trusted anyway: one of the two is enough.`
+    return [{ severity: 'note', file, path: ['trustedProxies', i], message }]
+  })
+}

@@ -1,0 +1,112 @@
+/** `sluice access`: who is denied or exempt in the gateway that runs. */
+import { listed } from '../../config/problem.js'
+import { defineCommand, Unusable } from '../command.js'
+import { columns, table } from '../table.js'
+import { minuteOf, printable } from '../text.js'
+import { ask, KEY_HELP, LIVE, tell, UNTIL, WISH } from './ask.js'
+
+/** As `GET /access` tells of it. */
+interface ToldEntry {
+  readonly id: string
+  readonly action: string
+  readonly mode: string
+  readonly networks?: readonly string[]
+  readonly projects?: readonly string[]
+  readonly until: string | null
+  readonly in_force: boolean
+  readonly src: string | null
+  readonly since: string | null
+  readonly why: string | null
+  readonly by: string | null
+}
+
+const WORDS = ['list', 'deny', 'exempt', 'remove']
+
+export const access = defineCommand({
+  name: 'access',
+  summary: 'Deny or exempt networks or projects now, and list who is',
+  operands: {
+    usage: 'list | deny NAME [NETWORK…] | exempt NAME [NETWORK…] | remove NAME',
+    least: 1,
+    most: 102,
+  },
+  options: {
+    project: {
+      type: 'string',
+      value: 'ID',
+      multiple: true,
+      help: 'a project instead of networks; several times',
+    },
+    until: UNTIL,
+    'report-only': { type: 'boolean', help: 'refuse nobody, only report' },
+    ...WISH,
+    ...LIVE,
+  },
+  details: `Entries hold until they are removed or the time of --until, in all gateways on one Redis. --why is required to deny or exempt. ${KEY_HELP}`,
+  example: `sluice access deny scraper 203.0.113.0/24 --until 2026-12-31 --why "Copies the catalogue"
+sluice access remove scraper`,
+  async run({ values, positionals: [word = '', name, ...networks] }, io) {
+    const { why, by, until, project: projects, live, json } = values
+    if (!WORDS.includes(word))
+      throw new Unusable(`"access" knows ${listed(WORDS, 'and')}, not "${printable(word)}".`)
+    if (word === 'list') {
+      if (name !== undefined) throw new Unusable(`"access list" does not take "${printable(name)}".`)
+      const told = await ask<{ readonly entries: readonly ToldEntry[] }>({ path: '/access' }, live, io)
+      tell(told, json, io, ({ entries }) => listText(entries, io.columns))
+      return 0
+    }
+    if (name === undefined) throw new Unusable(`"access ${word}" needs a name.`)
+    const path = `/access/${encodeURIComponent(name)}`
+    if (word === 'remove') {
+      if (networks.length > 0) throw new Unusable('"access remove" takes one name.')
+      const told = await ask({ method: 'DELETE', path, query: { why, by } }, live, io)
+      tell(told, json, io, () => `${printable(name)}: removed.\n`)
+      return 0
+    }
+    if (why === undefined) throw new Unusable('Say why: --why TEXT.')
+    const body = {
+      action: word,
+      ...(networks.length > 0 && { networks }),
+      ...(projects.length > 0 && { projects }),
+      ...(values['report-only'] && { mode: 'report-only' }),
+      why,
+      by,
+      until,
+    }
+    const told = await ask<ToldEntry>({ method: 'PUT', path, body }, live, io)
+    tell(told, json, io, one => listText([one], io.columns))
+    return 0
+  },
+})
+
+const COLUMNS = columns(['name', 'action', 'whom', 'since', 'until', 'by', 'why', 'from'])
+
+function listText(entries: readonly ToldEntry[], width: number): string {
+  if (entries.length === 0) return 'Nobody is denied or exempt.\n'
+  return table(COLUMNS, entries.map(rowOf), width)
+}
+
+function rowOf({
+  id,
+  action,
+  mode,
+  networks,
+  projects,
+  until,
+  in_force,
+  src,
+  since,
+  why,
+  by,
+}: ToldEntry): string[] {
+  return [
+    id,
+    mode === 'enforce' ? action : `${action} (${mode})`,
+    (networks ?? projects ?? []).join(' '),
+    since === null ? '' : minuteOf(since),
+    `${until ?? ''}${in_force ? '' : ' (over)'}`,
+    by ?? '',
+    why ?? '',
+    src ?? '',
+  ]
+}

@@ -1,0 +1,54 @@
+/** `sluice mode`: lets a rule of the gateway that runs only report, or be enforced, for now, and undoes it. */
+import { MODES } from '../../config/words.js'
+import { defineCommand, Unusable } from '../command.js'
+import { printable } from '../text.js'
+import { ask, KEY_HELP, LIVE, tell, UNTIL, WISH } from './ask.js'
+
+/** As `PUT /rules/ID/mode` answers. */
+interface ToldMode {
+  readonly rule: string
+  readonly mode: string
+  readonly declared_mode: string | null
+  readonly until: string | null
+}
+
+const UNDO = 'undo'
+const WORDS: readonly string[] = [...MODES, UNDO]
+
+export const mode = defineCommand({
+  name: 'mode',
+  summary: 'Make a rule report-only now, or enforce it, without an edit of files',
+  operands: { usage: 'RULE report-only|enforce|undo', least: 2, most: 2 },
+  options: { ...WISH, until: UNTIL, ...LIVE },
+  details: `Holds until "undo" or the time of --until, also after a reload, in all gateways on one Redis. RULE is the name of a bucket, a rule or an access entry of the files. --why is required, but for undo. ${KEY_HELP}`,
+  example: `sluice mode scim report-only --until 2026-12-31 --why "Refuses the import"
+sluice mode scim undo`,
+  async run({ values, positionals: [rule = '', word = ''] }, io) {
+    const { why, by, until } = values
+    const path = `/rules/${encodeURIComponent(rule)}/mode`
+    if (!WORDS.includes(word))
+      throw new Unusable(`Write report-only, enforce or undo, not "${printable(word)}".`)
+    if (word === UNDO) {
+      if (until !== undefined) throw new Unusable('--until is for report-only and enforce.')
+      const call = { method: 'DELETE', path, query: { why, by } }
+      const { removed } = await ask<{ readonly removed: ToldMode }>(call, values.live, io)
+      tell(removed, values.json, io, undoneText)
+      return 0
+    }
+    if (why === undefined) throw new Unusable('Say why: --why TEXT.')
+    const body = { mode: word, why, by, until }
+    const told = await ask<ToldMode>({ method: 'PUT', path, body }, values.live, io)
+    tell(told, values.json, io, setText)
+    return 0
+  },
+})
+
+function setText({ rule, mode, until, declared_mode }: ToldMode): string {
+  const ends = until === null ? '' : ` until ${until}`
+  return `${printable(rule)}: ${mode}${ends}. "sluice mode ${printable(rule)} undo" goes back to its file, which says ${declared_mode}.\n`
+}
+
+function undoneText({ rule, declared_mode }: ToldMode): string {
+  const said = declared_mode === null ? 'No file has such a rule now.' : `Its file says ${declared_mode}.`
+  return `${printable(rule)}: undone. ${said}\n`
+}

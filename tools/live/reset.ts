@@ -1,0 +1,28 @@
+/** `sluice reset`: forgets what one counter of the gateway that runs has counted. */
+import { defineCommand } from '../command.js'
+import { printable } from '../text.js'
+import { ask, KEY_HELP, LIVE, tell, WISH } from './ask.js'
+import { PARTS, partsOf } from './parts.js'
+
+export const reset = defineCommand({
+  name: 'reset',
+  summary: 'Forget what one counter has counted',
+  operands: { usage: 'RULE', least: 1, most: 1 },
+  options: {
+    project: { type: 'string', value: 'ID', help: 'whose counter; of a bucket always needed' },
+    ...PARTS,
+    ...WISH,
+    ...LIVE,
+  },
+  details: `RULE is the name of a bucket or rule; the options give the other parts of its key. It cannot be undone. Other gateways may go on refusing for as long as Redis had told them. ${KEY_HELP}`,
+  example: `sluice reset catch-all --project acme-production --why "Their import is done"
+sluice reset signup-rush --ip 203.0.113.7`,
+  async run({ values, positionals: [rule = ''] }, io) {
+    const { project, why, by } = values
+    const query = { project, ...partsOf(values), why, by }
+    const path = `/counters/${encodeURIComponent(rule)}`
+    const told = await ask<{ readonly reset: string }>({ method: 'DELETE', path, query }, values.live, io)
+    tell(told, values.json, io, one => `${printable(one.reset)}: the counter begins anew.\n`)
+    return 0
+  },
+})

@@ -1,0 +1,128 @@
+/** The files of a plugin to begin with, and how a configuration names it. */
+import { version } from '../../gateway/run/version.js'
+
+export const KINDS = ['limit', 'identify', 'observe'] as const
+export type Kind = (typeof KINDS)[number]
+
+/** By file name. */
+export function pluginFiles(kind: Kind, name: string): Record<string, string> {
+  const { code, test } = WRITTEN[kind]
+  return {
+    'package.json': manifestOf(name),
+    'index.js': `// @ts-check\n${code(name)}`,
+    'index.test.js': `import assert from 'node:assert/strict'\nimport { test } from 'node:test'\nimport plugin from './index.js'\n\n${test}`,
+  }
+}
+
+/** What to write into the configuration, as lines to read. */
+export function usageOf(kind: Kind, name: string): string {
+  const list = `plugins: [./${name}]`
+  if (kind === 'limit') {
+    return `In gateway.yaml, with the path as seen from there:
+  ${list}
+In policies/${name}.yaml:
+  version: 1
+  kind: ${name}
+  rules:
+    - { id: my-${name}, match: [POST /**], key: [client-ip], requests: 10 }
+`
+  }
+  const setting = kind === 'identify' ? `identify: [${name}, host]` : `observe: [${name}]`
+  return `In gateway.yaml, with the path as seen from there:
+  ${list}
+  ${setting}
+`
+}
+
+function manifestOf(name: string): string {
+  const manifest = {
+    name,
+    version: '0.1.0',
+    private: true,
+    type: 'module',
+    exports: './index.js',
+    scripts: { test: 'node --test' },
+    peerDependencies: { sluicegate: `^${version()}` },
+  }
+  return `${JSON.stringify(manifest, null, 2)}\n`
+}
+
+const WRITTEN: Readonly<Record<Kind, { readonly code: (name: string) => string; readonly test: string }>> = {
+  limit: {
+    code: name => `import { Duration, definePlugin, Type } from 'sluicegate'
+
+/** Says what a rule of kind "${name}" wants counted; the gateway counts, here or in Redis. */
+export default definePlugin({
+  name: '${name}',
+  kind: 'limit',
+  schema: Type.Object({
+    requests: Type.Integer({ minimum: 1, description: 'Requests that one key may make.' }),
+    per: Duration({ default: '1m', unit: '1s', description: 'In this time, from the first request on.' }),
+  }),
+  create: () => ({
+    demand({ rule }) {
+      const { requests, per } = rule.config
+      return { kind: 'meter', quota: requests, ms: per, blockMs: 0 }
+    },
+  }),
+})
+`,
+    test: `test('a rule asks for its requests in its time', () => {
+  const rule = { config: { requests: 10, per: 60_000 } }
+  const demand = plugin.create({}).demand({ rule })
+  assert.deepEqual(demand, { kind: 'meter', quota: 10, ms: 60_000, blockMs: 0 })
+})
+`,
+  },
+  identify: {
+    code: name => `import { definePlugin, Type } from 'sluicegate'
+
+/** Finds the project of a request by a header that holds its id. Anybody can send one: let a proxy set it. */
+export default definePlugin({
+  name: '${name}',
+  kind: 'identify',
+  schema: Type.Object({
+    header: Type.String({ default: 'x-customer', description: 'Header that holds the id of a project.' }),
+  }),
+  create({ header }, { projects }) {
+    const byId = new Map(projects.map(project => [project.id, project]))
+    // Of nobody it knows the next identifier is asked.
+    return { identify: facts => byId.get(facts.header(header) ?? '') }
+  },
+})
+`,
+    test: `test('a project is found by its id, and nobody by another', () => {
+  const acme = { id: 'acme', plan: 'growth', environment: 'production' }
+  const { identify } = plugin.create({ header: 'x-customer' }, { projects: [acme] })
+  assert.equal(identify({ header: () => 'acme' }), acme)
+  assert.equal(identify({ header: () => undefined }), undefined)
+})
+`,
+  },
+  observe: {
+    code: name => `import { definePlugin, Type } from 'sluicegate'
+
+/** Hears of every finished request, and logs the slow ones. */
+export default definePlugin({
+  name: '${name}',
+  kind: 'observe',
+  schema: Type.Object({
+    slowMs: Type.Integer({ default: 1000, minimum: 1, description: 'From so many milliseconds on a request is slow.' }),
+  }),
+  create: ({ slowMs }, { log }) => ({
+    finished({ method, status, upstream, durationMs }) {
+      if (durationMs >= slowMs) log.warn({ method, status, upstream, durationMs }, 'a slow request')
+    },
+  }),
+})
+`,
+    test: `test('slow requests are logged, quick ones are not', () => {
+  const lines = []
+  const { finished } = plugin.create({ slowMs: 100 }, { log: { warn: fields => lines.push(fields) } })
+  finished({ method: 'GET', status: 200, upstream: 'app', durationMs: 99 })
+  finished({ method: 'GET', status: 200, upstream: 'app', durationMs: 100 })
+  assert.deepEqual(lines, [{ method: 'GET', status: 200, upstream: 'app', durationMs: 100 }])
+})
+`,
+  },
+}

@@ -1,0 +1,36 @@
+/** The address of somebody's own service, as it is written on the command line. */
+import { connect } from 'node:net'
+import { isHttpOrigin, originMeantBy } from '../../config/formats.js'
+import { Unusable } from '../command.js'
+import { printable } from '../text.js'
+
+/** The address as configurations hold it. @throws {Unusable} with what was probably meant */
+export function readUpstream(text: string): string {
+  if (isHttpOrigin(text)) return new URL(text).origin
+  const meant = originMeantBy(text)
+  const help = meant === undefined ? 'Write it like http://127.0.0.1:3000.' : `Did you mean ${meant}?`
+  throw new Unusable(
+    `--upstream "${printable(withoutSecret(text))}" is not an http:// or https:// address without path. ${help}`,
+  )
+}
+
+function withoutSecret(text: string): string {
+  return text.replace(/\/\/[^/]*@/, '//')
+}
+
+const PATIENCE_MS = 1000
+
+/** Whether something accepts connections there, within a second. */
+export function answers(origin: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(origin)
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return new Promise(resolve => {
+    const socket = connect(Number(port || (protocol === 'https:' ? 443 : 80)), host)
+    const end = (isThere: boolean) => {
+      socket.destroy()
+      resolve(isThere)
+    }
+    socket.setTimeout(PATIENCE_MS, () => end(false))
+    socket.on('connect', () => end(true)).on('error', () => end(false))
+  })
+}

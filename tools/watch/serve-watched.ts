@@ -1,0 +1,78 @@
+/**
+ * `sluice serve --watch`: the gateway in a process of its own, which is started again when the code of a plugin changes.
+ * Node keeps every module it has loaded, so new code needs a new process; it is tried in one before the old one ends.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { ExitCode } from '../command.js'
+import type { Io } from '../io.js'
+import { markOfPlugins } from './plugin-code.js'
+
+const LOOK_MS = 500
+
+/** Runs until it is told to stop. */
+export async function serveWatched(config: string, io: Io): Promise<ExitCode> {
+  const say = (sentence: string) => io.err(`watch: ${sentence}\n`)
+  let gateway: ChildProcess | undefined
+  let stopping = false
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      stopping ||= signal !== 'SIGHUP'
+      gateway?.kill(signal)
+    })
+  }
+  const start = () => {
+    const child = sluice(['serve', '--config', config], 'inherit')
+    child.once('exit', (code, signal) => {
+      // It ends so when its terminal is gone.
+      stopping ||= signal === 'SIGHUP'
+      if (gateway === child) gateway = undefined
+      if (!stopping && code !== 0) say('The gateway has ended. It starts again when a plugin changes.')
+    })
+    return child
+  }
+
+  let mark = markOfPlugins(config, io.env)
+  gateway = start()
+  while (!stopping) {
+    await sleep(LOOK_MS)
+    const now = markOfPlugins(config, io.env)
+    if (stopping || now === mark) continue
+    mark = now
+    const problems = await problemsOf(config)
+    if (problems !== undefined) {
+      say(`A plugin has changed, and cannot be used:\n${problems}`)
+      if (gateway !== undefined) say('The gateway goes on with what it has.')
+      continue
+    }
+    say('A plugin has changed: starting again.')
+    await ended(gateway)
+    gateway = start()
+  }
+  await ended(gateway)
+  return 0
+}
+
+async function ended(gateway: ChildProcess | undefined): Promise<void> {
+  if (gateway === undefined || gateway.exitCode !== null || gateway.signalCode !== null) return
+  gateway.kill('SIGTERM')
+  await once(gateway, 'exit')
+}
+
+/** What a check in a fresh process says is wrong; undefined when nothing is. */
+async function problemsOf(config: string): Promise<string | undefined> {
+  const check = sluice(['check', '--config', config], ['ignore', 'ignore', 'pipe'])
+  let told = ''
+  check.stderr?.on('data', text => {
+    told += text
+  })
+  const [code] = await once(check, 'close')
+  return code === 0 ? undefined : told.trimEnd()
+}
+
+function sluice(args: readonly string[], stdio: 'inherit' | ['ignore', 'ignore', 'pipe']): ChildProcess {
+  const cli = fileURLToPath(new URL('../cli.js', import.meta.url))
+  return spawn(process.execPath, [...process.execArgv, cli, ...args], { stdio })
+}
