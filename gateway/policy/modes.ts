@@ -19,7 +19,7 @@ export interface ModeForNow {
 export class ModesForNow {
   readonly #modes: ReadonlyMap<string, ModeForNow>
   readonly #rules = new Map<Rule, Rule>()
-  readonly #tables = new Map<Table, Table>()
+  readonly #tables = new WeakMap<Table, Table>()
 
   /** @param modes by the rule's id */
   constructor(modes: ReadonlyMap<string, ModeForNow>) {
@@ -41,24 +41,16 @@ export class ModesForNow {
     return changed
   }
 
-  /** The tables as they stand now, by the same names. */
-  tables(tables: ReadonlyMap<string, Table>): ReadonlyMap<string, Table> {
-    return new Map([...tables].map(([name, table]) => [name, this.#table(table)]))
-  }
-
-  #table(table: Table): Table {
+  /** The buckets as they stand now. */
+  table(table: Table): Table {
     const known = this.#tables.get(table)
     if (known !== undefined) return known
     const rules = new Overlay(table.rules)
-    for (const [id, rule] of table.rules) {
-      if (this.#modes.has(id)) rules.set(id, this.rule(rule))
+    for (const id of this.#modes.keys()) {
+      const rule = table.rules.get(id)
+      if (rule !== undefined) rules.set(id, this.rule(rule))
     }
-    const { outside } = table
-    const changed = {
-      ...table,
-      rules,
-      outside: outside && { ...outside, table: this.#table(outside.table) },
-    }
+    const changed = { ...table, rules }
     this.#tables.set(table, changed)
     return changed
   }

@@ -61,13 +61,14 @@ export type Policy = ReturnType<typeof createPolicy>
 
 /** @param modes what holds for now instead of the modes of the files; absent where that is nothing */
 export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
-  const { readings, endpoint, ...written } = parts
-  const told = modes ? { ...written, ...withModes(written, modes) } : written
+  const { readings, endpoint, ...told } = parts
   const anyReads = told.rules.some(({ rule }) => rule.reads)
+  const rules = modes ? told.rules.map(one => ({ ...one, rule: modes.rule(one.rule) })) : told.rules
 
   /** The buckets that count for a project. */
   function tableOf({ id, plan, environment }: Project): Table | undefined {
-    return tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
+    const table = tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
+    return table && modes ? modes.table(table) : table
   }
 
   /**
@@ -111,18 +112,10 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
     return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
   }
 
-  return { ...told, parts, match, looking, readFor, tableOf }
-}
+  /** A rule of the files as it stands now. */
+  const current = (rule: Rule): Rule => modes?.rule(rule) ?? rule
 
-function withModes(
-  { columns, projects, rules }: Pick<PolicyParts, 'columns' | 'projects' | 'rules'>,
-  modes: ModesForNow,
-) {
-  return {
-    columns: modes.tables(columns),
-    projects: modes.tables(projects),
-    rules: rules.map(one => ({ ...one, rule: modes.rule(one.rule) })),
-  }
+  return { ...told, rules, parts, match, looking, readFor, tableOf, current }
 }
 
 /** True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits). */
