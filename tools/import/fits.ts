@@ -25,5 +25,5 @@ export function faultIn(kind: FileKind, document: object): string | undefined {
   const validate = validators.get(kind) ?? createValidator(SCHEMAS[kind]())
   validators.set(kind, validate)
   // Defaults are filled in while it is read.
-  return validate(structuredClone(document), () => false)[0]?.message
+  return validate(structuredClone(document), () => [])[0]?.message
 }
