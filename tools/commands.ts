@@ -11,6 +11,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('init', async () => (await import('./starter/init.js')).init),
   entry('check', async () => (await import('./check.js')).check),
   entry('explain', async () => (await import('./explain/command.js')).explain),
+  entry('top', async () => (await import('./top/command.js')).top),
   entry('diff', async () => (await import('./diff/command.js')).diff),
   entry('import', async () => (await import('./import/command.js')).importCommand),
   entry('schema', async () => (await import('./schema.js')).schema),

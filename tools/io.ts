@@ -1,6 +1,7 @@
 /** What a command sees of the world: data goes to stdout, messages to stderr (nothing else writes there). */
 import { styleText } from 'node:util'
 import { isColourful } from '../gateway/observe/terminal.js'
+import { processTerminal, type Terminal } from './terminal.js'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
@@ -11,6 +12,8 @@ export interface Io {
   readonly columns: number
   /** True when somebody watches stderr: progress may be shown there. */
   readonly watched: boolean
+  /** Where somebody watches stdout and can press keys. */
+  readonly terminal?: Terminal
   /** Writes data. */
   out(text: string): void
   /** Writes a message. */
@@ -38,6 +41,7 @@ export function processIo(): Io {
     env,
     columns: Math.max(FEWEST_COLUMNS, stdout.columns || Number(env.COLUMNS) || USUAL_COLUMNS),
     watched: stderr.isTTY === true,
+    ...(stdout.isTTY && stdin.isTTY && { terminal: processTerminal() }),
     out: text => void stdout.write(text),
     err: text => void stderr.write(text),
     style: (style, text) => (colour ? styleText(style, text) : text),

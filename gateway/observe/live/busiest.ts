@@ -9,15 +9,15 @@ export interface CountedProject {
   readonly tally: Tally
 }
 
-/** Projects that stay when there are too many, the busiest and the most refused, so many of each. */
-const STAY = 256
+/** Projects that stay when there are too many: the most refused, and then the busiest. */
+const STAY = { refused: 256, all: 768 } as const
 /** Projects that are counted at the same time. */
 export const MOST_PROJECTS = 1024
 
 /**
  * Heavy hitters: when there are too many names, those with the fewest requests and refusals of the last hour are let go
  * (as in lossy counting, but by number). One that comes back begins at nothing, so what is told is never too much. A flood
- * of new names costs a sort for each several hundred of them.
+ * of new names costs a sort for each few hundred of them.
  */
 export class Busiest {
   readonly #counted = new Map<string, CountedProject>()
@@ -53,10 +53,12 @@ export class Busiest {
    */
   top(most: number, look: number): CountedProject[] {
     const expected = (tally: Tally, kind: number) => tally.lastHour(kind) + tally.since(look, kind) * STEPS
-    return this.#most(most, expected)
+    const { busy, refused } = this.#sorted(expected)
+    const chosen = new Set([...busy.slice(0, most), ...refused.slice(0, most)])
+    return busy.filter(one => chosen.has(one))
   }
 
-  #most(most: number, of: (tally: Tally, kind: number) => number): CountedProject[] {
+  #sorted(of: (tally: Tally, kind: number) => number) {
     const all = [...this.#counted.values()].map(one => ({
       one,
       requests: allRequests(kind => of(one.tally, kind)),
@@ -64,12 +66,14 @@ export class Busiest {
     }))
     const refused = all.filter(({ refusals }) => refusals > 0).sort((a, b) => b.refusals - a.refusals)
     const busy = all.sort((a, b) => b.requests - a.requests)
-    const chosen = new Set([...busy.slice(0, most), ...refused.slice(0, most)])
-    return busy.filter(one => chosen.has(one)).map(({ one }) => one)
+    return { busy: busy.map(({ one }) => one), refused: refused.map(({ one }) => one) }
   }
 
   #letGo(): void {
-    const stay = new Set(this.#most(STAY, (tally, kind) => tally.lastHour(kind)))
+    const { busy, refused } = this.#sorted((tally, kind) => tally.lastHour(kind))
+    const first = [...refused.slice(0, STAY.refused), ...busy]
+    const stay = new Set<CountedProject>()
+    for (const one of first) if (stay.size < STAY.all) stay.add(one)
     for (const [id, one] of this.#counted) if (!stay.has(one)) this.#counted.delete(id)
   }
 }

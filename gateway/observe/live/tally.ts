@@ -58,8 +58,12 @@ export class Tally {
     return this.#hour === undefined && this.counts.every((count, kind) => count === at(this.#before, kind))
   }
 
-  /** Ends a step, in which the step of an hour ago is forgotten. Where `mayKeep` is false, it gets no hour. */
-  endStep(step: number, mayKeep: boolean): void {
+  /**
+   * Ends a step, in which the step of an hour ago is forgotten. Where `mayKeep` is false, it gets no hour.
+   *
+   * @param ending steps that end at once, this one among them: after a time without a look each gets its part
+   */
+  endStep(step: number, mayKeep: boolean, ending: number): void {
     if (this.#hour === undefined && (!mayKeep || this.isSilent)) {
       this.lacksHour ||= !this.isSilent
       this.#before.set(this.counts)
@@ -71,12 +75,12 @@ export class Tally {
     let left = 0
     for (let kind = 0; kind < KINDS; kind += 1) {
       const place = (step % STEPS) * KINDS + kind
-      const came = at(this.counts, kind) - at(this.#before, kind)
+      const came = Math.ceil((at(this.counts, kind) - at(this.#before, kind)) / ending)
       sum[kind] = at(sum, kind) + came - at(steps, place)
       steps[place] = came
+      this.#before[kind] = at(this.#before, kind) + came
       left += at(sum, kind)
     }
-    this.#before.set(this.counts)
     if (left === 0) this.#hour = undefined
   }
 }

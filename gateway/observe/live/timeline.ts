@@ -41,7 +41,7 @@ export class Timeline {
     // Beyond an hour nothing is left to be forgotten.
     this.#step = Math.max(this.#step, step - STEPS)
     while (this.#step < step) {
-      this.#endStep()
+      this.#endStep(step - this.#step)
       this.#step += 1
     }
     this.#look += 1
@@ -61,13 +61,13 @@ export class Timeline {
     return this.#lookedAt[look % LOOKS] ?? 0
   }
 
-  #endStep(): void {
+  #endStep(ending: number): void {
     // Counted anew each time: a project that was let go took its hour with it.
     let hours = 0
     for (const tally of this.#tallies()) if (tally.hasHour) hours += 1
     for (const tally of this.#tallies()) {
       const had = tally.hasHour
-      tally.endStep(this.#step, had || hours < MOST_HOURS)
+      tally.endStep(this.#step, had || hours < MOST_HOURS, ending)
       hours += Number(tally.hasHour) - Number(had)
     }
   }

@@ -1,0 +1,101 @@
+/** `sluice top`: what happens now in the gateway that runs. */
+import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
+import { Failure } from '../../gateway/run/load.js'
+import { type AdminPort, adminPort } from '../admin.js'
+import { defineCommand, NO_OPERANDS } from '../command.js'
+import type { Io } from '../io.js'
+import type { Terminal } from '../terminal.js'
+import { FIRST_VIEW, pressed } from './keys.js'
+import { onceText, screenLines, type TopView } from './screen.js'
+import { SECTIONS } from './sections.js'
+import { follow, type Seen } from './stream.js'
+
+export const top = defineCommand({
+  name: 'top',
+  summary: 'Show what happens now in the running gateway',
+  operands: NO_OPERANDS,
+  options: {
+    live: {
+      type: 'string',
+      value: 'WHERE',
+      default: 'config',
+      help: 'the running gateway: its admin address, or the configuration that names it',
+    },
+    once: { type: 'boolean', help: 'print it once, as text' },
+    json: { type: 'boolean', help: 'print it once, as JSON' },
+  },
+  details: `Rates by rule and project, counters that are closest to their limits, slots, upstreams, the counter store, processes and the last reload, each second anew. Off a terminal it prints them once.
+
+Keys: r, p, c, s and u show one table alone (rules, projects, closest, slots, upstreams), a all of them; left and right choose the column it is sorted by, up and down scroll, q quits. A mode with a star is not that of the files.
+
+With an address the key of the admin port comes from ADMIN_KEY. Exit code 1 when the gateway does not tell.`,
+  example: `sluice top --live http://127.0.0.1:8081
+sluice top --once --live ./config`,
+  async run({ values }, io) {
+    const port = await adminPort(values.live, io)
+    const { terminal } = io
+    if (terminal !== undefined && !values.once && !values.json) await watch(port, terminal, io)
+    else {
+      const snapshot = await lookTwice(port)
+      if (values.json) io.out(`${JSON.stringify(snapshot, null, 2)}\n`)
+      else io.out(onceText(snapshot, port.origin, { columns: io.columns, rows: 0, style: io.style }))
+    }
+    return 0
+  },
+})
+
+/** The second snapshot: counters close to a limit are looked for from the first one on. */
+async function lookTwice(port: AdminPort): Promise<LiveSnapshot> {
+  const ending = new AbortController()
+  try {
+    let isFirst = true
+    for await (const seen of follow(port, ending.signal)) {
+      if ('lost' in seen) throw new Failure(`${seen.lost}.`)
+      if (!isFirst) return seen.snapshot
+      isFirst = false
+    }
+  } finally {
+    ending.abort()
+  }
+  throw new Failure('The gateway has told nothing.')
+}
+
+async function watch(port: AdminPort, terminal: Terminal, io: Io): Promise<void> {
+  const ending = new AbortController()
+  let view = FIRST_VIEW
+  let last: LiveSnapshot | undefined
+  let lost: string | undefined
+  const draw = () => {
+    if (last === undefined) return
+    const canvas = { ...terminal.size, style: io.style }
+    const lines = screenLines(last, port.origin, view, canvas, lost)
+    io.out(`\x1b[H${lines.map(line => `${line}\x1b[K`).join('\r\n')}\x1b[J`)
+  }
+  const take = (seen: Seen) => {
+    if ('lost' in seen) lost = seen.lost
+    else [last, lost] = [seen.snapshot, undefined]
+    draw()
+  }
+  const key = (sequence: string) => {
+    const next = pressed(sequence, view)
+    if (next === undefined) ending.abort()
+    else view = within(next, last)
+    draw()
+  }
+  let release: (() => void) | undefined
+  try {
+    for await (const seen of follow(port, ending.signal)) {
+      release ??= terminal.take({ key, resized: draw })
+      take(seen)
+    }
+  } finally {
+    release?.()
+  }
+}
+
+/** Not scrolled beyond its last row. */
+function within(view: TopView, snapshot: LiveSnapshot | undefined): TopView {
+  if (view.only === undefined || snapshot === undefined) return view
+  const last = Math.max(0, SECTIONS[view.only].size(snapshot) - 1)
+  return { ...view, from: Math.min(view.from, last) }
+}

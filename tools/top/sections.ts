@@ -1,0 +1,149 @@
+/** The tables of `sluice top`. */
+import type {
+  LiveClosest,
+  LiveOutcomes,
+  LiveProject,
+  LiveRule,
+  LiveSlots,
+  LiveSnapshot,
+  LiveUpstream,
+} from '../../gateway/admin/live-snapshot.js'
+import { waitText } from '../../gateway/forward/units.js'
+import { percent } from '../text.js'
+import { type GridColumn, grid } from './grid.js'
+
+export type SectionName = keyof typeof SECTIONS
+
+/** Lines of a section, without its heading. */
+export interface ShownSection {
+  readonly title: string
+  readonly heading: string
+  readonly lines: readonly string[]
+}
+
+interface Written<Row> {
+  readonly title: string
+  readonly columns: readonly GridColumn<Row>[]
+  rows(snapshot: LiveSnapshot): readonly Row[]
+}
+
+/** A table of a snapshot, sorted by one of its columns that can be; 0 is the usual one. */
+function section<Row>({ title, columns, rows }: Written<Row>) {
+  const sortable = columns.filter(({ by }) => by !== undefined)
+  return {
+    /** Columns that it can be sorted by. */
+    sorts: sortable.length,
+    size: (snapshot: LiveSnapshot) => rows(snapshot).length,
+    show(snapshot: LiveSnapshot, width: number, sort = 0): ShownSection {
+      const sorted = sortable[sort]
+      const by = sorted?.by
+      const all = [...rows(snapshot)]
+      if (by !== undefined) all.sort((one, other) => by(other) - by(one))
+      return { title, ...grid(columns, all, width, sorted) }
+    },
+  }
+}
+
+const refusals = ({ rates, last_hour }: LiveRule) =>
+  (rates.limited + rates.would_limit) * 3600 + (last_hour?.limited ?? 0) + (last_hour?.would_limit ?? 0)
+const rate = (outcome: keyof LiveOutcomes) => ({
+  cell: ({ rates }: LiveRule) => rates[outcome],
+  by: ({ rates }: LiveRule) => rates[outcome],
+})
+
+const rules = section<LiveRule>({
+  title: 'Rules',
+  rows: ({ rules }) => rules,
+  columns: [
+    { title: 'RULE', cell: ({ id }) => id },
+    { title: 'MODE', cell: modeText },
+    { title: 'REFUSED/S', ...rate('limited'), by: refusals },
+    { title: 'WOULD/S', ...rate('would_limit') },
+    {
+      title: 'HOUR',
+      cell: ({ last_hour: hour }) => (hour === null ? '-' : hour.limited + hour.would_limit),
+      by: ({ last_hour: hour }) => (hour === null ? 0 : hour.limited + hour.would_limit),
+    },
+    {
+      title: 'ALLOWED/S',
+      cell: ({ rates }) => rates.allowed + rates.near,
+      by: ({ rates }) => rates.allowed + rates.near,
+    },
+    { title: 'NEAR/S', ...rate('near') },
+    { title: 'ERROR/S', ...rate('error') },
+    { title: 'WHERE', cell: ({ src }) => src },
+  ],
+})
+
+const projects = section<LiveProject>({
+  title: 'Projects',
+  rows: ({ projects }) => projects,
+  columns: [
+    { title: 'PROJECT', cell: ({ id }) => id },
+    { title: 'PLAN', cell: ({ plan }) => plan },
+    { title: 'REQUESTS/S', cell: ({ rates }) => rates.requests, by: ({ rates }) => rates.requests },
+    { title: 'REFUSED/S', cell: ({ rates }) => rates.refused, by: ({ rates }) => rates.refused },
+    { title: 'WOULD/S', cell: ({ rates }) => rates.would_refuse, by: ({ rates }) => rates.would_refuse },
+    { title: 'HOUR', cell: one => one.last_hour.requests, by: one => one.last_hour.requests },
+    { title: 'REFUSED', cell: one => one.last_hour.refused, by: one => one.last_hour.refused },
+    { title: 'ENVIRONMENT', cell: ({ environment }) => environment },
+  ],
+})
+
+const closest = section<LiveClosest>({
+  title: 'Closest to a limit',
+  rows: ({ closest }) => closest,
+  columns: [
+    { title: 'LIMIT', cell: ({ policy }) => policy },
+    { title: 'PROJECT', cell: ({ project }) => project },
+    {
+      title: 'SHARE',
+      cell: ({ used, quota }) => percent(used / quota),
+      by: ({ used, quota }) => used / quota,
+    },
+    { title: 'USED', cell: ({ used }) => used, by: ({ used }) => used },
+    { title: 'OF', cell: ({ quota }) => quota, by: ({ quota }) => quota },
+    { title: 'RESET', cell: ({ reset_ms }) => ageText(reset_ms), by: ({ reset_ms }) => reset_ms },
+    { title: 'KEY', cell: ({ key }) => key },
+    { title: 'MODE', cell: ({ mode }) => mode },
+  ],
+})
+
+const slots = section<LiveSlots>({
+  title: 'Slots',
+  rows: ({ slots }) => slots,
+  columns: [
+    { title: 'RULE', cell: ({ rule }) => rule },
+    { title: 'HELD', cell: ({ held }) => held, by: ({ held }) => held },
+    { title: 'OLDEST', cell: one => ageText(one.oldest_ms), by: one => one.oldest_ms },
+  ],
+})
+
+type Address = LiveUpstream['addresses'][number] & { readonly name: string }
+
+const upstreams = section<Address>({
+  title: 'Upstreams',
+  rows: ({ upstreams }) =>
+    upstreams.flatMap(({ name, addresses }) => addresses.map(address => ({ name, ...address }))),
+  columns: [
+    { title: 'UPSTREAM', cell: ({ name }) => name },
+    { title: 'ADDRESS', cell: ({ address }) => address },
+    { title: 'STATE', cell: ({ state }) => (state === 'ok' ? 'ok' : 'LEFT OUT') },
+    { title: 'REQUESTS', cell: one => one.in_flight, by: one => one.in_flight },
+    { title: 'WEBSOCKETS', cell: one => one.web_sockets, by: one => one.web_sockets },
+  ],
+})
+
+export const SECTIONS = { rules, projects, closest, slots, upstreams } as const
+export const SECTION_NAMES = Object.keys(SECTIONS) as SectionName[]
+
+/** `enforce`, `report-only`, `enforce 25%`, `trial`; with a star where the files say another one. */
+function modeText({ mode, declared_mode, share, trial }: LiveRule): string {
+  if (trial) return 'trial'
+  const text = share === undefined ? mode : `${mode} ${share.percent}%`
+  return mode === declared_mode ? text : `${text}*`
+}
+
+function ageText(ms: number): string {
+  return ms < 1000 ? `${Math.ceil(ms)} ms` : waitText(Math.round(ms / 1000))
+}
