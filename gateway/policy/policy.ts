@@ -112,7 +112,10 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
     return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
   }
 
-  return { ...told, rules, parts, match, looking, readFor, tableOf }
+  /** A rule of the files as it stands now. */
+  const current = (rule: Rule): Rule => modes?.rule(rule) ?? rule
+
+  return { ...told, rules, parts, match, looking, readFor, tableOf, current }
 }
 
 /** True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits). */

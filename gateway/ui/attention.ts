@@ -1,6 +1,6 @@
 /** What somebody who was paged should know first: every thing that is not as it should be, a sentence each. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
-import { find, make, setText, state } from './dom.js'
+import { button, find, make, setText, state } from './dom.js'
 import { length, moment, rate, several, shortRevision } from './format.js'
 
 export interface Notice {
@@ -11,6 +11,8 @@ export interface Notice {
   readonly sentence: string
   /** Section that tells more. */
   readonly section: `#${string}`
+  /** Rule whose hour tells more. */
+  readonly rule?: string
 }
 
 /** Rules that are named one by one. */
@@ -84,7 +86,14 @@ function* refusals({ rules, closest }: LiveSnapshot): Generator<Notice> {
         ? ''
         : ` At its limit now: ${projects.slice(0, 3).join(', ')}${projects.length > 3 ? ` and ${projects.length - 3} more` : ''}.`
     const sentence = `${rule.id} refuses ${rate(perSecond)} requests a second.${who}`
-    yield { about: `rule ${rule.id}`, kind: 'bad', word: 'Refusing', sentence, section: '#rules' }
+    yield {
+      about: `rule ${rule.id}`,
+      kind: 'bad',
+      word: 'Refusing',
+      sentence,
+      section: '#rules',
+      rule: rule.id,
+    }
   }
   if (refusing.length > MOST_RULES) {
     const sentence = `${several(refusing.length - MOST_RULES, 'more rule refuses', 'more rules refuse')} requests.`
@@ -101,8 +110,14 @@ function* wouldRefuse({ rules }: LiveSnapshot): Generator<Notice> {
 }
 
 export class Attention {
-  readonly #drawn = new Map<string, { element: HTMLElement; text: HTMLElement; kind: string }>()
+  readonly #drawn = new Map<string, { element: HTMLElement; text: HTMLElement }>()
+  readonly #show: (subject: { rule: string }) => void
   #isFirst = true
+
+  /** @param show shows the hour of a rule */
+  constructor(show: (subject: { rule: string }) => void) {
+    this.#show = show
+  }
 
   update(snapshot: LiveSnapshot): void {
     const notices = noticesOf(snapshot)
@@ -125,10 +140,14 @@ export class Attention {
     this.#isFirst = false
   }
 
-  #made({ about, kind, word, section }: Notice) {
+  #made({ about, kind, word, section, rule }: Notice) {
     const text = make('span')
-    const element = make('li', {}, state(kind, word), text, make('a', { href: section }, 'Look'))
-    const made = { element, text, kind }
+    const more =
+      rule === undefined
+        ? make('a', { href: section }, 'Look')
+        : button('Look', () => this.#show({ rule }), { class: 'link', 'aria-label': `Look at ${rule}` })
+    const element = make('li', {}, state(kind, word), text, more)
+    const made = { element, text }
     this.#drawn.set(about, made)
     return made
   }

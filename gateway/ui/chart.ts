@@ -3,10 +3,9 @@ import type { LiveHistory, LivePoint } from '../admin/live-snapshot.js'
 import { draw, make, setText } from './dom.js'
 import { length, rate, time } from './format.js'
 
-const WIDTH = 720
 const LEFT = 44
 const PANELS = { requests: { top: 8, height: 72 }, refusals: { top: 100, height: 72 } }
-const BOTTOM = 192
+const BOTTOM = 188
 type Panel = (typeof PANELS)[keyof typeof PANELS]
 
 /** What a line tells of a point. */
@@ -15,28 +14,29 @@ const requests: Value = ({ allowed, limited, error }) => allowed + limited + err
 const refused: Value = ({ limited, error }) => limited + error
 const wouldRefuse: Value = ({ would_limit }) => would_limit
 
-/** The chart, with the readout of the place that is pointed at. */
-export function chartOf(history: LiveHistory): HTMLElement {
+/** The chart, so many pixels wide, with the readout of the place that is pointed at. */
+export function chartOf(history: LiveHistory, width: number): HTMLElement {
   const points = perSecond(history)
   const svg = draw('svg', {
-    viewBox: `0 0 ${WIDTH} ${BOTTOM + 16}`,
+    viewBox: `0 0 ${width} ${BOTTOM + 8}`,
     role: 'img',
     'aria-label': summary(history),
   })
   const steps = Math.max(1, points.length - 1)
-  const x = (i: number) => LEFT + (i / steps) * (WIDTH - LEFT - 8)
+  const x = (i: number) => LEFT + (i / steps) * (width - LEFT - 8)
 
   const add = (panel: Panel, title: string, lines: readonly { name: string; value: Value }[]) => {
     const top = scaleTop(Math.max(0, ...lines.flatMap(({ value }) => points.map(value))))
     const y = (value: number) => panel.top + panel.height * (1 - value / top)
     for (const mark of [0, top / 2, top]) {
       svg.append(
-        draw('line', { class: 'grid', x1: LEFT, x2: WIDTH - 8, y1: y(mark), y2: y(mark) }),
+        draw('line', { class: 'grid', x1: LEFT, x2: width - 8, y1: y(mark), y2: y(mark) }),
         draw('text', { class: 'scale', x: LEFT - 6, y: y(mark) + 4, 'text-anchor': 'end' }, rate(mark)),
       )
     }
     svg.append(draw('text', { class: 'panel', x: LEFT + 4, y: panel.top + 10 }, title))
     for (const { name, value } of lines) {
+      if (name !== 'requests' && points.every(point => value(point) === 0)) continue
       svg.append(
         draw('path', {
           class: name,
@@ -51,18 +51,19 @@ export function chartOf(history: LiveHistory): HTMLElement {
     { name: 'refused', value: refused },
   ])
   for (const { i, label } of clockMarks(history)) {
+    if (x(i) > width - 20) continue
     svg.append(draw('text', { class: 'scale', x: x(i), y: BOTTOM + 4, 'text-anchor': 'middle' }, label))
   }
 
   const readout = make('p', { class: 'readout', 'aria-hidden': 'true' })
-  const cursor = draw('line', { class: 'cursor', y1: 8, y2: BOTTOM - 20, x1: -1, x2: -1 })
-  svg.append(cursor)
+  const cursor = draw('line', { class: 'cursor', y1: 8, y2: BOTTOM - 16 })
   svg.addEventListener('pointermove', event => {
-    const { left, width } = svg.getBoundingClientRect()
-    const at = (((event.clientX - left) / width) * WIDTH - LEFT) / (WIDTH - LEFT - 8)
+    const box = svg.getBoundingClientRect()
+    const at = (((event.clientX - box.left) / box.width) * width - LEFT) / (width - LEFT - 8)
     const i = Math.min(points.length - 1, Math.max(0, Math.round(at * steps)))
     const point = points[i]
     if (point === undefined) return
+    svg.append(cursor)
     cursor.setAttribute('x1', String(x(i)))
     cursor.setAttribute('x2', String(x(i)))
     const when = time(Date.parse(history.from) + i * history.step_ms)
@@ -124,12 +125,13 @@ function scaleTop(value: number): number {
   return ([1, 2, 5, 10].find(times => times * power >= value) as number) * power
 }
 
-/** Every ten minutes of the clock. */
+/** At full minutes of the clock, not more than seven of them. */
 function clockMarks({ points, from, step_ms }: LiveHistory): { i: number; label: string }[] {
   const begin = Date.parse(from)
-  const every = 600_000
+  const whole = points.length * step_ms
+  const every = 60_000 * ([1, 2, 5, 10].find(minutes => whole / (minutes * 60_000) <= 7) ?? 10)
   const marks = []
-  for (let at = Math.ceil(begin / every) * every; at <= begin + points.length * step_ms; at += every) {
+  for (let at = Math.ceil(begin / every) * every; at < begin + whole; at += every) {
     marks.push({ i: (at - begin) / step_ms, label: time(at).slice(-8, -3) })
   }
   return marks

@@ -7,7 +7,8 @@ export type Standing =
   | { readonly state: 'connecting' | 'live' | 'hidden' }
   /** The port asks for a key, or for another one than was given; 429 when too many wrong ones were. */
   | { readonly state: 'key'; readonly status: number; readonly reason: string }
-  | { readonly state: 'lost'; readonly reason: string; readonly retryAt: number }
+  /** Tried again at a time, or just now. */
+  | { readonly state: 'lost'; readonly reason: string; readonly retryAt: number | undefined }
 
 export interface Listener {
   snapshot(snapshot: LiveSnapshot): void
@@ -24,6 +25,8 @@ export class Connection {
   #attempt: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #pauseMs = FIRST_PAUSE_MS
+  /** Why it was lost, until it is there again. */
+  #lost: string | undefined
 
   constructor(listener: Listener) {
     this.#listener = listener
@@ -36,7 +39,11 @@ export class Connection {
     if (document.hidden) return
     const attempt = new AbortController()
     this.#attempt = attempt
-    this.#listener.standing({ state: 'connecting' })
+    this.#listener.standing(
+      this.#lost === undefined
+        ? { state: 'connecting' }
+        : { state: 'lost', reason: this.#lost, retryAt: undefined },
+    )
     this.#read(attempt).catch(error => {
       if (this.#attempt === attempt) this.#lose(error)
     })
@@ -61,6 +68,7 @@ export class Connection {
       this.#watch(attempt)
       if (event?.event !== 'live') continue
       this.#pauseMs = FIRST_PAUSE_MS
+      this.#lost = undefined
       this.#listener.standing({ state: 'live' })
       this.#listener.snapshot(JSON.parse(event.data))
     }
@@ -82,7 +90,8 @@ export class Connection {
     // Spread, so that many pages do not come back in one moment.
     const pause = this.#pauseMs * (0.5 + Math.random() / 2)
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS)
-    this.#listener.standing({ state: 'lost', reason: sentence(error), retryAt: Date.now() + pause })
+    this.#lost = sentence(error)
+    this.#listener.standing({ state: 'lost', reason: this.#lost, retryAt: Date.now() + pause })
     this.#timer = setTimeout(() => this.connect(), pause)
   }
 }

@@ -44,10 +44,12 @@ export class HistoryPanel {
   async #ask(): Promise<void> {
     const subject = this.#subject
     this.#askedAt = Date.now()
-    const chart = await askJson<LiveHistory>(`/live/history${query({ ...subject })}`).then(chartOf, error =>
-      make('p', { class: 'empty' }, `The last hour cannot be shown. ${sentence(error)}`),
+    const place = find('history-chart')
+    const drawn = await askJson<LiveHistory>(`/live/history${query({ ...subject })}`).then(
+      history => chartOf(history, place.clientWidth),
+      error => make('p', { class: 'empty' }, `The last hour cannot be shown. ${sentence(error)}`),
     )
-    if (subject === this.#subject) find('history-chart').replaceChildren(chart)
+    if (subject === this.#subject) place.replaceChildren(drawn)
   }
 
   /** Drawn anew only when they differ: a button that has the focus stays. */

@@ -14,7 +14,7 @@ import { Standing } from './standing.js'
 import { addressesOf, closestTable, projectsTable, slotsTable, upstreamsTable } from './tables.js'
 
 const history = new HistoryPanel()
-const attention = new Attention()
+const attention = new Attention(history.show)
 const standing = new Standing()
 const acts = new Acts()
 const rules = new Rules(history.show)
@@ -35,7 +35,7 @@ function ruleOf(id: string): LiveRule | undefined {
 
 function show(snapshot: LiveSnapshot): void {
   last = snapshot
-  find('main').hidden = false
+  find('overview').hidden = false
   tellNumbers(snapshot)
   attention.update(snapshot)
   history.update(snapshot)
@@ -64,18 +64,19 @@ function tellConnection(): void {
     last === undefined || age === undefined
       ? 'Nothing is shown yet.'
       : `What is shown is of ${time(last.at)} UTC, ${length(age)} old.`
-  const wait = Math.max(0, state.retryAt - Date.now())
-  setText(
-    find('banner-words'),
-    `Connection lost. ${state.reason} ${shown} Next try in ${length(Math.ceil(wait / 1000) * 1000)}.`,
-  )
+  const wait = state.retryAt === undefined ? 0 : Math.ceil((state.retryAt - Date.now()) / 1000)
+  const next = wait <= 0 ? 'Trying again now.' : `Next try in ${length(wait * 1000)}.`
+  setText(find('banner-words'), `Connection lost. ${state.reason} ${shown} ${next}`)
 }
 
 const connection = new Connection({
   snapshot: show,
   standing(next) {
     state = next
-    if (next.state === 'key') promptKey(next.status, next.reason)
+    if (next.state === 'key') {
+      find('overview').hidden = true
+      promptKey(next.status, next.reason)
+    }
     if (next.state === 'live') find('key-prompt').hidden = true
     if (next.state === 'lost') setText(find('announced'), `Connection lost. ${next.reason}`)
     tellConnection()

@@ -13,8 +13,16 @@ interface Told {
     readonly by: string
   } | null
   readonly upstream: string | null
-  readonly access: readonly { readonly id: string; readonly action: string }[] | null
+  readonly access: readonly {
+    readonly entry: string
+    readonly action: string
+    readonly mode: string
+    readonly src: string
+    readonly why: string | null
+  }[]
   readonly rules: readonly ToldRule[]
+  /** Rules that look at the path, but not at this request. */
+  readonly passed: readonly { readonly rule: string; readonly why: string }[]
   readonly answer: {
     readonly status: number | null
     readonly code: string | null
@@ -71,14 +79,16 @@ function headerOf(line: string): [string, string][] {
   return [[name.trim(), value.join(':').trim()]]
 }
 
-function answerWords({ request, project, upstream, access, rules, answer }: Told): HTMLElement[] {
+function answerWords({ request, project, upstream, access, rules, passed, answer }: Told): HTMLElement[] {
   const facts = [
     `${request.method} ${request.target} of client ${request.client}`,
     project === null
       ? 'no project'
       : `project ${project.id} (${project.plan}, ${project.environment}; found by ${project.by})`,
     upstream === null ? 'no upstream' : `upstream ${upstream}`,
-    ...(access ?? []).map(({ id, action }) => `access entry ${id}: ${action}`),
+    ...access.map(
+      ({ entry, action, mode, src, why }) => `access entry ${entry}: ${action}, ${mode} (${why ?? src})`,
+    ),
   ]
   return [
     verdict(answer),
@@ -87,6 +97,12 @@ function answerWords({ request, project, upstream, access, rules, answer }: Told
     ...(rules.length === 0
       ? []
       : [make('h3', {}, 'Rules that match'), make('ul', {}, ...rules.map(ruleWords))]),
+    ...(passed.length === 0
+      ? []
+      : [
+          make('h3', {}, 'Rules that look at this path, but not at this request'),
+          make('ul', {}, ...passed.map(({ rule, why }) => make('li', {}, `${rule}: ${PASSED[why] ?? why}`))),
+        ]),
     make(
       'details',
       {},
@@ -94,6 +110,13 @@ function answerWords({ request, project, upstream, access, rules, answer }: Told
       make('pre', { tabindex: '0' }, answer.fields.map(([name, value]) => `${name}: ${value}`).join('\n')),
     ),
   ]
+}
+
+const PASSED: Readonly<Record<string, string>> = {
+  method: 'its patterns name another method',
+  read: 'GET, HEAD and OPTIONS are exempt without reads: true',
+  preflight: 'CORS preflights are exempt',
+  when: 'its conditions leave this request out',
 }
 
 function verdict({ status, code, refused_by, would_be_refused_by }: Told['answer']): HTMLElement {

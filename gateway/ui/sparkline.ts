@@ -26,6 +26,8 @@ export class Sparklines {
   async #askAll(): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true
+    // The cells that wait are put in their places first.
+    await undefined
     for (const [cell, rule] of this.#waiting) {
       this.#waiting.delete(cell)
       if (!cell.isConnected) {

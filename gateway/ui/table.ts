@@ -26,8 +26,9 @@ export interface TableOptions<Row> {
   readonly sortedBy?: string
 }
 
-/** Rows that are drawn at first; the rest on demand. */
+/** Rows that are drawn at first, and further ones on demand: a thousand that change each second are too much to lay out. */
 const FIRST_ROWS = 12
+const MORE_ROWS = 100
 
 interface Drawn {
   readonly element: HTMLTableRowElement
@@ -47,7 +48,7 @@ export class LiveTable<Row> {
   #order: readonly string[] = []
   #column: Column<Row> | undefined
   #isReversed = false
-  #showsAll = false
+  #most = FIRST_ROWS
 
   constructor(options: TableOptions<Row>) {
     this.#options = options
@@ -62,7 +63,7 @@ export class LiveTable<Row> {
     )
     this.#empty = make('p', { class: 'empty' }, options.empty)
     this.#more = button('', () => {
-      this.#showsAll = true
+      this.#most += MORE_ROWS
       this.#draw()
     })
     // A region of its own, so that the keyboard can scroll it where it is too wide.
@@ -74,6 +75,7 @@ export class LiveTable<Row> {
     })
     scrolled.append(table)
     this.element = make('div', {}, scrolled, this.#empty, this.#more)
+    this.#more.hidden = true
     this.#tellOrder()
   }
 
@@ -107,7 +109,7 @@ export class LiveTable<Row> {
 
   #draw(): void {
     const rows = this.#sorted()
-    const shown = this.#showsAll ? rows : rows.slice(0, FIRST_ROWS)
+    const shown = rows.slice(0, this.#most)
     const ids = new Set(shown.map(row => this.#options.id(row)))
     for (const [id, { element }] of this.#drawn) {
       if (ids.has(id)) continue
@@ -122,7 +124,7 @@ export class LiveTable<Row> {
     }
     this.#empty.hidden = rows.length > 0
     this.#more.hidden = shown.length === rows.length
-    setText(this.#more, `Show all ${count(rows.length)}`)
+    setText(this.#more, `Show more (${count(shown.length)} of ${count(rows.length)})`)
   }
 
   #drawnRow(row: Row): Drawn {

@@ -59,8 +59,8 @@ export function closestTable(
       {
         title: 'Used',
         text: ({ used, quota }) => percent(used / quota),
-        paint: (cell, { used, quota }) => {
-          const kind = used >= quota ? 'bad' : used >= 0.8 * quota ? 'warn' : 'good'
+        paint: (cell, { used, quota, mode }) => {
+          const kind = used >= quota && mode === 'enforce' ? 'bad' : used >= 0.8 * quota ? 'warn' : 'good'
           cell.replaceChildren(state(kind, percent(used / quota)))
         },
       },
@@ -78,7 +78,7 @@ export function closestTable(
       },
       {
         title: 'Of',
-        text: ({ used, quota, window_ms }) => `${count(used)} of ${count(quota)} in ${length(window_ms)}`,
+        text: ({ used, quota, window_ms }) => `${count(used)}/${count(quota)} in ${length(window_ms)}`,
       },
       { title: 'Free in', number: true, wide: true, text: ({ reset_ms }) => length(reset_ms) },
       {

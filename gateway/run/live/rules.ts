@@ -69,7 +69,9 @@ function modesOf(rule: Rule | undefined, declared: Mode) {
 
 /** One rule for each bucket that has a quota: its mode is the same in every plan and environment. */
 function bucketRules({ compiled }: Loaded): Map<string, Rule> {
-  return new Map([...compiled.policy.columns.values()].flatMap(({ rules }) => [...rules]))
+  const { columns, current } = compiled.policy
+  const rules = [...columns.values()].flatMap(table => [...table.rules])
+  return new Map(rules.map(([id, rule]) => [id, current(rule)]))
 }
 
 function* trialsOf({ compiled: { policy } }: Loaded): Generator<string> {

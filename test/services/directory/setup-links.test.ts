@@ -1,9 +1,8 @@
 /** Set-up links: what the API gives out, and the page behind them, by hand and in a real browser. */
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
-import { findCommand } from '../../helpers/child-server.js'
-import { reportMissing } from '../../helpers/missing.js'
+import { launchBrowser } from '../../helpers/browser.js'
 import { type Directory, type Service, startService, writeUsers } from './harness.js'
 
 /** The path and query of a new link of the directory. */
@@ -169,21 +168,8 @@ t.test('the page is sealed: nothing loaded, nothing kept, told to nobody, in no 
   t.notOk(path.includes(String(link?.hash)), 'the token is kept as its hash')
 })
 
-/** A browser, or undefined after saying how to get one. */
-async function launched(t: Test): Promise<Browser | undefined> {
-  const executablePath = findCommand(['chromium', 'chromium-browser', 'google-chrome'], [])
-  if (executablePath === undefined) {
-    reportMissing(t, 'Chromium', 'install it, or run `npm run services` as root on Debian')
-    return undefined
-  }
-  // Containers run tests as root, where Chromium has no sandbox.
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-  t.teardown(() => browser.close())
-  return browser
-}
-
 t.test('in a browser', async t => {
-  const browser = await launched(t)
+  const browser = await launchBrowser(t)
   if (!browser) return
   const service = await startService(t)
   const visit = async (t: Test, path: string, options: BrowserContextOptions = {}): Promise<Page> => {

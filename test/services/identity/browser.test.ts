@@ -2,26 +2,12 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { findCommand } from '../../helpers/child-server.js'
-import { reportMissing } from '../../helpers/missing.js'
+import { launchBrowser } from '../../helpers/browser.js'
 import { REGISTRATION, started } from './started.js'
 
 const SETTINGS = '/self-service/settings'
-
-/** A browser, or undefined after saying how to get one. */
-async function launched(t: Test): Promise<Browser | undefined> {
-  const executablePath = findCommand(['chromium', 'chromium-browser', 'google-chrome'], [])
-  if (executablePath === undefined) {
-    reportMissing(t, 'Chromium', 'install it, or run `npm run services` as root on Debian')
-    return undefined
-  }
-  // Containers run tests as root, where Chromium has no sandbox.
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-  t.teardown(() => browser.close())
-  return browser
-}
 
 /** A page of a new person. Scripts are off: the forms need none. */
 async function visited(t: Test, browser: Browser, address: string): Promise<Page> {
@@ -34,7 +20,7 @@ async function visited(t: Test, browser: Browser, address: string): Promise<Page
 }
 
 t.test('in a browser', async t => {
-  const browser = await launched(t)
+  const browser = await launchBrowser(t)
   if (!browser) return
   const { service, call } = await started(t)
   const stored = async () => {
@@ -168,7 +154,7 @@ t.test('in a browser', async t => {
 })
 
 t.test('times are filled in with the browser’s own inputs, and the page speaks its language', async t => {
-  const browser = await launched(t)
+  const browser = await launchBrowser(t)
   if (!browser) return
   const properties = {
     due: { type: 'string', format: 'date-time', title: 'Due', 'x-timezone': 'Europe/Berlin' },

@@ -1,0 +1,112 @@
+/** The gateway in the pictures: a small shop's, on a configuration that is edited while it runs. */
+import { spawn } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Failure, inProject } from '../lib/run.mjs'
+
+const projects = ['acme-production', 'globex-production', 'initech-staging']
+const PROJECTS = `version: 1
+projects:
+${projects.map(id => `  - { id: ${id}, plan: growth, environment: ${id.split('-')[1]}, hosts: [${id}.localhost] }`).join('\n')}
+`
+const limits = imports => `version: 1
+kind: project-limits
+buckets:
+  imports: [POST /imports]
+  search: [GET /search]
+  catch-all: ["*"]
+limits:
+  - for: [{}]
+    quotas:
+      imports: { burst: ${imports}, sustained: 600 }
+      search: { burst: 30, sustained: 1800, trial: { burst: 10, sustained: 900 } }
+      catch-all: { burst: 200, sustained: 6000 }
+`
+const IN_FLIGHT = `version: 1
+kind: in-flight
+rules: [{ id: reports, match: [POST /reports], key: [project], max: 3 }]
+`
+const VOLUMETRIC = `version: 1
+kind: volumetric
+rules:
+  - { id: signup-rush, match: [POST /signup], key: [client-ip], quota: { requests: 20, per: 60s }, mode: report-only, since: 2026-11-01 }
+`
+const BROKEN = VOLUMETRIC.replace('20, per: 60s', '20, per: sixty')
+
+/** Starts two upstreams and the gateway in front of them; `folder` is for its configuration. */
+export async function startShop(folder) {
+  const apps = [await startApp(), await startApp()]
+  const write = (name, text) => writeFileSync(join(folder, 'config', name), text)
+  mkdirSync(join(folder, 'config', 'policies'), { recursive: true })
+  write(
+    'gateway.yaml',
+    `version: 1
+listen: { host: 127.0.0.1, port: 0 }
+admin: { host: 127.0.0.1, port: 0 }
+upstreams: { shop: { urls: ${JSON.stringify(apps.map(({ url }) => url))} } }
+routes: [{ path: /**, upstream: shop }]
+`,
+  )
+  write('projects.yaml', PROJECTS)
+  write('policies/limits.yaml', limits(50))
+  write('policies/in-flight.yaml', IN_FLIGHT)
+  write('policies/volumetric.yaml', VOLUMETRIC)
+
+  const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', 'config']
+  const child = spawn(process.execPath, command, {
+    cwd: folder,
+    env: { PATH: process.env.PATH, DATA_DIR: folder },
+  })
+  process.on('exit', () => child.kill('SIGKILL'))
+  const lines = []
+  const ready = new Promise(resolve => {
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', line => {
+        lines.push(line)
+        const [, url, adminUrl] = /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(line) ?? []
+        if (url) resolve({ url, adminUrl })
+      })
+    }
+  })
+  const addresses = await Promise.race([ready, sleep(60_000, undefined, { ref: false })])
+  if (!addresses) throw new Failure(`the gateway did not start:\n${lines.slice(-20).join('\n')}`)
+  const reload = () => fetch(`${addresses.adminUrl}/reload`, { method: 'POST' })
+  return {
+    ...addresses,
+    /** Fewer imports a second than there were. */
+    async tighten() {
+      write('policies/limits.yaml', limits(5))
+      await reload()
+    },
+    /** An edit that is refused. */
+    async mistype() {
+      write('policies/volumetric.yaml', BROKEN)
+      await reload()
+    },
+    /** One of the two upstreams goes away. */
+    loseUpstream: () => apps[1].stop(),
+    stop() {
+      child.kill('SIGKILL')
+      for (const app of apps) app.stop()
+    },
+  }
+}
+
+/** Answers at once, reports after a while. */
+async function startApp() {
+  const server = createServer((request, response) => {
+    request.resume()
+    setTimeout(() => response.end('done'), request.url.startsWith('/reports') ? 20_000 : 1)
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    stop() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}

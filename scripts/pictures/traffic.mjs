@@ -1,0 +1,28 @@
+/** The shop's traffic: calm and even, until one project imports too fast. */
+import { Agent, request } from 'node:http'
+
+/** @returns `storm` (begins it) and `stop` */
+export function startTraffic(url) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 50 })
+  const send = (project, method, path) => {
+    const sent = request(url + path, { agent, method, headers: { host: `${project}.localhost` } })
+    // A picture is no measurement: what fails is the gateway's to tell.
+    sent.on('error', () => {}).on('response', response => response.resume())
+    sent.end()
+  }
+  const timers = new Set()
+  const every = (ms, work) => timers.add(setInterval(work, ms))
+  every(45, () => send('globex-production', 'GET', '/articles'))
+  every(60, () => send('acme-production', 'GET', '/search'))
+  every(130, () => send('initech-staging', 'GET', '/articles'))
+  every(1100, () => send('acme-production', 'POST', '/imports'))
+  every(900, () => send('new-shop', 'POST', '/signup'))
+  every(9000, () => send('globex-production', 'POST', '/reports'))
+  return {
+    storm: () => every(70, () => send('acme-production', 'POST', '/imports')),
+    stop() {
+      for (const timer of timers) clearInterval(timer)
+      agent.destroy()
+    },
+  }
+}
