@@ -56,7 +56,7 @@ t.test('the operator’s page', async t => {
     await page.getByLabel('Filter').fill('volumetric REPORT')
     t.same(await names(), ['watched'])
     await page.getByLabel('Filter').fill('nothing like it')
-    await page.getByText('No rule has this in its name, kind, mode or file.').waitFor()
+    await page.getByText('There is no rule like this.').waitFor()
     await page.getByLabel('Filter').fill('')
     const head = page.locator('#rules-table').getByRole('columnheader', { name: 'Rule' })
     await head.getByRole('button').click()
