@@ -11,7 +11,7 @@ import { checkRules } from './rule-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
 
 /** The services that run inside this process. */
-const EMBEDDED_SERVICES = new Set(['directory', 'identity'])
+const EMBEDDED_SERVICES = new Set(['directory', 'identity', 'welcome'])
 
 /** Every fault that shows only when the documents are seen together. */
 export function checkConfig(read: Readable): FileFault[] {

@@ -26,7 +26,7 @@ const EXPECTED = 'a map with "url", "urls" or "embedded"'
 const EmbeddedUpstream = Strict({
   embedded: Type.String({
     maxLength: 64,
-    description: 'Name of a service that runs inside this process: directory or identity.',
+    description: 'Name of a service that runs inside this process: directory, identity or welcome.',
   }),
 })
 const Origin = (description: string) =>

@@ -81,7 +81,12 @@ const PLACES: Record<string, Row> = {
       'gateway/plugins.ts',
       'config',
     ],
-    dynamic: ['services/directory/index.ts', 'services/identity/index.ts', OTEL_HOME],
+    dynamic: [
+      'services/directory/index.ts',
+      'services/identity/index.ts',
+      'services/welcome/index.ts',
+      OTEL_HOME,
+    ],
   },
 
   // The commands use what the gateway uses, or their answers would be no evidence.
@@ -107,6 +112,7 @@ const PLACES: Record<string, Row> = {
   'services/pages': {},
   'services/directory': { value: ['services/environment.ts', 'services/storage', 'services/pages'] },
   'services/identity': { value: ['services/environment.ts', 'services/storage', 'services/pages'] },
+  'services/welcome': { value: ['services/pages'] },
 }
 
 const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']

@@ -16,7 +16,7 @@ export interface AccessBody extends Wished {
 }
 
 export interface AccessDesk {
-  list(): object
+  list(): Promise<object>
   /** `address` is whose wish it is, unless the body says so. */
   put(
     id: string,

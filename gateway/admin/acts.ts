@@ -60,10 +60,10 @@ const removeSchema = {
 }
 
 /** 200 or 201; 404 for a rule that is not there, 409 for one too many, 422 for what cannot be, 503 while Redis is away. */
-export function actRoutes(acts: () => readonly object[], modes: ModeDesk): FastifyPluginAsync {
+export function actRoutes(acts: () => Promise<readonly object[]>, modes: ModeDesk): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
-    app.get('/acts', { schema: actsSchema }, async () => ({ acts: acts() }))
+    app.get('/acts', { schema: actsSchema }, async () => ({ acts: await acts() }))
     app.put<{ Params: { id: string }; Body: ModeBody }>(
       '/rules/:id/mode',
       { schema: putSchema, bodyLimit: 8 * 1024 },

@@ -20,6 +20,7 @@ function sentenceOf(fault: FastifySchemaValidationError, place: string): string 
   if (instancePath === '') return `${place.replace('the', 'The')} must be a JSON object`
   const value = named(instancePath.slice(1).replaceAll('/', '.'))
   const { allowedValues, limit } = params
+  if (keyword === 'minLength' && limit === 1) return `${value} in ${place} may not be empty`
   if (keyword === 'maxLength') return `${value} in ${place} may have at most ${limit} characters`
   if (Array.isArray(allowedValues)) return `${value} in ${place} must be one of ${allowedValues.join(', ')}`
   return `${value} in ${place} ${message}`

@@ -40,7 +40,7 @@ export interface AdminOptions {
   readonly live: LiveDesk
   readonly modes: ModeDesk
   /** What was done on this port, the newest first. */
-  acts(): readonly object[]
+  acts(): Promise<readonly object[]>
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log

@@ -37,17 +37,19 @@ export async function reset(
   { loaded, counters, forget, kept, log }: ResetOptions,
 ): Promise<Reset> {
   const { rule, key } = counterOf(name, loaded(), counters.questions)
-  await forget(key).catch(error => {
-    throw new Unreachable('Redis cannot be told: the counter is as it was.', { cause: error })
-  })
   const whose = name.project === undefined ? '' : ` of project ${name.project}`
   const act = actOf('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...wish, from })
+  // First, because it is what can be taken back.
+  await kept.change(contents => ({ changes: changesFor(act, contents), result: undefined }))
+  try {
+    await forget(key)
+  } catch (error) {
+    const withdrawn = { changes: [{ shelf: 'acts', id: act.id } as const], result: undefined }
+    await kept.change(() => withdrawn).catch(() => undefined)
+    throw new Unreachable('Redis cannot be told: the counter is as it was.', { cause: error })
+  }
   const said = { rule: rule.id, project: name.project ?? null, why: wish.why ?? null }
   logAct(log, 'counter-reset', act, said, 'A counter was reset by the admin API')
-  await kept
-    .change(contents => ({ changes: changesFor(act, contents), result: undefined }))
-    // It is done and in the log: that the list lacks it is no reason to say otherwise.
-    .catch(error => log.error({ err: error }, 'a reset is not in the list of acts'))
   return { reset: rule.id, key }
 }
 

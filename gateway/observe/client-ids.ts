@@ -3,8 +3,8 @@ import type { Facts } from '../types.js'
 
 /** What most tools make is far shorter; what is no such name is left out. */
 const ID = /^[\x21-\x7e]{1,128}$/
-/** W3C Trace Context, section 3.2: version, trace id, parent id, flags. */
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
+/** W3C Trace Context, section 3.2: version, trace id, parent id, flags; all zeros is no id. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
 /** Null where the request has none that could be one. */
 export function clientIds(facts: Pick<Facts, 'header'> | undefined) {

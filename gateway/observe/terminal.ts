@@ -37,21 +37,24 @@ export function terminalLine(json: string, colourful: boolean): string {
   const front = `${paint('dim', clockOf(time))} ${paint(LEVELS[level] ?? 'reset', level.toUpperCase().padEnd(5))}`
   if (msg === 'decision') return `${front} ${printable(decisionText(fields as DecisionRecord))}\n`
   if (msg === 'request') return `${front} ${printable(requestText(fields as AccessRecord))}\n`
-  const { err, ...rest } = fields as { err?: { message?: string; stack?: string } }
+  const { err, ...others } = fields as { err?: { message?: string; stack?: string } }
+  const rest = fieldsText(others)
   const told = err?.message === undefined ? '' : `: ${printable(err.message)}`
   const stack = (err?.stack ?? '').split('\n').slice(1)
   const behind = stack.map(call => `\n    ${paint('dim', printable(call.trim()))}`).join('')
-  return `${front} ${printable(msg)}${told}${paint('dim', fieldsText(rest))}${behind}\n`
+  return `${front} ${printable(msg)}${told}${rest === '' ? '' : paint('dim', rest)}${behind}\n`
 }
 
 /** `429 refused POST /self-service/recovery acme recovery-flood 31/30 per 60 s, wait 12 s`. */
 function decisionText(record: DecisionRecord): string {
   const { decision, sent_status, method, path, project, rule, counters } = record
-  const [counter] = [...counters].sort((one, other) => other.t_ms - one.t_ms)
-  const spent = counter === undefined ? '' : ` ${spentText(counter)}`
+  // What is used up is what refused; of several, what stays so the longest.
+  const spent = counters.filter(({ used, q }) => used === null || used >= q)
+  const [counter] = [...(spent.length > 0 ? spent : counters)].sort((one, other) => other.t_ms - one.t_ms)
+  const numbers = counter === undefined ? '' : ` ${spentText(counter)}`
   const waits = counter !== undefined && decision !== 'allow' && decision !== 'error_open'
   const wait = waits ? `, wait ${secondsText(counter.t_ms)}` : ''
-  return `${sent_status} ${VERDICTS[decision]} ${method} ${path} ${project ?? '-'} ${rule ?? '-'}${spent}${wait}`
+  return `${sent_status} ${VERDICTS[decision]} ${method} ${path} ${project ?? '-'} ${rule ?? '-'}${numbers}${wait}`
 }
 
 function spentText({ used, q, w_ms }: Counter): string {

@@ -17,6 +17,7 @@ import { openWrongKeys } from './wrong-keys.js'
 const EMBEDDED = {
   directory: () => import('../../services/directory/index.js'),
   identity: () => import('../../services/identity/index.js'),
+  welcome: () => import('../../services/welcome/index.js'),
 }
 
 export interface ServeOptions {

@@ -17,7 +17,7 @@ const { groups } = parse(projectFile('deploy', 'prometheus', 'rules.yaml')) as {
 }
 const alerts = groups.flatMap(group => group.rules).filter(({ alert }) => alert !== undefined)
 
-t.test('Prometheus takes the rules, and their unit tests pass', async t => {
+t.test('Prometheus takes the rules and the scrape configuration, and the rules’ unit tests pass', async t => {
   const promtool = findCommand(['promtool'])
   if (promtool === undefined) {
     return reportMissing(t, 'promtool', 'install prometheus with `npm run services` or your package manager')
@@ -25,6 +25,8 @@ t.test('Prometheus takes the rules, and their unit tests pass', async t => {
   for (const args of [
     ['check', 'rules', 'rules.yaml'],
     ['test', 'rules', 'rules.test.yaml'],
+    // Not the key and the rules, which are only there inside the container.
+    ['check', 'config', '--syntax-only', '../compose/prometheus.yml'],
   ]) {
     const cwd = inProject('deploy', 'prometheus')
     const { status, stdout, stderr } = spawnSync(promtool, args, { cwd, encoding: 'utf8' })

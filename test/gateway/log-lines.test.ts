@@ -63,6 +63,7 @@ const Decision = Type.Object(
     rule: orNull(text),
     kind: orNull(text),
     enforce_for: Type.Optional(Type.Number()),
+    mode_src: Type.Optional(Type.String()),
     rev: text,
     src: orNull(text),
     project: orNull(text),

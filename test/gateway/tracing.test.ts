@@ -1,4 +1,5 @@
 /** `tracing`: what a receiver of OTLP gets of requests, and what upstreams get of their traces. */
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
 import { gatewayProcess, strictGatewayYaml, writeConfig } from '../helpers/gateway-process.js'
@@ -202,4 +203,27 @@ t.test('workers trace, and the call to Redis is a span of a client', async t => 
       attributes: { 'db.system.name': 'redis' },
     },
   )
+})
+
+/** What makes Node run without one package, as where it is not installed. */
+function without(t: Test, name: string): string {
+  const folder = t.testdir({
+    'hooks.mjs': `export const resolve = (asked, context, next) => {
+      if (asked !== '${name}') return next(asked, context)
+      throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
+    }`,
+    'register.mjs': `import { register } from 'node:module'\nregister('./hooks.mjs', import.meta.url)`,
+  })
+  return `--import=${join(folder, 'register.mjs')}`
+}
+
+t.test('without the packages a start says which to install; without tracing nobody needs them', async t => {
+  const missing = { NODE_OPTIONS: without(t, '@opentelemetry/sdk-trace-base') }
+  const yaml =
+    'version: 1\nlisten: { port: 0 }\nadmin: { port: 0 }\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n'
+  const tracing = writeConfig(t, `${yaml}tracing: { otlp: "http://127.0.0.1:1" }\n`, {})
+  await t.rejects(gatewayProcess(t, tracing, missing), {
+    message: /ended with 1: .*tracing needs OpenTelemetry's packages.*npm install @opentelemetry\/api/s,
+  })
+  t.ok(await gatewayProcess(t, writeConfig(t, yaml, {}), missing))
 })

@@ -23,7 +23,7 @@ t.test('the configuration that comes with the package has no warnings, also stri
   const { code, out, err } = await sluice(['check', ...SHIPPED, '--strict'])
   t.equal(code, 0)
   t.notMatch(out, 'warning')
-  t.match(out, /gateway\.yaml: good\. 2 upstreams, 5 projects, 3 policy files, revision sha256:/)
+  t.match(out, /gateway\.yaml: good\. 3 upstreams, 5 projects, 3 policy files, revision sha256:/)
   t.equal(err, '')
 })
 

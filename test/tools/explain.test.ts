@@ -30,6 +30,11 @@ t.test(
   },
 )
 
+t.test('a path without its slash is told as such', async t => {
+  const { out } = await offline('GET', 'search', '--project', 'developer')
+  t.match(out, 'Refused: 400 bad-target. The path does not begin with "/". Write it in front.')
+})
+
 t.test('--json is the same for machines', async t => {
   const recovery = ['POST', '/self-service/recovery', '--project', 'acme-staging', '--ip', '2001:db8::7']
   const { out } = await offline(...recovery, '--body', 'email=a%40b.c', '--header', 'x-y: z', '--json')

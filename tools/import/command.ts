@@ -1,51 +1,122 @@
-/** `sluice import openapi`: a policy file's buckets from OpenAPI documents. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { formatProblem, listed } from '../../config/problem.js'
+/** `sluice import`: policies from OpenAPI documents, and whole configurations from those of other gateways. */
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { formatProblem, listed, type Problem } from '../../config/problem.js'
 import { didYouMean } from '../arguments.js'
-import { defineCommand, Unusable } from '../command.js'
+import { defineCommand, type ExitCode, Unusable } from '../command.js'
+import type { Io } from '../io.js'
 import { count, printable } from '../text.js'
 import { unreadable } from '../unreadable.js'
 import { GROUPINGS, type Grouping } from './group.js'
+import { importKong } from './kong.js'
+import { Migration } from './migration.js'
+import { importNginx } from './nginx.js'
 import { OpenApiImport } from './openapi.js'
 import { policyText, suggestedLimits } from './policy-text.js'
+import { importRatelimit } from './ratelimit.js'
+import { importTraefik } from './traefik.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
+/** Other gateways whose files are read. */
+const GATEWAYS: Readonly<Record<string, (text: string, into: Migration) => void>> = {
+  kong: importKong,
+  nginx: importNginx,
+  traefik: importTraefik,
+  ratelimit: importRatelimit,
+}
+const FORMATS = ['openapi', ...Object.keys(GATEWAYS)]
+
+interface Output {
+  readonly output: string | undefined
+  readonly json: boolean
+}
+
 export const importCommand = defineCommand({
   name: 'import',
-  summary: 'Make buckets from OpenAPI documents',
-  operands: { usage: 'openapi FILE...', least: 2, most: Number.POSITIVE_INFINITY },
+  summary:
+    'Make buckets from OpenAPI documents, or a configuration from that of Kong, nginx, Traefik or Envoy',
+  operands: { usage: `${FORMATS.join('|')} FILE...`, least: 2, most: Number.POSITIVE_INFINITY },
   options: {
     by: {
       type: 'string',
       value: 'GROUP',
-      help: 'tag, path or operation: the bucket of operations that name none',
+      help: 'openapi: tag, path or operation: the bucket of operations that name none',
     },
-    output: { type: 'string', value: 'FILE', help: 'write there, to a new file, instead of standard output' },
+    output: {
+      type: 'string',
+      value: 'NAME',
+      help: 'write there instead of standard output: a new file, or for a configuration a new folder',
+    },
     json: { type: 'boolean', help: 'one JSON object instead of YAML' },
   },
-  details: `Reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
+  details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
+
+kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration, Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that "sluice check" takes. What those cannot say, or say otherwise, is told with its place.
 
 Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed.`,
-  example: 'sluice import openapi api.yaml --by tag > policies/api.yaml',
-  async run({ values, positionals: [format, ...files] }, io) {
-    if (format !== 'openapi') throw new Unusable(`"import" reads openapi, not "${format}".`)
-    const reading = new OpenApiImport(groupingOf(values.by))
-    for (const file of files) reading.read(file, textOf(file))
-    const { buckets, unnamed, problems } = reading.result()
-    const suggested = suggestedLimits(buckets)
-    const json = { buckets: Object.fromEntries(buckets), suggested, unnamed, problems }
-    const text = values.json ? `${JSON.stringify(json, null, 2)}\n` : policyText(buckets, files)
-    if (values.output === undefined) io.out(text)
-    else writeNew(values.output, text)
-    for (const problem of problems) io.err(`${printable(formatProblem(problem))}\n`)
-    const patterns = [...buckets.values()].flat().length
-    io.err(
-      `${count(buckets.size, 'bucket')} with ${count(patterns, 'pattern')}; ${count(unnamed, 'operation')} without a bucket.\n`,
-    )
-    return problems.length > 0 || buckets.size === 0 ? 1 : 0
+  example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
+  async run({ values, positionals: [format = '', ...files] }, io) {
+    if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)
+    const read = Object.hasOwn(GATEWAYS, format) ? GATEWAYS[format] : undefined
+    if (read === undefined) {
+      throw new Unusable(`"import" reads ${listed(FORMATS)}, not "${format}".${didYouMean(format, FORMATS)}`)
+    }
+    if (values.by !== undefined) throw new Unusable('--by is for openapi only.')
+    const [file = '', second] = files
+    if (second !== undefined)
+      throw new Unusable(`"import ${format}" reads one file, but "${second}" is a second one.`)
+    const into = new Migration(file)
+    read(textOf(file), into)
+    return writeMigration(into, values, io)
   },
 })
+
+function importOpenApi(
+  files: readonly string[],
+  grouping: Grouping | undefined,
+  { output, json }: Output,
+  io: Io,
+): ExitCode {
+  const reading = new OpenApiImport(grouping)
+  for (const file of files) reading.read(file, textOf(file))
+  const { buckets, unnamed, problems } = reading.result()
+  const suggested = suggestedLimits(buckets)
+  const answer = { buckets: Object.fromEntries(buckets), suggested, unnamed, problems }
+  const text = json ? asJson(answer) : policyText(buckets, files)
+  if (output === undefined) io.out(text)
+  else writeNew(output, text)
+  tell(problems, io)
+  const patterns = [...buckets.values()].flat().length
+  io.err(
+    `${count(buckets.size, 'bucket')} with ${count(patterns, 'pattern')}; ${count(unnamed, 'operation')} without a bucket.\n`,
+  )
+  return problems.length > 0 || buckets.size === 0 ? 1 : 0
+}
+
+function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
+  const files = into.files()
+  const { hasLeftOut } = into
+  const problems = into.problems.sort((a, b) => a.line - b.line || a.col - b.col)
+  if (output !== undefined) {
+    makeNew(output)
+    makeNew(join(output, 'policies'))
+    for (const [name, text] of files) writeNew(join(output, name), text)
+  } else if (json) io.out(asJson({ files: Object.fromEntries(files), problems }))
+  else io.out([...files].map(([name, text]) => `# ==> ${name} <==\n${text}`).join('\n'))
+  tell(problems, io)
+  const leftOut = problems.filter(({ message }) => message.startsWith('Left out')).length
+  io.err(
+    `${count(files.size, 'file')}; ${count(leftOut, 'thing')} left out, ${problems.length - leftOut} not quite the same.\n`,
+  )
+  return hasLeftOut ? 1 : 0
+}
+
+const asJson = (answer: object): string => `${JSON.stringify(answer, null, 2)}\n`
+
+function tell(problems: readonly Problem[], io: Io): void {
+  for (const problem of problems) io.err(`${printable(formatProblem(problem))}\n`)
+}
 
 function groupingOf(by: string | undefined): Grouping | undefined {
   const grouping = GROUPINGS.find(one => one === by)
@@ -64,15 +135,27 @@ function textOf(file: string): string {
   }
 }
 
+function makeNew(folder: string): void {
+  try {
+    mkdirSync(folder)
+  } catch (error) {
+    throw notWritten(folder, error)
+  }
+}
+
 function writeNew(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx' })
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Unusable(
-      code === 'EEXIST'
-        ? `${file} is there already. Remove it, or name another.`
-        : `${file} cannot be written: ${code}.`,
-    )
+    throw notWritten(file, error)
   }
+}
+
+function notWritten(name: string, error: unknown): Unusable {
+  const { code } = error as NodeJS.ErrnoException
+  return new Unusable(
+    code === 'EEXIST'
+      ? `${name} is there already. Remove it, or name another.`
+      : `${name} cannot be written: ${code}.`,
+  )
 }

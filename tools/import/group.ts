@@ -71,7 +71,7 @@ export class Grouper {
 }
 
 /** `listItems` → `list-items`, `/items/{id}` → `items-id`. */
-function plainName(text: string): string {
+export function plainName(text: string): string {
   const words = text
     .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
     .toLowerCase()

@@ -6,10 +6,16 @@ import type { Redactor } from '../redact.js'
 
 export type Attributes = Record<string, string | number | string[]>
 
-/** A closed list, so that the names of spans are one. */
-export function methodName(method: string): string {
+/** From a closed list. */
+function methodName(method: string): string {
   const label = methodLabel(method)
   return label === 'other' ? '_OTHER' : label
+}
+
+/** What a span is named, but for its route. */
+export function spanName(method: string): string {
+  const label = methodLabel(method)
+  return label === 'other' ? 'HTTP' : label
 }
 
 /** Known when the request begins: what a sampler may look at. */

@@ -27,9 +27,9 @@ import type { Redactor } from '../redact.js'
 import {
   arrivalAttributes,
   decisionAttributes,
-  methodName,
   requestAttributes,
   routeOf,
+  spanName,
   upstreamAttributes,
 } from './attributes.js'
 import type { RequestTrace, Tracing } from './tracing.js'
@@ -96,7 +96,7 @@ class SpansOfRequest implements RequestTrace {
     const parent = propagator.extract(ROOT_CONTEXT, head.fields, getter)
     const attributes = arrivalAttributes(head)
     const options = { kind: SpanKind.SERVER, startTime: performance.now(), attributes }
-    this.#server = tracer.startSpan(methodName(head.method), options, parent)
+    this.#server = tracer.startSpan(spanName(head.method), options, parent)
     this.#context = trace.setSpan(parent, this.#server)
   }
 
@@ -143,13 +143,13 @@ class SpansOfRequest implements RequestTrace {
     if (!server.isRecording()) return
     const upstream = this.#upstream
     if (upstream !== undefined) {
-      upstream.updateName(methodName(event.method)).setAttributes(upstreamAttributes(event, this.#redactor))
+      upstream.updateName(spanName(event.method)).setAttributes(upstreamAttributes(event, this.#redactor))
       // By the conventions a client's 4xx is an error, a server's is not.
       if (event.status >= 400 || event.error !== undefined) upstream.setStatus(failed(event))
       upstream.end(this.#upstreamEndedAt)
     }
     const route = routeOf(event)
-    if (route !== '') server.updateName(`${methodName(event.method)} ${route}`)
+    if (route !== '') server.updateName(`${spanName(event.method)} ${route}`)
     server.setAttributes(requestAttributes(event, this.#redactor))
     if (event.status >= 500 || event.error === 'answer-cut') server.setStatus(failed(event))
     server.end()

@@ -16,9 +16,10 @@ import { isPast, untilFault } from './until.js'
 /** `loaded` is what is in force. */
 export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDesk {
   return {
-    list: () => ({
-      entries: [...entriesOfFiles(loaded()), ...[...kept.contents.access.values()].map(shown)],
-    }),
+    async list() {
+      await kept.refresh()
+      return { entries: [...entriesOfFiles(loaded()), ...[...kept.contents.access.values()].map(shown)] }
+    },
 
     async put(id, body, address) {
       const { why, by, mode = 'enforce', ...said } = body

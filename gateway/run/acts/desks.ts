@@ -15,6 +15,9 @@ export function actDesks(
   return {
     access: accessDesk(runtime.kept, () => runtime.inForce(loaded()), log),
     modes: modeDesk(runtime.kept, loaded, log),
-    acts: () => runtime.acts.list(),
+    async acts() {
+      await runtime.kept.refresh()
+      return runtime.acts.list()
+    },
   }
 }

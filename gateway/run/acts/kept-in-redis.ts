@@ -66,6 +66,10 @@ export class KeptInRedis implements Kept {
     return done
   }
 
+  async refresh(): Promise<void> {
+    await this.#lookAfter().catch(() => undefined)
+  }
+
   close(): void {
     clearInterval(this.#timer)
     this.#redis.disconnect()
@@ -74,6 +78,7 @@ export class KeptInRedis implements Kept {
   async #change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
     for (;;) {
       await this.#orUnreachable(async () => {
+        await this.#lookAfter()
         await this.#within(this.#redis.watch(ACCESS))
         await this.#lookAfter()
       })
@@ -84,7 +89,7 @@ export class KeptInRedis implements Kept {
       })
       const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#number + 1))
       // A look that fails now changes nothing about what was done.
-      if (isDone) await this.#lookAfter().catch(() => undefined)
+      if (isDone) await this.refresh()
       if (isDone) return result
     }
   }
@@ -127,9 +132,12 @@ export class KeptInRedis implements Kept {
     this.#changed()
   }
 
-  /** In the order of the shelves. */
+  /**
+   * In the order of the shelves, the first of which has the version: what changes meanwhile is read at the next look. No
+   * transaction, since its end would end what `#change` watches.
+   */
   async #readAll(): Promise<Readonly<Record<string, string>>[]> {
-    const all = this.#redis.multi()
+    const all = this.#redis.pipeline()
     for (const shelf of SHELVES) all.hgetall(KEYS[shelf])
     const answers = (await this.#within(all.exec())) ?? []
     return answers.map(([error, texts]) => {

@@ -29,6 +29,8 @@ export interface Kept {
    * @throws {Unreachable} when they cannot be kept now
    */
   change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result>
+  /** Resolves when what others have changed by now is known, or cannot be known. */
+  refresh(): Promise<void>
   close(): void
 }
 
@@ -52,6 +54,7 @@ export function keptHere(changed: () => void): Kept {
       changed()
       return result
     },
+    async refresh() {},
     close() {},
   }
 }

@@ -33,6 +33,7 @@ export type Deliver = (lane: string, hasten: boolean) => Promise<number | undefi
 interface Progress {
   delivered?: number
   dead: DeadLetter[]
+  failedAgain: DeadLetter[]
   revived: string[]
   log: LogEntry[]
   attempts: number
@@ -86,11 +87,11 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   /** Undefined to go on; else when to come back, or 0 for not at all. */
   async function workOff(target: Target, delivery: Delivery): Promise<number | undefined> {
     const { fence, attempts, due, replays, events } = delivery
-    const progress: Progress = { dead: [], revived: [], log: [], attempts, due }
+    const progress: Progress = { dead: [], failedAgain: [], revived: [], log: [], attempts, due }
     const lease = keepLease(until => {
       const report = { ...progress, until }
-      Object.assign(progress, { delivered: undefined, dead: [], revived: [], log: [] })
-      tellOfDead(target, report.dead)
+      Object.assign(progress, { delivered: undefined, dead: [], failedAgain: [], revived: [], log: [] })
+      tellOfDead(target, [...report.dead, ...report.failedAgain])
       return store.reportDelivery(target.lane, fence, report)
     })
     try {
@@ -114,7 +115,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   /** One more attempt at dead letters; without a webhook they stay what they are. */
   async function replay(target: Target, message: Message<DeadLetter>, progress: Progress): Promise<void> {
     if (!target.webhook) {
-      progress.dead.push(...message.events.map(letter => ({ ...letter, replay: false })))
+      progress.failedAgain.push(...message.events)
       return
     }
     const failures = Math.max(...message.events.map(event => event.attempts)) + 1
@@ -124,7 +125,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
       progress.revived.push(...message.events.map(event => keptId(event.id, target.webhookId)))
       // The receiver is back: what waits behind need not wait any longer.
       progress.due = 0
-    } else bury(target, message.events, failures, problem, progress)
+    } else progress.failedAgain.push(...buried(target, message.events, failures, problem))
   }
 
   /** True when the message is done with, delivered or dead; false when it has to wait for its next attempt. */
@@ -138,7 +139,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     }
     const [first] = events
     if (progress.attempts > 0 && first && isStale(first.created, Date.now())) {
-      bury(target, events, 0, 'it waited too long behind others that failed', progress)
+      progress.dead.push(...buried(target, events, 0, 'it waited too long behind others that failed'))
       return done(progress.attempts)
     }
     const failures = progress.attempts + 1
@@ -146,7 +147,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     if (problem === undefined) return done(0)
     if (closing()) return false
     if (isFinal(failures, status)) {
-      bury(target, events, failures, problem, progress)
+      progress.dead.push(...buried(target, events, failures, problem))
       return done(0)
     }
     progress.attempts = failures
@@ -189,20 +190,20 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     return answer
   }
 
-  function bury(
+  /** The events as dead letters. */
+  function buried(
     { directory, webhookId }: Target,
     events: readonly StoredEvent[],
     attempts: number,
     problem: string,
-    progress: Progress,
-  ): void {
+  ): DeadLetter[] {
     called('dead', events.length)
     const { id: directoryId, tenant, product } = directory
     const failed = new Date().toISOString()
-    const about = { directoryId, webhookId, tenant, product, attempts, problem, failed }
-    for (const { id, sequence, created, body } of events) {
-      progress.dead.push({ ...about, id: keptId(id, webhookId), sequence, created, body, replay: false })
-    }
+    const about = { directoryId, webhookId, tenant, product, attempts, problem, failed, replay: false }
+    return events.map(({ id, sequence, created, body }) => {
+      return { ...about, id: keptId(id, webhookId), sequence, created, body }
+    })
   }
 
   function tellOfDead(target: Target, dead: readonly DeadLetter[]): void {

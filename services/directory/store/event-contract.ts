@@ -91,8 +91,10 @@ export type Claim =
 export interface DeliveryReport {
   /** Events up to this sequence are delivered or dead. */
   readonly delivered?: number | undefined
-  /** Events that become dead letters, or stay it after a replay. */
+  /** Events that become dead letters. */
   readonly dead?: readonly DeadLetter[]
+  /** Dead letters whose replay has failed: they stay what they are, unless they were deleted meanwhile. */
+  readonly failedAgain?: readonly DeadLetter[]
   /** Ids of dead letters that a replay delivered. */
   readonly revived?: readonly string[]
   readonly log?: readonly LogEntry[]

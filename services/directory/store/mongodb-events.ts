@@ -139,12 +139,14 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
 
   const report: EventStore['reportDelivery'] = async (lane, fence, done) => {
     if ((await newest(lane)).fence !== fence) return false
-    const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
+    const { delivered, attempts, due, until, dead = [], failedAgain = [], revived = [], log = [] } = done
     // Before the event counts as done, so that a crash between the two repeats an event and loses none.
-    const buried = dead.map(toDocument).map(({ _id, ...fields }) => ({
+    const buried = [...dead, ...failedAgain].map((letter, i) => {
+      const { _id, ...fields } = toDocument(letter)
       // A replay that was wished for has had its attempt.
-      updateOne: { filter: { _id }, update: { $set: { ...fields, replay: false } }, upsert: true },
-    }))
+      const update = { $set: { ...fields, replay: false } }
+      return { updateOne: { filter: { _id }, update, upsert: i < dead.length } }
+    })
     if (buried.length > 0) await deadLetters.bulkWrite(buried)
     if (revived.length > 0) await deadLetters.deleteMany({ _id: { $in: [...revived] } })
     const noted = log.map(toDocument).map(({ _id, created, ...fields }) => ({

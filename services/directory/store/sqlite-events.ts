@@ -116,12 +116,18 @@ export function createEventStore(sql: Sql): EventStore {
   const report: EventStore['reportDelivery'] = async (lane, fence, done) =>
     together(() => {
       if (stateOf(lane).fence !== fence) return false
-      const { delivered, attempts, due, until, dead = [], revived = [], log = [] } = done
+      const { delivered, attempts, due, until, dead = [], failedAgain = [], revived = [], log = [] } = done
       saveState(lane, { fence, attempts, due, until })
       if (delivered !== undefined) {
         run('DELETE FROM event_queue WHERE directory_id = ? AND sequence <= ?', lane, delivered)
       }
       for (const letter of dead) bury(letter)
+      for (const { id, attempts, problem, failed } of failedAgain) {
+        run(
+          'UPDATE dead_letters SET attempts = ?, problem = ?, failed = ?, replay = 0 WHERE id = ?',
+          ...[attempts, problem, failed, id],
+        )
+      }
       for (const id of revived) run('DELETE FROM dead_letters WHERE id = ?', id)
       for (const entry of log) note(entry)
       return true

@@ -33,7 +33,7 @@ async function start(
   }
   const wrongKeys = new WrongKeys({ networkOf, log })
   const access = {
-    list: () => ({}),
+    list: async () => ({}),
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
@@ -52,7 +52,7 @@ async function start(
     access,
     live,
     modes,
-    acts: () => [],
+    acts: async () => [],
     troubles,
     documents: () => ({}),
   }

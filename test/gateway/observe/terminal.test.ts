@@ -11,6 +11,7 @@ t.test('a decision is one line: status, request, project, rule, numbers and the 
   const counters = [
     { policy: 'catch-all.burst', q: 10, used: 10, t_ms: 251, w_ms: 1000 },
     { policy: 'catch-all.sustained', q: 300, used: 300, t_ms: 41_200, w_ms: 60_000 },
+    { policy: 'catch-all.day', q: 9000, used: 400, t_ms: 80_000_000, w_ms: 86_400_000, window: 'day' },
   ]
   const refused = decisionRecord({ decision: 'deny', sent_status: 429, counters })
   t.match(line({ ...refused, msg: 'decision' }), TIME)

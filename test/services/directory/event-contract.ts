@@ -134,7 +134,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       t.same([first.replays.map(letter => letter.id), sequences(first)], [[one.id], [three.sequence]])
       const again = { ...a, attempts: 12, problem: 'no answer', failed: late }
       await store.reportDelivery(directory.id, first.fence, {
-        dead: [again],
+        failedAgain: [again],
         attempts: 0,
         due: 9000,
         until: 0,
@@ -153,7 +153,13 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       await store.reportDelivery(directory.id, third, { dead: [a, b], attempts: 0, due: 0, until: 0 })
       t.same([await store.deleteDeadLetter(a.id), await store.deleteDeadLetter(a.id)], [true, false])
       t.same(await store.deadLetters({ directoryId: directory.id }, page), [b])
-      t.same(sequences(await claimed(store, directory)), [3])
+      t.equal(await store.replay(directory.id, { id: b.id }), 1)
+      const last = await claimed(store, directory)
+      t.same(sequences(last), [3])
+      await store.deleteDeadLetter(b.id)
+      const failed = { failedAgain: [b], attempts: 0, due: 0, until: 0 }
+      await store.reportDelivery(directory.id, last.fence, failed)
+      t.equal(await store.deadLetter(b.id), undefined, 'deleted while it was tried once more, it stays away')
     },
   )
 

@@ -1,0 +1,47 @@
+/** The embedded welcome service: one page on `/` that says what the configuration that comes with Sluice serves. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { PAGE_HEADERS, pageOf, textOf } from './page.js'
+
+/** Starts it on a free port of 127.0.0.1. ADMIN_HOST and ADMIN_PORT say where the page finds the admin port. */
+export async function start({ env }: { readonly env: NodeJS.ProcessEnv }) {
+  const { ADMIN_HOST = '', ADMIN_PORT } = env
+  // Every address is no address to go to.
+  const host = ['', '0.0.0.0', '::'].includes(ADMIN_HOST) ? '127.0.0.1' : ADMIN_HOST
+  const admin = `http://${host}:${ADMIN_PORT || '8081'}`
+  const server = createServer((req, res) => answer(req, res, admin))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    notes: [],
+    metrics: async () => '',
+    trouble: () => undefined,
+    async close(): Promise<void> {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+function answer(req: IncomingMessage, res: ServerResponse, admin: string): void {
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    res.writeHead(405, { allow: 'GET, HEAD' }).end()
+    return
+  }
+  const links = { here: originOf(req), admin }
+  // Browsers ask for HTML by name, curl takes anything.
+  const isBrowser = req.headers.accept?.includes('text/html') === true
+  const body = isBrowser ? pageOf(links) : textOf(links)
+  const headers = isBrowser ? PAGE_HEADERS : { 'content-type': 'text/plain; charset=utf-8' }
+  res.writeHead(200, { ...headers, vary: 'accept', 'content-length': Buffer.byteLength(body) })
+  res.end(req.method === 'HEAD' ? undefined : body)
+}
+
+/** Where the client found us, as the gateway tells it. */
+function originOf({ headers }: IncomingMessage): string {
+  const { host = '' } = headers
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
+  return /^[A-Za-z0-9.:[\]-]+$/.test(host) ? `${scheme}://${host}` : 'http://127.0.0.1:8080'
+}

@@ -1,0 +1,70 @@
+/** Acts as the live view hears of them: of this process, and of others on the same Redis. */
+import t, { type Test } from 'tap'
+import { actOf, changesFor, type ToldAct } from '../../../gateway/run/acts/act.js'
+import { Runtime } from '../../../gateway/run/acts/runtime.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { stores } from '../../helpers/stores.js'
+import { waitUntil } from '../../helpers/wait.js'
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function open(t: Test, redis: string): Promise<Runtime> {
+  const runtime = await Runtime.open(redis, silent)
+  t.teardown(() => runtime.kept.close())
+  return runtime
+}
+
+const act = (runtime: Runtime, what: string) =>
+  runtime.kept.change(contents => ({
+    changes: changesFor(actOf('reset', what, { from: '127.0.0.1' }), contents),
+    result: undefined,
+  }))
+
+function watched(runtime: Runtime): { heard: string[]; end: () => void } {
+  const heard: string[] = []
+  return { heard, end: runtime.acts.watch(({ what }: ToldAct) => heard.push(what)) }
+}
+
+for (const store of stores) {
+  t.test(`whoever watches hears of each act once, ${store.name}`, async t => {
+    const settings = await store.settings(t)
+    if (settings === undefined) return
+    const [, redis = ''] = /redis: (\S+)/.exec(settings) ?? []
+    const runtime = await open(t, redis)
+    await act(runtime, 'before')
+    const { heard, end } = watched(runtime)
+    await act(runtime, 'one')
+    await act(runtime, 'two')
+    await runtime.kept.refresh()
+    t.same(heard, ['one', 'two'])
+    end()
+    await act(runtime, 'after')
+    t.same(heard, ['one', 'two'])
+    t.same(
+      runtime.acts.list().map(({ what }) => what),
+      ['after', 'two', 'one', 'before'],
+    )
+  })
+}
+
+t.test('of other gateways, within a second, and however many act at the same time', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const all = await Promise.all([1, 2, 3].map(() => open(t, url)))
+  const [one, other, third] = all as [Runtime, Runtime, Runtime]
+  const { heard } = watched(one)
+  await act(other, 'elsewhere')
+  await waitUntil('it is heard of', () => heard.length === 1, 3000)
+  const many = Array.from({ length: 30 }, (_, i) => `act ${i}`)
+  await Promise.all(many.map((what, i) => act(i % 2 ? other : third, what)))
+  await waitUntil('all are heard of', () => heard.length === 31, 3000)
+  t.same([...new Set(heard)].sort(), ['elsewhere', ...many].sort(), 'none is lost, none is told twice')
+})
+
+t.test('the newest 200 are kept', async t => {
+  const runtime = await open(t, '')
+  for (let i = 0; i < 250; i += 1) await act(runtime, `act ${i}`)
+  const told = runtime.acts.list()
+  t.equal(told.length, 200)
+  t.match([told[0], told.at(-1)], [{ what: 'act 249' }, { what: 'act 50' }])
+})

@@ -1,0 +1,251 @@
+/** What `sluice import` makes of other gateways' files means here what it meant there: explain is asked. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { sluice } from '../helpers/command.js'
+import { gatewayProcess } from '../helpers/gateway-process.js'
+import { send, startApp } from '../helpers/http.js'
+import { inProject } from '../helpers/root.js'
+
+interface Told {
+  readonly upstream: string
+  readonly bucket: { readonly name: string } | null
+  readonly project: { readonly id: string; readonly plan: string }
+  readonly rules: readonly {
+    readonly rule: string
+    readonly mode: string
+    readonly skipped: string | null
+    readonly counters: readonly {
+      readonly policy: string
+      readonly q: number
+      readonly w_ms: number | null
+    }[]
+  }[]
+  readonly access: readonly { readonly action: string }[]
+}
+
+/** A folder made from the fixture, that `sluice check` takes, and what explain says of a request to it. */
+async function imported(t: Test, format: string, fixture: string) {
+  const folder = join(t.testdir(), 'made')
+  const { code, err } = await sluice([
+    'import',
+    format,
+    inProject('test', 'fixtures', 'import', fixture),
+    '--output',
+    folder,
+  ])
+  t.match(await sluice(['check', '--config', folder]), { code: 0 })
+  const told = async (method: string, path: string, ...more: string[]): Promise<Told> =>
+    JSON.parse((await sluice(['explain', method, path, '--config', folder, '--json', ...more])).out)
+  /** Each rule with its quotas: `login 1/12s`, slots as `addr 10`. */
+  const limits = async (method: string, path: string, ...more: string[]): Promise<string[]> =>
+    (await told(method, path, ...more)).rules
+      .filter(({ skipped }) => skipped === null)
+      .map(({ rule, counters }) =>
+        [rule, ...counters.map(({ q, w_ms }) => (w_ms === null ? `${q}` : `${q}/${w_ms / 1000}s`))].join(' '),
+      )
+  return { folder, code, err, told, limits }
+}
+
+t.test(
+  'Kong: the nearest plugin of a route counts, consumers are projects, their own limits are plans',
+  async t => {
+    const { code, err, told, limits } = await imported(t, 'kong', 'kong.yaml')
+    const partner = ['--header', 'apikey: partner-key-0123456789']
+    const mobile = ['--header', 'apikey: mobile-key-0123456789']
+    t.same(await limits('GET', '/orders/7'), ['orders-list-60s 20/60s'], 'by address, as its route says')
+    t.match(await told('GET', '/orders/7', ...mobile), {
+      upstream: 'orders',
+      project: { id: 'mobile-app', plan: 'any' },
+    })
+    t.same(await limits('POST', '/orders', ...mobile), ['orders 5/1s 10000/3600s'], "its service's")
+    t.same(await limits('GET', '/search/x', ...mobile), ['global 60/60s'], "everybody's")
+    t.same(await limits('GET', '/search/x', ...partner), ['everywhere 100/60s 5000/3600s'])
+    t.same(
+      await limits('GET', '/orders/7', '--project', 'batch'),
+      ['everywhere 5/60s'],
+      'in place of that of the route',
+    )
+    t.equal(code, 1)
+    for (const line of [
+      /kong\.yaml:20:9 .*"~\/old\/orders/,
+      /kong\.yaml:19:9 .*strip_path/,
+      /kong\.yaml:32:9 .*"hosts"/,
+      /kong\.yaml:4:5 .*the path of http:\/\/orders\.internal:8000\/v2/,
+      /the plugin "cors"/,
+      /"rate-limiting", which is not enabled/,
+      /a limit by year/,
+      /"redis" in gateway\.yaml, which is not set/,
+    ]) {
+      t.match(err, line)
+    }
+  },
+)
+
+t.test(
+  'nginx: zones are meters of the same rate, inherited as nginx does, whitelists are exempt',
+  async t => {
+    const { code, err, told, limits } = await imported(t, 'nginx', 'nginx.conf')
+    const www = ['--host', 'www.example.com', '--ip', '203.0.113.4']
+    t.same((await limits('GET', '/', ...www)).sort(), ['addr 10', 'perip 30/3s'])
+    t.same((await limits('POST', '/login', ...www)).sort(), ['addr 10', 'login 1/12s', 'perip 30/3s'])
+    t.same(await limits('GET', '/download/a', '--host', 'files.example.com'), ['addr-2 2'])
+    t.match(await told('GET', '/download/a', '--host', 'files.example.com'), { upstream: 'files' })
+    const api = await told('GET', '/api/x', ...www, '--header', 'x-api-key: k')
+    t.match(
+      api.rules.find(({ rule }) => rule === 'perkey'),
+      { mode: 'report-only', counters: [{ q: 100, w_ms: 1000 }] },
+      'a dry run',
+    )
+    t.match(await told('GET', '/', '--host', 'www.example.com', '--ip', '10.1.2.3'), {
+      access: [{ action: 'exempt' }],
+    })
+    t.equal(code, 1)
+    for (const line of [
+      /nginx\.conf:15:5: Left out: the zone "peruser"/,
+      /nginx\.conf:42:13: Left out: "limit_req" of the zone "peruser"/,
+      /nginx\.conf:30:9: Not the same: up to 30 pass at once and no more until 3s .* 21 pass and then one each 100 ms\.$/m,
+      /nginx\.conf:30:9: Not the same: this rule counts requests of \/login, \/api\/\*\*, too/,
+      /nginx\.conf:44:13: Left out: the "\/" of proxy_pass/,
+      /nginx\.conf:46:9: Left out: location ~/,
+      /nginx\.conf:23:9: Left out: "server unix:/,
+    ]) {
+      t.match(err, line)
+    }
+  },
+)
+
+t.test('Traefik: middlewares limit the requests of their routers, chains as what they stand for', async t => {
+  const { code, err, told, limits } = await imported(t, 'traefik', 'traefik.yaml')
+  const api = ['--host', 'api.example.com']
+  t.same((await limits('POST', '/api/x', ...api)).sort(), ['api-busy 10', 'api-per-ip 200/2s'])
+  t.same(await limits('GET', '/api/x', ...api), [], 'another method')
+  t.same(await limits('POST', '/api/x', '--host', 'other.example.com'), [], 'another host')
+  t.same(
+    await limits('GET', '/', '--header', 'x-user: ada'),
+    ['site-per-user 2/20s'],
+    'six a minute, two at once',
+  )
+  t.match(await told('GET', '/', ...api), { upstream: 'site' })
+  t.equal(code, 1)
+  for (const line of [
+    /traefik\.yaml:13:7 .*"HostRegexp" has no counterpart/,
+    /"entryPoints"/,
+    /the search in X-Forwarded-For/,
+    /the middleware "elsewhere"\. It is not in this file/,
+    /the middleware "unused"\. No router uses it/,
+    /"healthCheck"/,
+    /the route goes by path alone/,
+    /traefik\.yaml:27:9 .*: Not the same: this rule counts requests of POST \/api\/\*\*, PUT \/api\/\*\*, too/,
+  ]) {
+    t.match(err, line)
+  }
+})
+
+t.test('Envoy: descriptors that say what they look at are rules, nested ones together', async t => {
+  const { code, err, told, limits } = await imported(t, 'ratelimit', 'ratelimit.yaml')
+  t.same(await limits('GET', '/', '--ip', '192.0.2.1'), ['edge-remote-address 100/60s'])
+  t.same((await limits('GET', '/', '--ip', '203.0.113.5')).sort(), [
+    'edge-remote-address 100/60s',
+    'edge-remote-address-3 10/60s',
+  ])
+  t.match(await told('GET', '/', '--ip', '198.51.100.7'), { access: [{ action: 'exempt' }] })
+  const login = await told('POST', '/login', '--ip', '192.0.2.1')
+  t.match(
+    login.rules.find(({ mode }) => mode === 'report-only'),
+    { counters: [{ q: 30, w_ms: 3_600_000 }] },
+  )
+  t.equal(code, 1)
+  for (const line of [
+    /ratelimit\.yaml:13:17 .*a limit above the one without this value/,
+    /ratelimit\.yaml:22:17 .*a limit by month/,
+    /ratelimit\.yaml:23:5 .*"message_type" and all below it/,
+    /Not the same: no upstream is named here/,
+  ]) {
+    t.match(err, line)
+  }
+})
+
+t.test('a gateway that runs on what was imported refuses as the old one did', async t => {
+  const { folder } = await imported(t, 'nginx', 'nginx.conf')
+  const app = await startApp(t, (_req, res) => res.end('done'))
+  const file = join(folder, 'gateway.yaml')
+  const text = readFileSync(file, 'utf8').replace(/urls: .*/, `url: "${app}"`)
+  writeFileSync(
+    file,
+    `${text}listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n`,
+  )
+  const gateway = await gatewayProcess(t, folder)
+  const ask = async () =>
+    (await send(`${gateway.url}/login`, { method: 'POST', headers: { host: 'www.example.com' } })).status
+  t.same([await ask(), await ask()], [200, 429], 'one in twelve seconds')
+})
+
+const from = (t: Test, format: string, text: string, ...more: string[]) => {
+  const file = join(t.testdir(), 'given')
+  writeFileSync(file, text)
+  return sluice(['import', format, file, ...more])
+}
+
+t.test('files that are none are told of, and never break the command', async t => {
+  for (const format of ['kong', 'nginx', 'traefik', 'ratelimit']) {
+    for (const text of ['', '[]', 'a', '{', '}', '"', 'a: [1, {b: ', '%', '\0', '{{{{'.repeat(2000)]) {
+      const { code, err } = await from(t, format, text)
+      t.match(
+        err,
+        /given:\d+:\d+.*: (Left out|Not the same): |0 things left out/,
+        `${format}: ${text.slice(0, 20)}`,
+      )
+      t.ok(code === 0 || code === 1)
+    }
+  }
+  t.match(
+    (await from(t, 'nginx', 'http {\n  server { location / { } }\n')).err,
+    /given:1:1: .*"http" is not closed/,
+  )
+  t.match((await from(t, 'nginx', 'a "b')).err, /given:1:3: .*A quoted text does not end/)
+  t.match((await from(t, 'traefik', 'kind: Middleware\n')).err, /A dynamic configuration file has "http"/)
+})
+
+t.test('what does not fit a policy is left out, so the files pass the check all the same', async t => {
+  const odd: Record<string, string> = {
+    kong: 'services: [{ name: "Ünï", url: "ftp://x", routes: [{ paths: ["/a{b", "/**x"] }], plugins: [{ name: rate-limiting, config: { minute: -1, second: 0.5, hour: 99999999999 } }] }]',
+    nginx:
+      'limit_req_zone $binary_remote_addr zone=a:1m rate=1r/m; server { location "/$x{y" { limit_req zone=a burst=9999; } location /y { limit_req zone=a burst=x; proxy_pass http://$host; } }',
+    traefik:
+      'http: { routers: { r: { rule: "Path(`/a`) && Path(`/b`)" }, s: { rule: "PathPrefix(`/x/`) || (", middlewares: [m] } }, middlewares: { m: { rateLimit: { average: 0.001, burst: 9, period: 5x } }, c: { chain: { middlewares: [c] } } } }',
+    ratelimit:
+      'descriptors: [{ key: remote_address, value: not-an-address, rate_limit: { unit: minute, requests_per_unit: 5 } }, { key: path, value: nowhere, rate_limit: { unit: day, requests_per_unit: 0 } }]',
+  }
+  for (const [format, text] of Object.entries(odd)) {
+    const folder = join(t.testdir(), format)
+    t.match(await from(t, format, text, '--output', folder), { code: 1, err: /Left out/ }, format)
+    const { code, err, out } = await sluice(['check', '--config', folder])
+    t.equal(code, 0, `${format}: ${out}${err}`)
+  }
+})
+
+t.test('a folder that is there stays as it is, and wrong usage is told', async t => {
+  const folder = t.testdir({ here: {} })
+  const fixture = inProject('test', 'fixtures', 'import', 'kong.yaml')
+  t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'here')]), {
+    code: 2,
+    err: /is there already/,
+  })
+  t.notOk(existsSync(join(folder, 'here', 'gateway.yaml')))
+  t.match(await sluice(['import', 'kong', fixture, fixture]), { code: 2, err: /reads one file/ })
+  t.match(await sluice(['import', 'kong', fixture, '--by', 'tag']), {
+    code: 2,
+    err: /--by is for openapi only/,
+  })
+  t.match(await sluice(['import', 'ngnix', fixture]), { code: 2, err: /Did you mean "?nginx"?/ })
+  const { out } = await sluice(['import', 'kong', fixture])
+  t.match(out, /^# ==> gateway\.yaml <==\nversion: 1\n/)
+  const json = JSON.parse((await sluice(['import', 'kong', fixture, '--json'])).out)
+  t.same(Object.keys(json.files), [
+    'gateway.yaml',
+    'projects.yaml',
+    'policies/volumetric.yaml',
+    'policies/project-limits.yaml',
+  ])
+})

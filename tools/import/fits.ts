@@ -1,0 +1,29 @@
+/** What the loader would say of one entry, before it is written: no file may come out that `sluice check` refuses. */
+import { accessSchema } from '../../config/access-schema.js'
+import { projectLimitsSchema, ruleFileSchema } from '../../config/policy-schema.js'
+import { projectsSchema } from '../../config/schema.js'
+import { createValidator, type Validator } from '../../config/validate.js'
+import { inFlight } from '../../gateway/decide/in-flight.js'
+import { volumetric } from '../../gateway/decide/volumetric.js'
+import { apiKey } from '../../gateway/identify/api-key.js'
+
+const SCHEMAS = {
+  volumetric: () => ruleFileSchema('volumetric', volumetric.schema),
+  'in-flight': () => ruleFileSchema('in-flight', inFlight.schema),
+  access: () => accessSchema,
+  'project-limits': () => projectLimitsSchema,
+  projects: () => projectsSchema,
+  'api-key': () => apiKey.schema,
+}
+
+export type FileKind = keyof typeof SCHEMAS
+
+const validators = new Map<FileKind, Validator>()
+
+/** The first fault of a document of that kind, as a sentence; undefined when it has none. */
+export function faultIn(kind: FileKind, document: object): string | undefined {
+  const validate = validators.get(kind) ?? createValidator(SCHEMAS[kind]())
+  validators.set(kind, validate)
+  // Defaults are filled in while it is read.
+  return validate(structuredClone(document), () => [])[0]?.message
+}

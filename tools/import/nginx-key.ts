@@ -1,0 +1,72 @@
+/** What a zone of nginx counts by: its variables as parts of a key, a whitelist by `geo` and `map` as networks. */
+import type { KeyPart } from '../../config/words.js'
+import type { Directive } from './nginx-text.js'
+
+/** A zone's key in our words. */
+export interface ZoneKey {
+  readonly parts: readonly KeyPart[]
+  /** Addresses that the zone does not count. */
+  readonly exempt?: readonly string[]
+  /** The only addresses that it counts. */
+  readonly only?: readonly string[]
+}
+
+const PARTS: Readonly<Record<string, KeyPart>> = {
+  binary_remote_addr: 'client-ip',
+  remote_addr: 'client-ip',
+  host: 'header:host',
+  server_name: 'path',
+  uri: 'full-path',
+  document_uri: 'full-path',
+  request_uri: 'full-path',
+  request_method: 'method',
+}
+
+/** Variables that the file itself defines, by `geo` and `map`. */
+export class Variables {
+  readonly #blocks = new Map<string, Directive>()
+
+  /** Remembers a `geo` or `map`. */
+  add(directive: Directive): void {
+    this.#blocks.set(directive.words.at(-1) ?? '', directive)
+  }
+
+  /** Undefined when a part of the key is nothing that a rule can count by. */
+  keyOf(text: string): ZoneKey | undefined {
+    const names = [...text.matchAll(/\$(?:\{(\w+)\}|(\w+))/g)].map(([, braced, bare]) => braced ?? bare ?? '')
+    if (names.length === 1 && this.#blocks.has(`$${names[0]}`)) return this.#mapped(`$${names[0]}`)
+    const parts = names.map(partOf)
+    if (parts.length === 0 || parts.some(part => part === undefined)) return undefined
+    return { parts: [...new Set(parts as KeyPart[])] }
+  }
+
+  /** `map` of a variable that `geo` sets by address, with an empty key for those that are not counted. */
+  #mapped(name: string): ZoneKey | undefined {
+    const map = this.#blocks.get(name)
+    const geo = this.#blocks.get(map?.words[0] ?? '')
+    if (map?.name !== 'map' || geo?.name !== 'geo' || geo.words.length !== 1) return undefined
+    const keys = new Map((map.block ?? []).map(({ name: value, words }) => [value, words[0] ?? '']))
+    const keyOf = (value: string): string => keys.get(value) ?? keys.get('default') ?? ''
+    const entries = (geo.block ?? []).map(({ name: network, words }) => ({
+      network,
+      key: keyOf(words[0] ?? ''),
+    }))
+    const fallback = entries.find(({ network }) => network === 'default')?.key ?? keyOf('')
+    const networks = entries.filter(({ network }) => network !== 'default')
+    const counted = new Set([fallback, ...networks.map(({ key }) => key)].filter(key => key !== ''))
+    const [only] = counted
+    if (only === undefined || counted.size !== 1 || this.#blocks.has(only)) return undefined
+    const { parts } = this.keyOf(only) ?? {}
+    if (parts === undefined) return undefined
+    const ofKey = (isCounted: boolean): string[] =>
+      networks.filter(({ key }) => (key !== '') === isCounted).map(({ network }) => network)
+    if (fallback === '') return { parts, only: ofKey(true) }
+    return { parts, exempt: ofKey(false) }
+  }
+}
+
+function partOf(name: string): KeyPart | undefined {
+  if (Object.hasOwn(PARTS, name)) return PARTS[name]
+  const header = /^http_(\w+)$/.exec(name)?.[1]
+  return header === undefined ? undefined : `header:${header.toLowerCase().replaceAll('_', '-')}`
+}

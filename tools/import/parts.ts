@@ -1,0 +1,31 @@
+/** What the readers of other gateways' files hand over. */
+import type { Path } from '../../config/problem.js'
+import type { KeyPart } from '../../config/words.js'
+import type { Position } from '../../config/yaml.js'
+
+/** Where something stands in the file that is read. */
+export interface Origin extends Position {
+  readonly path?: Path
+}
+
+/** What volumetric and in-flight rules have in common. */
+export interface RuleParts {
+  /** Made a name, and told apart from others of the same. */
+  readonly name: string
+  readonly match: readonly string[]
+  readonly key: readonly KeyPart[]
+  /** Hosts whose requests the rule looks at; none: all. */
+  readonly hosts?: readonly string[]
+  /** Plans that the rule looks at; none: all. */
+  readonly plans?: readonly string[]
+  readonly networks?: readonly string[]
+  readonly reportOnly?: boolean
+  readonly onStoreError?: 'closed'
+}
+
+export interface ProjectParts {
+  readonly id: string
+  readonly plan?: string
+  readonly hosts?: readonly string[]
+  readonly apiKeyHashes?: readonly string[]
+}

@@ -1,0 +1,60 @@
+/** Paths of other gateways as patterns, and which requests of other places a rule looks at besides its own. */
+import type { Position } from '../../config/yaml.js'
+
+/** The pattern of all paths that begin with `path`, segment by segment. */
+export function below(path: string): string {
+  return `${asLiteral(path).replace(/\/+$/, '')}/**`
+}
+
+/** The pattern of the path alone: a `*` in it stands for itself. */
+export const asLiteral = (path: string): string => path.replaceAll('*', '%2A')
+
+/** Requests: patterns, and the hosts they are for; none: all. */
+interface Requests {
+  readonly match: readonly string[]
+  readonly hosts: readonly string[]
+}
+
+/**
+ * Elsewhere a request belongs to one route, location or router, and is counted by the limits of that one. Here every rule
+ * that fits is asked, so a rule for `/**` counts those of `/login`, too.
+ */
+export class Places {
+  readonly #places: Requests[] = []
+  readonly #rules: (Requests & { readonly at: Position })[] = []
+
+  /** A route, location or router. */
+  add(match: readonly string[], hosts: readonly string[]): void {
+    this.#places.push({ match, hosts })
+  }
+
+  addRule(rule: Requests & { readonly at: Position }): void {
+    this.#rules.push(rule)
+  }
+
+  /** Rules that count requests of other places, with the patterns of those. */
+  overlaps(): { readonly at: Position; readonly patterns: readonly string[] }[] {
+    return this.#rules.flatMap(({ at, match, hosts }) => {
+      const patterns = this.#places
+        .filter(place => meet(place.hosts, hosts))
+        .flatMap(place => place.match)
+        .filter(pattern => !match.includes(pattern) && match.some(own => covers(own, pattern)))
+      return patterns.length === 0 ? [] : { at, patterns: [...new Set(patterns)] }
+    })
+  }
+}
+
+const meet = (some: readonly string[], others: readonly string[]): boolean =>
+  some.length === 0 || others.length === 0 || some.some(host => others.includes(host))
+
+function covers(wide: string, narrow: string): boolean {
+  const [wideMethod, widePath] = split(wide)
+  const [method, path] = split(narrow)
+  if (wideMethod !== undefined && method !== undefined && wideMethod !== method) return false
+  return path === widePath || (widePath.endsWith('/**') && `${path}/`.startsWith(widePath.slice(0, -2)))
+}
+
+function split(pattern: string): [string | undefined, string] {
+  const [, method, path = pattern] = /^([A-Z]+) (.*)$/.exec(pattern) ?? []
+  return [method, path]
+}

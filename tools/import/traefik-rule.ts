@@ -1,0 +1,98 @@
+/** Traefik's rules of routers, as far as paths, methods and hosts go (doc.traefik.io, 'Routers', 'Rule'). */
+import { asLiteral, below } from './paths.js'
+
+/** One way to fit a rule. */
+export interface Fit {
+  readonly path?: string
+  readonly method?: string
+  readonly host?: string
+}
+
+/** A rule that says more than paths, methods and hosts do; the message tells which part. */
+export class RuleFault extends Error {}
+
+const TOKEN = /\s*(?:(&&|\|\||!|\(|\))|([A-Za-z]+)\s*\(((?:\s*(?:`[^`]*`|"[^"]*")\s*,?)*)\))\s*/y
+const MOST_FITS = 100
+
+type Token = string | { readonly matcher: string; readonly words: readonly string[] }
+
+/** Every way to fit the rule. @throws {RuleFault} */
+export function fitsOf(rule: string): Fit[] {
+  const tokens = tokensOf(rule)
+  let at = 0
+  const any = (): Fit[] => {
+    const fits = all()
+    while (tokens[at] === '||') {
+      at += 1
+      fits.push(...all())
+    }
+    return fits
+  }
+  const all = (): Fit[] => {
+    let fits = one()
+    while (tokens[at] === '&&') {
+      at += 1
+      const more = one()
+      fits = fits.flatMap(left => more.map(right => joined(left, right)))
+      if (fits.length > MOST_FITS) throw new RuleFault(`It can be met in more than ${MOST_FITS} ways.`)
+    }
+    return fits
+  }
+  const one = (): Fit[] => {
+    const token = tokens[at]
+    at += 1
+    if (token === '(') {
+      const fits = any()
+      if (tokens[at] !== ')') throw new RuleFault('A parenthesis is not closed.')
+      at += 1
+      return fits
+    }
+    if (token === '!') throw new RuleFault('"!" has no counterpart.')
+    if (token === undefined || typeof token === 'string')
+      throw new RuleFault('It does not end where it should.')
+    return token.words.map(word => fit(token.matcher, word))
+  }
+  const fits = any()
+  if (at < tokens.length) throw new RuleFault('It does not end where it should.')
+  return fits
+}
+
+function tokensOf(rule: string): Token[] {
+  const tokens: Token[] = []
+  TOKEN.lastIndex = 0
+  for (let offset = 0; offset < rule.length; offset = TOKEN.lastIndex) {
+    const [whole, mark, matcher, list = ''] = TOKEN.exec(rule) ?? []
+    if (whole === undefined) throw new RuleFault(`"${rule.slice(offset, offset + 40)}" cannot be read.`)
+    const words = [...list.matchAll(/`([^`]*)`|"([^"]*)"/g)].map(([, back, double]) => back ?? double ?? '')
+    tokens.push(matcher === undefined ? (mark as string) : { matcher, words })
+  }
+  return tokens
+}
+
+function fit(matcher: string, word: string): Fit {
+  switch (matcher) {
+    case 'Path':
+      return { path: pathOf(word) }
+    case 'PathPrefix':
+      return { path: below(pathOf(word)) }
+    case 'Method':
+      return { method: word.toUpperCase() }
+    case 'Host':
+      return { host: word.toLowerCase() }
+    default:
+      throw new RuleFault(`"${matcher}" has no counterpart: rules look at paths, methods and hosts.`)
+  }
+}
+
+/** `{id}` of Traefik 2 is a parameter here, too; one with an expression is not. */
+function pathOf(word: string): string {
+  if (/\{[^{}]*:/.test(word)) throw new RuleFault(`The expression in "${word}" has no counterpart.`)
+  return asLiteral(word)
+}
+
+function joined(left: Fit, right: Fit): Fit {
+  for (const key of ['path', 'method', 'host'] as const) {
+    if (left[key] !== undefined && right[key] !== undefined) throw new RuleFault(`A request has one ${key}.`)
+  }
+  return { ...left, ...right }
+}
