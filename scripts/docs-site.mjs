@@ -72,7 +72,9 @@ function siteHref(page, link, from) {
   return `${to}${anchor === undefined ? '' : `#${anchor}`}`
 }
 
-const htmlName = path => path.replace(/README\.md$/, 'index.md').replace(/\.md$/, '.html')
+function htmlName(path) {
+  return path.replace(/README\.md$/, 'index.md').replace(/\.md$/, '.html')
+}
 
 function write(name, text) {
   mkdirSync(dirname(join(site, name)), { recursive: true })

@@ -4,6 +4,7 @@ import type { LiveChanges, LiveHistory, LiveSnapshot } from './live-snapshot.js'
 import { LiveStreams } from './live-streams.js'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
+import { LONGEST_PROJECT } from './wish.js'
 
 /** Of a rule, of a project, or of all requests. */
 export interface HistoryOf {
@@ -24,7 +25,10 @@ export interface LiveDesk {
   watch(listener: LiveListener): () => void
 }
 
-const name = (description: string) => ({ type: 'string', minLength: 1, maxLength: 512, description }) as const
+const name = (description: string, maxLength: number) =>
+  ({ type: 'string', minLength: 1, maxLength, description }) as const
+/** Of a bucket's name, and what a trial's has behind it. */
+const LONGEST_RULE = 70
 
 const liveSchema = {
   tags: ['Live'],
@@ -47,8 +51,8 @@ const historySchema = {
     type: 'object',
     additionalProperties: false,
     properties: {
-      rule: name('Name of a bucket, trial or rule.'),
-      project: name('Id of a project; host:NAME.'),
+      rule: name('Name of a bucket, trial or rule.', LONGEST_RULE),
+      project: name('Id of a project; host:NAME.', LONGEST_PROJECT),
     },
   },
 }
