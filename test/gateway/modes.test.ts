@@ -141,6 +141,12 @@ for (const store of stores) {
         /rule="tight".*mode="report-only",outcome="would_limit"\} 2/,
       )
       t.match(await modes(), [{ rule: 'tight', ...both }, { rule: 'flood' }, { rule: 'scraper' }])
+      const live = (await json('/live')).rules?.filter(({ mode, declared_mode }) => mode !== declared_mode)
+      t.match(live, [
+        { id: 'flood', ...both },
+        { id: 'tight', ...both },
+        { id: 'scraper', ...both },
+      ])
     })
 
     t.test('every kind of rule can be made report-only', async t => {

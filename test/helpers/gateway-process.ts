@@ -86,7 +86,7 @@ export async function serveProcess(
       if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${out}`)
       return /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
     },
-    20_000,
+    60_000,
   )
   return {
     url: url as string,

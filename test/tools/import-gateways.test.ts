@@ -171,7 +171,10 @@ t.test('a gateway that runs on what was imported refuses as the old one did', as
   const app = await startApp(t, (_req, res) => res.end('done'))
   const file = join(folder, 'gateway.yaml')
   const text = readFileSync(file, 'utf8').replace(/urls: .*/, `url: "${app}"`)
-  writeFileSync(file, `${text}listen: { host: 127.0.0.1, port: 0 }\nadmin: { host: 127.0.0.1, port: 0 }\n`)
+  writeFileSync(
+    file,
+    `${text}listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n`,
+  )
   const gateway = await gatewayProcess(t, folder)
   const ask = async () =>
     (await send(`${gateway.url}/login`, { method: 'POST', headers: { host: 'www.example.com' } })).status

@@ -36,7 +36,7 @@ export const importCommand = defineCommand({
   name: 'import',
   summary:
     'Make buckets from OpenAPI documents, or a configuration from that of Kong, nginx, Traefik or Envoy',
-  operands: { usage: 'FORMAT FILE...', least: 2, most: Number.POSITIVE_INFINITY },
+  operands: { usage: `${FORMATS.join('|')} FILE...`, least: 2, most: Number.POSITIVE_INFINITY },
   options: {
     by: {
       type: 'string',
@@ -50,9 +50,7 @@ export const importCommand = defineCommand({
     },
     json: { type: 'boolean', help: 'one JSON object instead of YAML' },
   },
-  details: `FORMAT is openapi, kong, nginx, traefik or ratelimit.
-
-openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
+  details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
 
 kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration, Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that "sluice check" takes. What those cannot say, or say otherwise, is told with its place.
 
