@@ -121,7 +121,7 @@ onEachStore(
     const denied = await behind.post('/ja4/deny')
     t.equal(denied.status, 429)
     t.match(denied.json(), {
-      detail: 'Rule by-ja4-deny needs something this request does not carry.',
+      detail: 'Rule by-ja4-deny counts by something that this request lacks.',
       'violated-policies': ['by-ja4-deny'],
     })
     t.notOk('retry-after' in denied.headers, 'waiting would not help')
