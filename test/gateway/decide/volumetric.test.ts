@@ -248,7 +248,7 @@ onEachStore(t, 'an edited rule applies at once, and keeps what was spent', async
 
 /** An answer without what differs from one request to the next: the time, what a second holds, and the request's id. */
 function comparable(status: number, headers: Received['headers'], body: string) {
-  const { date: _date, ...fields } = headers
+  const { date: _date, 'x-request-id': _id, ...fields } = headers
   const timeless = JSON.stringify(fields).replace(
     /(\.burst\\";r=|;t=|reset":"|retry-after":"|content-length":")\d+/g,
     '$1',
