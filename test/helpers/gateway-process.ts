@@ -80,14 +80,10 @@ export async function serveProcess(
       out += text
     })
   }
-  const [, url, adminUrl] = await waitUntil(
-    'the ready line',
-    () => {
-      if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${out}`)
-      return /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
-    },
-    60_000,
-  )
+  const ready = () => /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
+  await waitUntil('the ready line', () => ready() ?? child.exitCode !== null, 60_000)
+  const [, url, adminUrl] = ready() ?? []
+  if (url === undefined) throw new Error(`ended with ${child.exitCode}: ${out}`)
   return {
     url: url as string,
     adminUrl: adminUrl as string,
