@@ -127,7 +127,7 @@ for (const store of stores) {
     })
 
     t.test('what is wrong is refused with a sentence', async t => {
-      const { put } = await startFresh(t)
+      const { put, remove, adminUrl } = await startFresh(t)
       t.equal((await put('constructor', DENY)).status, 201, 'a name like any other')
       for (const [id, body, status, detail] of [
         ['written', DENY, 409, /"written" stands at .*access\.yaml:3/],
@@ -151,6 +151,14 @@ for (const store of stores) {
         t.equal(answer.status, status, JSON.stringify(body))
         t.match(answer.json().detail, detail)
       }
+      const body = '{"why":"done"}'
+      const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
+      const removal = { method: 'DELETE', headers, body }
+      t.match(await send(`${adminUrl}/access/constructor`, removal), {
+        status: 400,
+        body: /write why and by into the query/,
+      })
+      t.equal((await remove('constructor')).status, 200)
     })
   })
 }
