@@ -6,7 +6,7 @@ import { didYouMean } from '../arguments.js'
 import { defineCommand, type ExitCode, Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { count, printable } from '../text.js'
-import { unreadable } from '../unreadable.js'
+import { unreadable, unwritable } from '../unreadable.js'
 import { GROUPINGS, type Grouping } from './group.js'
 import { importKong } from './kong.js'
 import { Migration } from './migration.js'
@@ -54,7 +54,7 @@ export const importCommand = defineCommand({
 
 kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration, Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that "sluice check" takes. What those cannot say, or say otherwise, is told with its place.
 
-Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed.`,
+Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed. 2 when a file cannot be read.`,
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
   async run({ values, positionals: [format = '', ...files] }, io) {
     if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)
@@ -95,6 +95,11 @@ function importOpenApi(
 }
 
 function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
+  if (into.isUnreadable) {
+    tell(into.problems, io)
+    io.err('Nothing could be made of this file.\n')
+    return 2
+  }
   const files = into.files()
   const { hasLeftOut } = into
   const problems = into.problems.sort((a, b) => a.line - b.line || a.col - b.col)
@@ -152,10 +157,7 @@ function writeNew(file: string, text: string): void {
 }
 
 function notWritten(name: string, error: unknown): Unusable {
-  const { code } = error as NodeJS.ErrnoException
-  return new Unusable(
-    code === 'EEXIST'
-      ? `${name} is there already. Remove it, or name another.`
-      : `${name} cannot be written: ${code}.`,
-  )
+  return (error as NodeJS.ErrnoException).code === 'EEXIST'
+    ? new Unusable(`${name} is there already. Remove it, or name another.`)
+    : unwritable(name, error)
 }

@@ -39,7 +39,7 @@ export function importNginx(text: string, into: Migration): void {
     new NginxImport(into).read(parseNginx(text))
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
-    into.leftOut(error, `the file. ${error.message}`)
+    into.unreadable(error, error.message)
   }
 }
 
@@ -206,7 +206,7 @@ class NginxImport {
   /** The hosts of a server; those with a pattern are told of. */
   #hostsOf(server: Directive): string[] {
     const named = (server.block ?? []).filter(({ name }) => name === 'server_name')
-    return named.flatMap(one =>
+    const hosts = named.flatMap(one =>
       one.words.flatMap(word => {
         if (/^[a-z0-9][a-z0-9.-]*$/i.test(word)) return [word.toLowerCase()]
         if (word !== '_' && word !== '')
@@ -214,6 +214,7 @@ class NginxImport {
         return []
       }),
     )
+    return [...new Set(hosts)]
   }
 
   #patternOf(location: Directive): string | undefined {
