@@ -250,6 +250,40 @@ consumers:
   t.notMatch(err, 'geheim')
 })
 
+t.test('nginx: included files are read in place, and told of by their own names', async t => {
+  const folder = t.testdir({
+    'nginx.conf':
+      'http {\n include conf.d/*.conf;\n include none/*.conf;\n include gone.conf;\n include nginx.conf;\n}\n',
+    'conf.d': {
+      'b.conf':
+        'server { include snippet; location / { proxy_pass http://127.0.0.1:1; } if ($a) { return 403; } }',
+      'a.conf': 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;',
+      '.hidden.conf': 'no',
+    },
+    snippet: 'limit_req zone=z;\nsendfile on;',
+  })
+  const made = join(folder, 'made')
+  const { code, err } = await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
+  t.equal(code, 1)
+  const { out } = await sluice(['explain', 'GET', '/x', '--config', made, '--json'])
+  t.match(JSON.parse(out), { upstream: 'root', rules: [{ rule: 'z', counters: [{ q: 1, w_ms: 60_000 }] }] })
+  t.match(readFileSync(join(made, 'policies', 'volumetric.yaml'), 'utf8'), '# snippet:1')
+  for (const line of [
+    /snippet:2:1: Left out: "sendfile"/,
+    /nginx\.conf:3:2: Left out: "include none\/\*\.conf"\. There is no such file here/,
+    /nginx\.conf:4:2: Left out: "include gone\.conf"\. .* it does not exist/,
+    /nginx\.conf:5:2: Left out: .* It includes itself/,
+    /b\.conf:1:73: Left out: an "if" and all in it/,
+  ]) {
+    t.match(err, line)
+  }
+  writeFileSync(join(folder, 'snippet'), 'a {')
+  t.match(await sluice(['import', 'nginx', join(folder, 'nginx.conf')]), {
+    code: 2,
+    err: /snippet:1:1: The block of "a" is not closed/,
+  })
+})
+
 t.test('blanks and letters of any language in a path, and a host named twice, keep their limits', async t => {
   const zone = 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;'
   const nginx = `${zone} server { server_name A.com a.com; limit_req zone=z; location "/über uns" { proxy_pass http://127.0.0.1:1; } } server { server_name b.com; }`

@@ -11,6 +11,7 @@ import { GROUPINGS, type Grouping } from './group.js'
 import { importKong } from './kong.js'
 import { Migration } from './migration.js'
 import { importNginx } from './nginx.js'
+import type { NamedFile } from './nginx-include.js'
 import { OpenApiImport } from './openapi.js'
 import { policyText, suggestedLimits } from './policy-text.js'
 import { importRatelimit } from './ratelimit.js'
@@ -19,7 +20,7 @@ import { importTraefik } from './traefik.js'
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
 /** Other gateways whose files are read. */
-const GATEWAYS: Readonly<Record<string, (text: string, into: Migration) => void>> = {
+const GATEWAYS: Readonly<Record<string, (text: string, into: Migration, named: NamedFile) => void>> = {
   kong: importKong,
   nginx: importNginx,
   traefik: importTraefik,
@@ -52,7 +53,7 @@ export const importCommand = defineCommand({
   },
   details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
 
-kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration, Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that "sluice check" takes. What those cannot say, or say otherwise, is told with its place.
+kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration (with what it includes), Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that "sluice check" takes. What those cannot say, or say otherwise, is told with its place.
 
 Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed. 2 when a file cannot be read.`,
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
@@ -67,7 +68,7 @@ Exit code 1 when two operations that mean the same requests name different bucke
     if (second !== undefined)
       throw new Unusable(`"import ${format}" reads one file, but "${second}" is a second one.`)
     const into = new Migration(file)
-    read(textOf(file), into)
+    read(textOf(file), into, { file, read: textOf })
     return writeMigration(into, values, io)
   },
 })
@@ -102,7 +103,9 @@ function writeMigration(into: Migration, { output, json }: Output, io: Io): Exit
   }
   const files = into.files()
   const { hasLeftOut } = into
-  const problems = into.problems.sort((a, b) => a.line - b.line || a.col - b.col)
+  const problems = into.problems.sort(
+    (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.col - b.col,
+  )
   if (output !== undefined) {
     makeNew(output)
     makeNew(join(output, 'policies'))

@@ -69,8 +69,8 @@ export class Migration {
     return true
   }
 
-  #tell({ line, col, path = [] }: Origin, message: string): void {
-    this.problems.push({ file: this.#file, line, col, path: formatPath(path), message })
+  #tell({ line, col, path = [], file = this.#file }: Origin, message: string): void {
+    this.problems.push({ file, line, col, path: formatPath(path), message })
   }
 
   /** A name that upstreams, rules or buckets may have; another one for each call. */
@@ -209,8 +209,8 @@ export class Migration {
     this.#write(kind, rule, at)
   }
 
-  #place({ line }: Origin): string {
-    return printable(`${basename(this.#file)}:${line}`)
+  #place({ line, file = this.#file }: Origin): string {
+    return printable(`${basename(file)}:${line}`)
   }
 
   /** Texts by file name. An empty file has nothing to say, and is not there. */

@@ -1,5 +1,6 @@
 /** nginx: `limit_req` and `limit_conn` with their zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
 import type { Migration } from './migration.js'
+import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables, type ZoneKey } from './nginx-key.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
 import { type Located, NginxUpstreams } from './nginx-upstreams.js'
@@ -31,12 +32,10 @@ interface Holding {
   readonly match: string[]
 }
 
-const TOLD = 'It says nothing of limits or upstreams.'
-
-/** Reads `text` into the migration. */
-export function importNginx(text: string, into: Migration): void {
+/** Reads `text` into the migration, and the files that it includes. */
+export function importNginx(text: string, into: Migration, named: NamedFile): void {
   try {
-    new NginxImport(into).read(parseNginx(text))
+    new NginxImport(into).read(new Includes(into, named).expand(parseNginx(text)))
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
     into.unreadable(error, error.message)
@@ -123,8 +122,15 @@ class NginxImport {
       case 'map':
       case 'server_name':
         return
+      case 'if':
+        this.#into.leftOut(one, 'an "if" and all in it. Rules look at requests, not at variables.')
+        return
+      case 'stream':
+      case 'mail':
+        this.#into.leftOut(one, `"${one.name}". Only "http" is read.`)
+        return
       default:
-        this.#into.leftOut(one, `"${one.name}". ${TOLD}`)
+        this.#into.leftOut(one, `"${one.name}". It says nothing of limits or upstreams.`)
     }
   }
 
