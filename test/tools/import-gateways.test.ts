@@ -204,6 +204,8 @@ t.test('files that are none are told of, and never break the command', async t =
     /given:1:1: .*"http" is not closed/,
   )
   t.match((await from(t, 'nginx', 'a "b')).err, /given:1:3: .*A quoted text does not end/)
+  const deep = `http: { routers: { a: { rule: "${'('.repeat(20_000)}", service: s } } }`
+  t.match((await from(t, 'traefik', deep)).err, /given:1:25 .*It is nested deeper than 100 levels/)
   t.match((await from(t, 'traefik', 'kind: Middleware\n')).err, /A dynamic configuration file has "http"/)
 })
 

@@ -118,6 +118,19 @@ t.test('what cannot be meant is told with what was probably meant', async t => {
   t.notMatch(err, 'secret')
 })
 
+t.test('check warns of a gateway that would ask itself', async t => {
+  const folder = join(t.testdir(), 'mine')
+  await sluice(['init', folder, '--upstream', 'http://localhost:8080'])
+  const { code, out, err } = await sluice(['check', '--config', folder, '--strict'])
+  t.equal(code, 1)
+  t.match(
+    out + err,
+    /gateway\.yaml:9:\d+ upstreams\.app.*: warning: http:\/\/localhost:8080 has the port of this gateway itself/,
+  )
+  const other = await sluice(['check', '--config', folder, '--strict'], { env: { PORT: '8090' } })
+  t.equal(other.code, 0)
+})
+
 t.test('a gateway that would ask itself says so and ends', async t => {
   const port = await freePort()
   const gateway = await serveProcess(t, ['--upstream', `http://localhost:${port}`], {
