@@ -1,4 +1,6 @@
 /** Asks the admin port of the gateway that runs. */
+import { existsSync } from 'node:fs'
+import { originMeantBy } from '../config/formats.js'
 import { Failure } from '../gateway/run/load.js'
 import { variable } from '../gateway/run/variable.js'
 import { Unusable } from './command.js'
@@ -19,6 +21,10 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   if (/^https?:\/\//.test(where)) {
     if (URL.canParse(where)) return { origin: new URL(where).origin, key: variable('ADMIN_KEY', io.env) }
     throw new Unusable(`"${where}" is not an address such as http://127.0.0.1:8081.`)
+  }
+  const meant = existsSync(where) ? undefined : originMeantBy(where)
+  if (meant !== undefined && /:\d+$/.test(where)) {
+    throw new Unusable(`There is no configuration at ${where}. Did you mean ${meant}?`)
   }
   const { config } = await loadInput(where, io.env)
   const { host, port, key } = config.gateway.admin

@@ -11,7 +11,7 @@ export function readArguments(command: Command, written: readonly string[]): Arg
   const options: Options = { ...command.options, help: HELP }
   checkNames(options, written)
   const { values, positionals, tokens } = parse(options, written)
-  checkOnce(options, tokens)
+  checkValues(options, tokens)
   if (values.help) return 'help'
   const { usage, least, most } = command.operands
   if (positionals.length < least) throw new Unusable(`"${command.name}" needs ${usage}.`)
@@ -32,13 +32,19 @@ function checkNames(options: Options, written: readonly string[]): void {
   }
 }
 
-/** parseArgs would take the last value, and say nothing of the others. */
-function checkOnce(options: Options, tokens: ReturnType<typeof parse>['tokens']): void {
+/** Values that name something, so that an empty one is a variable that was not set. */
+const NAMES: ReadonlySet<string | undefined> = new Set(['PATH', 'WHERE', 'DIR', 'FILE', 'NAME', 'URL'])
+
+/** parseArgs would take the last value, and say nothing of the others or of an empty one. */
+function checkValues(options: Options, tokens: ReturnType<typeof parse>['tokens']): void {
   const seen = new Set<string>()
   for (const token of tokens) {
     if (token.kind !== 'option') continue
     const option = options[token.name]
     if (option?.type !== 'string' || option.multiple) continue
+    if (token.value === '' && NAMES.has(option.value)) {
+      throw new Unusable(`--${token.name} is empty.`)
+    }
     if (seen.has(token.name)) {
       throw new Unusable(`--${token.name} is given more than once; it takes one ${option.value}.`)
     }

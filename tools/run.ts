@@ -6,6 +6,7 @@ import { type Command, type ExitCode, Unusable } from './command.js'
 import { COMMANDS } from './commands.js'
 import { commandHelp, generalHelp } from './help.js'
 import type { Io } from './io.js'
+import { printable } from './text.js'
 
 /** Runs `sluice` with what was written behind it. What a command throws passes, but for wrong usage. */
 export async function run(written: readonly string[], io: Io): Promise<ExitCode> {
@@ -13,20 +14,23 @@ export async function run(written: readonly string[], io: Io): Promise<ExitCode>
     return await dispatch(written, io)
   } catch (error) {
     if (!(error instanceof Unusable)) throw error
-    io.err(`${error.message}\n`)
+    // It may repeat what was written.
+    for (const line of error.message.split('\n')) io.err(`${printable(line)}\n`)
     return 2
   }
 }
 
 async function dispatch([word, ...rest]: readonly string[], io: Io): Promise<ExitCode> {
-  const asksHelp = word === 'help' || word === '--help' || word === '-h'
+  const asksHelp = isHelp(word)
   if (word === '--version') io.out(`${version()}\n`)
-  else if (word === undefined || (asksHelp && rest.length === 0)) {
+  else if (word === undefined || (asksHelp && (rest.length === 0 || isHelp(rest[0])))) {
     io.out(generalHelp(await Promise.all(COMMANDS.map(entry => entry.load())), io.columns))
   } else if (asksHelp) io.out(commandHelp(await find(rest[0] as string), io.columns))
   else return runCommand(await find(word), rest, io)
   return 0
 }
+
+const isHelp = (word: string | undefined): boolean => word === 'help' || word === '--help' || word === '-h'
 
 async function find(name: string): Promise<Command> {
   const entry = COMMANDS.find(one => one.name === name)

@@ -7,7 +7,7 @@ import { CONFIG } from './config.js'
 import type { Io } from './io.js'
 import { GENERATED, readStarter, STARTER, type Starter, starterContents } from './starter/files.js'
 import { limitsText } from './starter/limit.js'
-import { answers } from './starter/upstream.js'
+import { answers, isSamePort } from './starter/upstream.js'
 
 export const serve = defineCommand({
   name: 'serve',
@@ -53,12 +53,19 @@ function missing(path: string): string {
 async function serveStarter(starter: Starter, io: Io): Promise<void> {
   const { upstream, limits } = starter
   const gateway = await import('../gateway/run/serve.js')
+  const isThere = await answers(upstream)
   const { url } = await gateway.serve(join(GENERATED, 'gateway.yaml'), {
     contents: starterContents(starter),
     summary: `${limitsText(limits)}, to ${upstream}`,
   })
+  // What was there already is another service, though its name may be the same.
+  if (!isThere && isSamePort(upstream, url)) {
+    throw new Failure(
+      `--upstream ${upstream} is this gateway itself: each request would come back to it. Set PORT to another port, as in PORT=8090, or name your service's own.`,
+    )
+  }
   io.err(`Try it:  curl -i ${url}/\nKeep it: sluice init ${optionsOf(starter)}\n`)
-  if (!(await answers(upstream))) {
+  if (!isThere) {
     io.err(`Note: nothing answers at ${upstream} yet. Requests get 502 until something does.\n`)
   }
 }

@@ -20,6 +20,7 @@ interface Service {
   readonly stop_grace_period?: string
   readonly cap_drop?: readonly string[]
   readonly read_only?: boolean
+  readonly extra_hosts?: readonly string[]
 }
 
 const folder = inProject('deploy', 'compose')
@@ -89,4 +90,8 @@ t.test('make-secrets.sh makes keys that the gateway takes, and keeps those that 
   const { status, stderr, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
   t.equal(status, 0, stdout + stderr)
   t.equal(Buffer.from(made[1] ?? '', 'base64').length, 32)
+})
+
+t.test('an upstream on the host itself has a name, as docs/deploy.md says', async t => {
+  t.same(gateway.extra_hosts, ['host.docker.internal:host-gateway'])
 })

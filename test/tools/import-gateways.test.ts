@@ -190,13 +190,13 @@ const from = (t: Test, format: string, text: string, ...more: string[]) => {
 t.test('files that are none are told of, and never break the command', async t => {
   for (const format of ['kong', 'nginx', 'traefik', 'ratelimit']) {
     for (const text of ['', '[]', 'a', '{', '}', '"', 'a: [1, {b: ', '%', '\0', '{{{{'.repeat(2000)]) {
-      const { code, err } = await from(t, format, text)
-      t.match(
-        err,
-        /given:\d+:\d+.*: (Left out|Not the same): |0 things left out/,
-        `${format}: ${text.slice(0, 20)}`,
-      )
-      t.ok(code === 0 || code === 1)
+      const folder = join(t.testdir(), 'made')
+      const { code, err } = await from(t, format, text, '--output', folder)
+      const what = `${format}: ${text.slice(0, 20)}`
+      if (code === 2) {
+        t.match(err, /given:\d+:\d+: .*\nNothing could be made of this file\.\n$/, what)
+        t.notOk(existsSync(folder), 'no gateway without the limits that it should have')
+      } else t.match(err, /given:\d+:\d+.*: (Left out|Not the same): |0 things left out/, what)
     }
   }
   t.match(
@@ -204,6 +204,8 @@ t.test('files that are none are told of, and never break the command', async t =
     /given:1:1: .*"http" is not closed/,
   )
   t.match((await from(t, 'nginx', 'a "b')).err, /given:1:3: .*A quoted text does not end/)
+  const deep = `http: { routers: { a: { rule: "${'('.repeat(20_000)}", service: s } } }`
+  t.match((await from(t, 'traefik', deep)).err, /given:1:25 .*It is nested deeper than 100 levels/)
   t.match((await from(t, 'traefik', 'kind: Middleware\n')).err, /A dynamic configuration file has "http"/)
 })
 
@@ -225,12 +227,102 @@ t.test('what does not fit a policy is left out, so the files pass the check all 
   }
 })
 
+t.test('API keys of Kong are keys of one consumer, or none: an empty one would let anybody in', async t => {
+  const folder = join(t.testdir(), 'made')
+  const text = `services: [{ name: a, url: "http://me:geheim@127.0.0.1:1/x", routes: [{ paths: [/] }] }]
+plugins: [{ name: key-auth }]
+consumers:
+  - { username: ann, keyauth_credentials: [{ key: same }, { key: "" }, { key: 0123 }] }
+  - { username: bob, keyauth_credentials: [{ key: same }, { key: bobs }] }
+`
+  const { code, err } = await from(t, 'kong', text, '--output', folder)
+  t.equal(code, 1)
+  t.match(await sluice(['check', '--config', folder]), { code: 0 })
+  const who = async (key: string) =>
+    JSON.parse(
+      (await sluice(['explain', 'GET', '/', '--config', folder, '--json', '--header', `apikey: ${key}`])).out,
+    ).project.id
+  t.equal(await who('same'), 'ann')
+  t.equal(await who('bobs'), 'bob')
+  t.match(await who(''), /^host:/)
+  t.match(err, /given:4:59 .*a key that does not stand in the file/)
+  t.match(err, /given:4:74 .*a key that is a number/)
+  t.match(err, /given:5:46 .*a key that is in the file already/)
+  t.match(err, 'the user and password of http://127.0.0.1:1')
+  t.notMatch(err, 'geheim')
+})
+
+t.test('nginx: included files are read in place, and told of by their own names', async t => {
+  const folder = t.testdir({
+    'nginx.conf':
+      'http {\n include conf.d/*.conf;\n include none/*.conf;\n include gone.conf;\n include nginx.conf;\n}\n',
+    'conf.d': {
+      'b.conf':
+        'server { include snippet; location / { proxy_pass http://127.0.0.1:1; } if ($a) { return 403; } }',
+      'a.conf': 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;',
+      '.hidden.conf': 'no',
+    },
+    snippet: 'limit_req zone=z;\nsendfile on;',
+  })
+  const made = join(folder, 'made')
+  const { code, err } = await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
+  t.equal(code, 1)
+  const { out } = await sluice(['explain', 'GET', '/x', '--config', made, '--json'])
+  t.match(JSON.parse(out), { upstream: 'root', rules: [{ rule: 'z', counters: [{ q: 1, w_ms: 60_000 }] }] })
+  t.match(readFileSync(join(made, 'policies', 'volumetric.yaml'), 'utf8'), '# snippet:1')
+  for (const line of [
+    /snippet:2:1: Left out: "sendfile"/,
+    /nginx\.conf:3:2: Left out: "include none\/\*\.conf"\. There is no such file here/,
+    /nginx\.conf:4:2: Left out: "include gone\.conf"\. .* it does not exist/,
+    /nginx\.conf:5:2: Left out: .* It includes itself/,
+    /b\.conf:1:73: Left out: an "if" and all in it/,
+  ]) {
+    t.match(err, line)
+  }
+  writeFileSync(join(folder, 'snippet'), 'a {')
+  t.match(await sluice(['import', 'nginx', join(folder, 'nginx.conf')]), {
+    code: 2,
+    err: /snippet:1:1: The block of "a" is not closed/,
+  })
+})
+
+t.test('blanks and letters of any language in a path, and a host named twice, keep their limits', async t => {
+  const zone = 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;'
+  const nginx = `${zone} server { server_name A.com a.com; limit_req zone=z; location "/über uns" { proxy_pass http://127.0.0.1:1; } } server { server_name b.com; }`
+  const traefik =
+    'http: { routers: { r: { rule: "Path(`/über uns`)", service: s, middlewares: [m] } }, services: { s: { loadBalancer: { servers: [{ url: "http://127.0.0.1:1" }] } } }, middlewares: { m: { rateLimit: { average: 1, period: 1m } } } }'
+  for (const [format, text] of Object.entries({ nginx, traefik })) {
+    const folder = join(t.testdir(), format)
+    await from(t, format, text, '--output', folder)
+    const { out } = await sluice([
+      'explain',
+      'GET',
+      '/%c3%bcber%20uns',
+      '--host',
+      'a.com',
+      '--config',
+      folder,
+      '--json',
+    ])
+    t.same(
+      JSON.parse(out).rules.map(({ skipped }: { skipped: string | null }) => skipped),
+      [null],
+      format,
+    )
+    t.ok(JSON.parse(out).upstream, format)
+  }
+})
+
 t.test('a folder that is there stays as it is, and wrong usage is told', async t => {
   const folder = t.testdir({ here: {} })
   const fixture = inProject('test', 'fixtures', 'import', 'kong.yaml')
   t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'here')]), {
     code: 2,
     err: /is there already/,
+  })
+  t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'none', 'here')]), {
+    code: 2,
+    err: /none\/here cannot be written: it does not exist/,
   })
   t.notOk(existsSync(join(folder, 'here', 'gateway.yaml')))
   t.match(await sluice(['import', 'kong', fixture, fixture]), { code: 2, err: /reads one file/ })

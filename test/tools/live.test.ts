@@ -156,6 +156,10 @@ t.test('what is wrong is said, with an exit code', async t => {
     t.match(await run(...args), { code, err, out: '' }, args.join(' '))
   }
   t.match(await sluice(['acts', '--live', adminUrl]), { code: 1, err: /set ADMIN_KEY/ })
+  t.match(await sluice(['acts', '--live', '127.0.0.1:8081']), {
+    code: 2,
+    err: /Did you mean http:\/\/127\.0\.0\.1:8081\?/,
+  })
   t.match(await sluice(['acts', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
   const app = await startApp(t, (_req, res) => res.end('here'))
   t.match(await sluice(['acts', '--live', app]), { code: 1, err: /no admin port of a gateway \(200\)/ })

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { freePort } from '../helpers/child-server.js'
 import { sluice } from '../helpers/command.js'
 import { serveProcess } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
@@ -112,5 +113,30 @@ t.test('what cannot be meant is told with what was probably meant', async t => {
     t.equal(code, 2, args.join(' '))
     t.match(err, sentence)
   }
-  t.notMatch((await sluice(['serve', '--upstream', 'http://me:secret@a/b'])).err, 'secret')
+  const { err } = await sluice(['serve', '--upstream', 'http://me:secret@a'])
+  t.match(err, '--upstream takes no user and password')
+  t.notMatch(err, 'secret')
+})
+
+t.test('check warns of a gateway that would ask itself', async t => {
+  const folder = join(t.testdir(), 'mine')
+  await sluice(['init', folder, '--upstream', 'http://localhost:8080'])
+  const { code, out, err } = await sluice(['check', '--config', folder, '--strict'])
+  t.equal(code, 1)
+  t.match(
+    out + err,
+    /gateway\.yaml:9:\d+ upstreams\.app.*: warning: http:\/\/localhost:8080 has the port of this gateway itself/,
+  )
+  const other = await sluice(['check', '--config', folder, '--strict'], { env: { PORT: '8090' } })
+  t.equal(other.code, 0)
+})
+
+t.test('a gateway that would ask itself says so and ends', async t => {
+  const port = await freePort()
+  const gateway = await serveProcess(t, ['--upstream', `http://localhost:${port}`], {
+    PORT: `${port}`,
+    ADMIN_PORT: '0',
+  })
+  t.same(await gateway.exited(), [1, null])
+  t.match(gateway.out(), 'is this gateway itself: each request would come back to it')
 })

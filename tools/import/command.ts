@@ -6,11 +6,12 @@ import { didYouMean } from '../arguments.js'
 import { defineCommand, type ExitCode, Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { count, printable } from '../text.js'
-import { unreadable } from '../unreadable.js'
+import { unreadable, unwritable } from '../unreadable.js'
 import { GROUPINGS, type Grouping } from './group.js'
 import { importKong } from './kong.js'
 import { Migration } from './migration.js'
 import { importNginx } from './nginx.js'
+import type { NamedFile } from './nginx-include.js'
 import { OpenApiImport } from './openapi.js'
 import { policyText, suggestedLimits } from './policy-text.js'
 import { importRatelimit } from './ratelimit.js'
@@ -19,7 +20,7 @@ import { importTraefik } from './traefik.js'
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
 /** Other gateways whose files are read. */
-const GATEWAYS: Readonly<Record<string, (text: string, into: Migration) => void>> = {
+const GATEWAYS: Readonly<Record<string, (text: string, into: Migration, named: NamedFile) => void>> = {
   kong: importKong,
   nginx: importNginx,
   traefik: importTraefik,
@@ -52,9 +53,9 @@ export const importCommand = defineCommand({
   },
   details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments, for you to choose. An operation without a bucket falls into a less specific one, such as "*".
 
-kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration, Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that pass "sluice check". What these cannot express, or only differently, is reported with its place.
+kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration (with what it includes), Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that pass "sluice check". What these cannot express, or only differently, is reported with its place.
 
-Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out. It is reported with its place, and the rest is printed.`,
+Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out. It is reported with its place, and the rest is printed. 2 when a file cannot be read.`,
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
   async run({ values, positionals: [format = '', ...files] }, io) {
     if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)
@@ -67,7 +68,7 @@ Exit code 1 when two operations that mean the same requests name different bucke
     if (second !== undefined)
       throw new Unusable(`"import ${format}" reads one file, but "${second}" is a second one.`)
     const into = new Migration(file)
-    read(textOf(file), into)
+    read(textOf(file), into, { file, read: textOf })
     return writeMigration(into, values, io)
   },
 })
@@ -95,9 +96,16 @@ function importOpenApi(
 }
 
 function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
+  if (into.isUnreadable) {
+    tell(into.problems, io)
+    io.err('Nothing could be made of this file.\n')
+    return 2
+  }
   const files = into.files()
   const { hasLeftOut } = into
-  const problems = into.problems.sort((a, b) => a.line - b.line || a.col - b.col)
+  const problems = into.problems.sort(
+    (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.col - b.col,
+  )
   if (output !== undefined) {
     makeNew(output)
     makeNew(join(output, 'policies'))
@@ -152,10 +160,7 @@ function writeNew(file: string, text: string): void {
 }
 
 function notWritten(name: string, error: unknown): Unusable {
-  const { code } = error as NodeJS.ErrnoException
-  return new Unusable(
-    code === 'EEXIST'
-      ? `${name} is there already. Remove it, or name another.`
-      : `${name} cannot be written: ${code}.`,
-  )
+  return (error as NodeJS.ErrnoException).code === 'EEXIST'
+    ? new Unusable(`${name} is there already. Remove it, or name another.`)
+    : unwritable(name, error)
 }

@@ -77,10 +77,17 @@ function planOf(
   return plan
 }
 
+/** A number is none: YAML has changed a key such as 0123 or 1e5 before it is read. */
 function hashOf(credential: Section, into: Migration): string[] {
-  const key = credential.text('key')
-  if (key !== undefined && !/^\{vault:|^\$\{/.test(key))
-    return [createHash('sha256').update(key).digest('hex')]
-  into.leftOut(credential.at(), 'a key that does not stand in the file.')
+  const { key } = credential.node
+  if (typeof key === 'number')
+    into.leftOut(credential.at('key'), 'a key that is a number. Write it in quotes.')
+  else if (typeof key !== 'string' || key.trim() === '' || /^\{vault:|^\$\{/.test(key)) {
+    into.leftOut(credential.at(), 'a key that does not stand in the file.')
+  } else {
+    const hash = createHash('sha256').update(key).digest('hex')
+    if (into.isNew(`key ${hash}`)) return [hash]
+    into.leftOut(credential.at('key'), 'a key that is in the file already. It tells one consumer.')
+  }
   return []
 }

@@ -8,6 +8,7 @@ import { plainName } from './group.js'
 import type { Origin, ProjectParts, RuleParts } from './parts.js'
 import { Places } from './paths.js'
 import type { WindowQuota } from './rate.js'
+import { withoutSecret } from './without-secret.js'
 import { From, yamlText } from './yaml-text.js'
 
 /** The plan and environment of whoever has none of their own. */
@@ -18,6 +19,7 @@ export class Migration {
   readonly problems: Problem[] = []
   /** True when something is not in the files at all. */
   hasLeftOut = false
+  isUnreadable = false
   readonly #file: string
   readonly #names = new Map<string, Set<string>>()
   readonly #upstreams = new Map<string, From>()
@@ -44,6 +46,12 @@ export class Migration {
     this.#tell(at, `Left out: ${sentence}`)
   }
 
+  /** Why nothing at all can be made of the file. */
+  unreadable(at: Origin, sentence: string): void {
+    this.isUnreadable = true
+    this.#tell(at, sentence)
+  }
+
   /** Something that they say otherwise. */
   changed(at: Origin, sentence: string): void {
     this.#tell(at, `Not the same: ${sentence}`)
@@ -61,8 +69,8 @@ export class Migration {
     return true
   }
 
-  #tell({ line, col, path = [] }: Origin, message: string): void {
-    this.problems.push({ file: this.#file, line, col, path: formatPath(path), message })
+  #tell({ line, col, path = [], file = this.#file }: Origin, message: string): void {
+    this.problems.push({ file, line, col, path: formatPath(path), message })
   }
 
   /** A name that upstreams, rules or buckets may have; another one for each call. */
@@ -86,11 +94,17 @@ export class Migration {
     const origins = addresses.flatMap(address => {
       const url = URL.canParse(address) ? new URL(address) : undefined
       if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
-        this.leftOut(at, `"${address}" is no http:// or https:// address.`)
+        this.leftOut(at, `"${withoutSecret(address)}" is no http:// or https:// address.`)
         return []
       }
+      if (url.username !== '' || url.password !== '') {
+        this.leftOut(at, `the user and password of ${url.origin}. Let the clients send them.`)
+      }
       if (url.pathname !== '/' || url.search !== '') {
-        this.leftOut(at, `the path of ${address}. Requests reach the upstream with the path they came with.`)
+        this.leftOut(
+          at,
+          `the path of ${withoutSecret(address)}. Requests reach the upstream with the path they came with.`,
+        )
       }
       return [url.origin]
     })
@@ -195,8 +209,8 @@ export class Migration {
     this.#write(kind, rule, at)
   }
 
-  #place({ line }: Origin): string {
-    return printable(`${basename(this.#file)}:${line}`)
+  #place({ line, file = this.#file }: Origin): string {
+    return printable(`${basename(file)}:${line}`)
   }
 
   /** Texts by file name. An empty file has nothing to say, and is not there. */

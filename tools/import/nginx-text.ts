@@ -1,11 +1,15 @@
 /** nginx's configuration language: directives, their words, and blocks (nginx.org, 'Configuration file's structure'). */
 
+import type { Position } from '../../config/yaml.js'
+
 /** One directive; `block` where it holds others. */
 export interface Directive {
   readonly name: string
   readonly words: readonly string[]
   readonly line: number
   readonly col: number
+  /** Where it is not the file that the command names. */
+  readonly file?: string | undefined
   readonly block: readonly Directive[] | undefined
 }
 
@@ -13,11 +17,13 @@ export interface Directive {
 export class NginxFault extends Error {
   readonly line: number
   readonly col: number
+  readonly file: string | undefined
 
-  constructor(message: string, { line, col }: { readonly line: number; readonly col: number }) {
+  constructor(message: string, { line, col }: Position, file: string | undefined) {
     super(message)
     this.line = line
     this.col = col
+    this.file = file
   }
 }
 
@@ -34,9 +40,9 @@ const DEEPEST = 64
 const LEXEME =
   /(\s+)|(#[^\n]*)|"((?:[^"\\]|\\[\s\S])*)"|'((?:[^'\\]|\\[\s\S])*)'|([;{}])|((?!["'])(?:\\[\s\S]|\$\{[^}\s]*\}|[^\s;{}])+)/y
 
-/** @throws {NginxFault} */
-export function parseNginx(text: string): Directive[] {
-  const tokens = tokensOf(text)
+/** @param file that the text is of, where it is not the one that the command names. @throws {NginxFault} */
+export function parseNginx(text: string, file?: string): Directive[] {
+  const tokens = tokensOf(text, file)
   let at = 0
   const last = (): Token =>
     tokens[Math.min(at, tokens.length - 1)] ?? { text: '', isMark: false, line: 1, col: 1 }
@@ -46,8 +52,8 @@ export function parseNginx(text: string): Directive[] {
     while (at < tokens.length) {
       const first = tokens[at] as Token
       if (first.isMark && first.text === '}' && depth > 0) break
-      if (first.isMark) throw new NginxFault(`"${first.text}" stands where a directive should.`, first)
-      if (depth > DEEPEST) throw new NginxFault(`Nested deeper than ${DEEPEST} levels.`, first)
+      if (first.isMark) throw new NginxFault(`"${first.text}" stands where a directive should.`, first, file)
+      if (depth > DEEPEST) throw new NginxFault(`Nested deeper than ${DEEPEST} levels.`, first, file)
       directives.push(directive(first, depth))
     }
     return directives
@@ -63,21 +69,22 @@ export function parseNginx(text: string): Directive[] {
       if (token.text === '}') break
       at += 1
       const { text: name, line, col } = first
-      if (token.text === ';') return { name, words, line, col, block: undefined }
+      if (token.text === ';') return { name, words, line, col, file, block: undefined }
       const inner = block(depth + 1)
-      if (at >= tokens.length) throw new NginxFault(`The block of "${name}" is not closed.`, first)
+      if (at >= tokens.length) throw new NginxFault(`The block of "${name}" is not closed.`, first, file)
       at += 1
-      return { name, words, line, col, block: inner }
+      return { name, words, line, col, file, block: inner }
     }
     throw new NginxFault(
       `"${first.text}" does not end with ";" or a block.`,
       at < tokens.length ? last() : first,
+      file,
     )
   }
   return block(0)
 }
 
-function tokensOf(text: string): Token[] {
+function tokensOf(text: string, file: string | undefined): Token[] {
   const tokens: Token[] = []
   let line = 1
   let lineStart = 0
@@ -85,7 +92,7 @@ function tokensOf(text: string): Token[] {
   for (let offset = 0; offset < text.length; offset = LEXEME.lastIndex) {
     const place = { line, col: offset - lineStart + 1 }
     const [whole, blank, comment, double, single, mark, word] = LEXEME.exec(text) ?? []
-    if (whole === undefined) throw new NginxFault('A quoted text does not end.', place)
+    if (whole === undefined) throw new NginxFault('A quoted text does not end.', place, file)
     const quoted = double ?? single
     const unescaped = quoted?.replace(/\\(["'\\])/g, '$1') ?? mark ?? word
     if (blank === undefined && comment === undefined && unescaped !== undefined) {

@@ -1,5 +1,6 @@
 /** nginx: `limit_req` and `limit_conn` with their zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
 import type { Migration } from './migration.js'
+import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables, type ZoneKey } from './nginx-key.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
 import { type Located, NginxUpstreams } from './nginx-upstreams.js'
@@ -31,15 +32,13 @@ interface Holding {
   readonly match: string[]
 }
 
-const TOLD = 'It says nothing of limits or upstreams.'
-
-/** Reads `text` into the migration. */
-export function importNginx(text: string, into: Migration): void {
+/** Reads `text` into the migration, and the files that it includes. */
+export function importNginx(text: string, into: Migration, named: NamedFile): void {
   try {
-    new NginxImport(into).read(parseNginx(text))
+    new NginxImport(into).read(new Includes(into, named).expand(parseNginx(text)))
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
-    into.leftOut(error, `the file. ${error.message}`)
+    into.unreadable(error, error.message)
   }
 }
 
@@ -123,8 +122,15 @@ class NginxImport {
       case 'map':
       case 'server_name':
         return
+      case 'if':
+        this.#into.leftOut(one, 'an "if" and all in it. Rules look at requests, not at variables.')
+        return
+      case 'stream':
+      case 'mail':
+        this.#into.leftOut(one, `"${one.name}". Only "http" is read.`)
+        return
       default:
-        this.#into.leftOut(one, `"${one.name}". ${TOLD}`)
+        this.#into.leftOut(one, `"${one.name}". It says nothing of limits or upstreams.`)
     }
   }
 
@@ -206,7 +212,7 @@ class NginxImport {
   /** The hosts of a server; those with a pattern are told of. */
   #hostsOf(server: Directive): string[] {
     const named = (server.block ?? []).filter(({ name }) => name === 'server_name')
-    return named.flatMap(one =>
+    const hosts = named.flatMap(one =>
       one.words.flatMap(word => {
         if (/^[a-z0-9][a-z0-9.-]*$/i.test(word)) return [word.toLowerCase()]
         if (word !== '_' && word !== '')
@@ -214,6 +220,7 @@ class NginxImport {
         return []
       }),
     )
+    return [...new Set(hosts)]
   }
 
   #patternOf(location: Directive): string | undefined {

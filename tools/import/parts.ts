@@ -6,6 +6,8 @@ import type { Position } from '../../config/yaml.js'
 /** Where something stands in the file that is read. */
 export interface Origin extends Position {
   readonly path?: Path
+  /** Where it is not the file that the command names. */
+  readonly file?: string | undefined
 }
 
 /** What volumetric and in-flight rules have in common. */

@@ -6,8 +6,11 @@ export function below(path: string): string {
   return `${asLiteral(path).replace(/\/+$/, '')}/**`
 }
 
-/** The pattern of the path alone: a `*` in it stands for itself. */
-export const asLiteral = (path: string): string => path.replaceAll('*', '%2A')
+/** The pattern of the path alone: a `*` in it stands for itself, and what a path cannot hold is escaped (RFC 3986, 2.1). */
+export const asLiteral = (path: string): string =>
+  path
+    .replace(/[^!-~]+/g, text => Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&'))
+    .replaceAll('*', '%2A')
 
 /** Requests: patterns, and the hosts they are for; none: all. */
 interface Requests {

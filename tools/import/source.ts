@@ -67,11 +67,11 @@ export class Section {
 export function readYaml(text: string, into: Migration): Section | undefined {
   // References to the environment mean nothing here.
   const parsed = parseYaml(text, scalar => ({ value: scalar }))
-  for (const { path, message, line, col } of parsed.faults) into.leftOut({ path, line, col }, message)
+  for (const { path, message, line, col } of parsed.faults) into.unreadable({ path, line, col }, message)
   if (parsed.faults.length > 0) return undefined
   if (typeof parsed.data === 'object' && parsed.data !== null && !Array.isArray(parsed.data)) {
     return new Section(parsed, [], parsed.data)
   }
-  into.leftOut({ line: 1, col: 1 }, 'the file. It holds no map.')
+  into.unreadable({ line: 1, col: 1 }, 'The file holds no map.')
   return undefined
 }

@@ -13,6 +13,7 @@ export class RuleFault extends Error {}
 
 const TOKEN = /\s*(?:(&&|\|\||!|\(|\))|([A-Za-z]+)\s*\(((?:\s*(?:`[^`]*`|"[^"]*")\s*,?)*)\))\s*/y
 const MOST_FITS = 100
+const DEEPEST = 100
 
 type Token = string | { readonly matcher: string; readonly words: readonly string[] }
 
@@ -20,6 +21,7 @@ type Token = string | { readonly matcher: string; readonly words: readonly strin
 export function fitsOf(rule: string): Fit[] {
   const tokens = tokensOf(rule)
   let at = 0
+  let depth = 0
   const any = (): Fit[] => {
     const fits = all()
     while (tokens[at] === '||') {
@@ -42,7 +44,10 @@ export function fitsOf(rule: string): Fit[] {
     const token = tokens[at]
     at += 1
     if (token === '(') {
+      depth += 1
+      if (depth > DEEPEST) throw new RuleFault(`It is nested deeper than ${DEEPEST} levels.`)
       const fits = any()
+      depth -= 1
       if (tokens[at] !== ')') throw new RuleFault('A parenthesis is not closed.')
       at += 1
       return fits

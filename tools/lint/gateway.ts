@@ -1,10 +1,12 @@
 /** What of gateway.yaml is written in vain, or leads to nothing. */
 import type { Config } from '../../config/load.js'
+import { urlsOf } from '../../config/upstream-schema.js'
 import { createNetworks } from '../../gateway/policy/networks.js'
+import { isSamePort } from '../starter/upstream.js'
 import type { Remark, Subject } from './finding.js'
 
 export function checkGateway({ loaded: { config } }: Subject): Remark[] {
-  return [...noPolicies(config), ...heldProxies(config)]
+  return [...noPolicies(config), ...heldProxies(config), ...ownUpstreams(config)]
 }
 
 function noPolicies({ gatewayFile: file, policies, access }: Config): Remark[] {
@@ -24,5 +26,16 @@ function heldProxies({ gatewayFile: file, gateway }: Config): Remark[] {
     if (holder === undefined) return []
     const message = `${proxy} lies in ${holder}, which is trusted anyway: one of the two is enough.`
     return [{ severity: 'note', file, path: ['trustedProxies', i], message }]
+  })
+}
+
+/** Upstreams with the gateway's own port on this machine. */
+function ownUpstreams({ gatewayFile: file, gateway: { listen, upstreams } }: Config): Remark[] {
+  const own = `http://127.0.0.1:${listen.port}`
+  return Object.entries(upstreams).flatMap(([name, upstream]): Remark[] => {
+    const url = 'embedded' in upstream ? undefined : urlsOf(upstream).find(one => isSamePort(one, own))
+    if (url === undefined) return []
+    const message = `${url} has the port of this gateway itself (listen.port): each request would come back to it.`
+    return [{ severity: 'warning', file, path: ['upstreams', name], message }]
   })
 }

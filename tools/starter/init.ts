@@ -19,6 +19,7 @@ export const init = defineCommand({
   details: `Writes gateway.yaml, projects.yaml and policies/limits.yaml with comments into DIR (${CONFIG.default}), the configuration that "sluice serve --upstream" runs. Never overwrites anything.`,
   example: 'sluice init --upstream http://127.0.0.1:3000 --limit 100/m',
   async run({ values, positionals: [folder = CONFIG.default] }, io) {
+    if (folder === '') throw new Unusable('DIR is empty.')
     const starter = readStarter(values)
     const files = Object.entries(starterFiles(starter)).map(([name, text]) => ({
       path: join(folder, name),

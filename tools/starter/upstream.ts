@@ -7,15 +7,16 @@ import { printable } from '../text.js'
 /** The address as configurations hold it. @throws {Unusable} with what was probably meant */
 export function readUpstream(text: string): string {
   if (isHttpOrigin(text)) return new URL(text).origin
+  if (/\/\/[^/]*@/.test(text)) {
+    throw new Unusable(
+      '--upstream takes no user and password: the clients send theirs, and the service sees them.',
+    )
+  }
   const meant = originMeantBy(text)
   const help = meant === undefined ? 'Write it like http://127.0.0.1:3000.' : `Did you mean ${meant}?`
   throw new Unusable(
-    `--upstream "${printable(withoutSecret(text))}" is not an http:// or https:// address without path. ${help}`,
+    `--upstream "${printable(text)}" is not an http:// or https:// address without path. ${help}`,
   )
-}
-
-function withoutSecret(text: string): string {
-  return text.replace(/\/\/[^/]*@/, '//')
 }
 
 const PATIENCE_MS = 1000
@@ -33,4 +34,10 @@ export function answers(origin: string): Promise<boolean> {
     socket.setTimeout(PATIENCE_MS, () => end(false))
     socket.on('connect', () => end(true)).on('error', () => end(false))
   })
+}
+
+/** Whether an upstream on this machine has the port of the gateway at `own`. */
+export function isSamePort(upstream: string, own: string): boolean {
+  const { hostname, port } = new URL(upstream)
+  return port === new URL(own).port && /^(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/.test(hostname)
 }

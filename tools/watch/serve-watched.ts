@@ -28,7 +28,8 @@ export async function serveWatched(config: string, io: Io): Promise<ExitCode> {
     child.once('exit', (code, signal) => {
       // It ends so when its terminal is gone.
       stopping ||= signal === 'SIGHUP'
-      if (gateway === child) gateway = undefined
+      if (gateway !== child) return
+      gateway = undefined
       if (!stopping && code !== 0) say('The gateway has ended. It starts again when a plugin changes.')
     })
     return child
@@ -48,8 +49,10 @@ export async function serveWatched(config: string, io: Io): Promise<ExitCode> {
       continue
     }
     say('A plugin has changed: starting again.')
-    await ended(gateway)
-    gateway = start()
+    const former = gateway
+    gateway = undefined
+    await ended(former)
+    if (!stopping) gateway = start()
   }
   await ended(gateway)
   return 0

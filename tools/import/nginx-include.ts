@@ -1,0 +1,81 @@
+/** nginx's `include`: what other files hold, in its place (nginx.org, ngx_core_module, 'include'). */
+import { readdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { Unusable } from '../command.js'
+import type { Migration } from './migration.js'
+import { type Directive, parseNginx } from './nginx-text.js'
+
+/** The file that a command names, and how it and others are read. */
+export interface NamedFile {
+  readonly file: string
+  /** @throws {Unusable} when it cannot be */
+  read(file: string): string
+}
+
+const MOST_FILES = 1000
+
+export class Includes {
+  readonly #into: Migration
+  readonly #main: NamedFile
+  #files = 0
+
+  constructor(into: Migration, main: NamedFile) {
+    this.#into = into
+    this.#main = main
+  }
+
+  /** The directives with those of included files. @throws {NginxFault} when one of these is none of nginx's */
+  expand(directives: readonly Directive[], within = [resolve(this.#main.file)]): Directive[] {
+    return directives.flatMap(one => {
+      if (one.name === 'include') return this.#included(one, within)
+      return one.block === undefined ? one : { ...one, block: this.expand(one.block, within) }
+    })
+  }
+
+  #included(one: Directive, within: string[]): Directive[] {
+    const [pattern = ''] = one.words
+    // Seen from the main file, wherever the directive stands.
+    const files = matching(resolve(dirname(this.#main.file), pattern))
+    if (files.length === 0) this.#into.leftOut(one, `"include ${pattern}". There is no such file here.`)
+    return files.flatMap(file => {
+      this.#files += 1
+      if (within.includes(file) || this.#files > MOST_FILES) {
+        this.#into.leftOut(one, `"include ${pattern}". It includes itself, or too many files.`)
+        return []
+      }
+      try {
+        return this.expand(parseNginx(this.#main.read(file), file), [...within, file])
+      } catch (error) {
+        if (!(error instanceof Unusable)) throw error
+        this.#into.leftOut(one, `"include ${pattern}". ${error.message}`)
+        return []
+      }
+    })
+  }
+}
+
+/** Files by a path in which `*` and `?` may stand; the path itself when there is neither. */
+function matching(path: string): string[] {
+  let found = ['/']
+  for (const part of path.split('/').filter(text => text !== '')) {
+    if (!/[*?]/.test(part)) found = found.map(folder => join(folder, part))
+    else {
+      const escaped = part.replace(/[.+^${}()|\\[\]]/g, '\\$&')
+      const shape = new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`)
+      found = found.flatMap(folder =>
+        namesIn(folder)
+          .filter(name => name[0] !== '.' && shape.test(name))
+          .map(name => join(folder, name)),
+      )
+    }
+  }
+  return found
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch {
+    return []
+  }
+}
