@@ -1,7 +1,7 @@
 /** Observer: writes access records to the log, and stays small when everything fails at once. */
 import type { Observer } from '../plugin.js'
 import type { Finished, Log } from '../types.js'
-import { accessRecord, type Unread, unreadRecord } from './access-record.js'
+import { accessRecord, type UnreadRequest, unreadRecord } from './access-record.js'
 import { LINES_PER_SECOND, LineBudget } from './line-budget.js'
 import type { Redactor } from './redact.js'
 
@@ -10,7 +10,7 @@ export type LoggedRequests = 'off' | 'errors' | 'all'
 
 export interface AccessLog extends Observer {
   /** The listener refused what was no request. */
-  unread(refused: Unread): void
+  unread(refused: UnreadRequest): void
 }
 
 const SERVER_ERRORS = 500

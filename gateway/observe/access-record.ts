@@ -11,7 +11,7 @@ const LONGEST_METHOD = 32
 export type AccessRecord = ReturnType<typeof accessRecord>
 
 /** What the listener refused before there was a request. */
-export interface Unread {
+export interface UnreadRequest {
   readonly id: string
   readonly code: ErrorCode
   /** The client as it is counted by: the IPv4 address, or the IPv6 /64. */
@@ -49,7 +49,7 @@ export function accessRecord(event: Finished, redactor: Redactor) {
 }
 
 /** Of what never became a request. */
-export function unreadRecord({ id, code, network, at }: Unread): AccessRecord {
+export function unreadRecord({ id, code, network, at }: UnreadRequest): AccessRecord {
   return {
     v: 1,
     ts: new Date(at).toISOString(),

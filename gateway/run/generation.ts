@@ -8,7 +8,7 @@ import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
 import { type AccessLog, accessLog } from '../observe/access-log.js'
-import type { Unread } from '../observe/access-record.js'
+import type { UnreadRequest } from '../observe/access-record.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
 import type { Tracing } from '../observe/tracing/tracing.js'
@@ -88,7 +88,7 @@ export class Generation {
   }
 
   /** The listener refused what was no request. */
-  unread(refused: Unread): void {
+  unread(refused: UnreadRequest): void {
     this.#access?.unread(refused)
   }
 

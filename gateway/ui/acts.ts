@@ -4,7 +4,7 @@ import { openAccess, openUndo } from './act-forms.js'
 import { button, find, make } from './dom.js'
 import { moment, time } from './format.js'
 
-export class Acts {
+export class ActsTable {
   #drawn = ''
 
   constructor() {

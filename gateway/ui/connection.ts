@@ -3,16 +3,16 @@ import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { ask, Refused, sentence } from './api.js'
 import { readEvents } from './event-stream.js'
 
-export type Standing =
+export type ConnectionState =
   | { readonly state: 'connecting' | 'live' | 'hidden' }
   /** The port asks for a key, or for another one than was given; 429 when too many wrong ones were. */
   | { readonly state: 'key'; readonly status: number; readonly reason: string }
   /** Tried again at a time, or just now. */
   | { readonly state: 'lost'; readonly reason: string; readonly retryAt: number | undefined }
 
-export interface Listener {
+export interface ConnectionListener {
   snapshot(snapshot: LiveSnapshot): void
-  standing(standing: Standing): void
+  standing(standing: ConnectionState): void
 }
 
 const FIRST_PAUSE_MS = 500
@@ -21,14 +21,14 @@ const LONGEST_PAUSE_MS = 15_000
 const SILENCE_MS = 5000
 
 export class Connection {
-  readonly #listener: Listener
+  readonly #listener: ConnectionListener
   #attempt: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #pauseMs = FIRST_PAUSE_MS
   /** Why it was lost, until it is there again. */
   #lost: string | undefined
 
-  constructor(listener: Listener) {
+  constructor(listener: ConnectionListener) {
     this.#listener = listener
     document.addEventListener('visibilitychange', () => (document.hidden ? this.#hide() : this.connect()))
   }

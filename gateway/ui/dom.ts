@@ -3,7 +3,7 @@
 export type Child = Node | string
 
 /** A closed list: none of them runs a script. `href` leads to places of this page and of this port only. */
-export interface Attributes {
+export interface ElementAttributes {
   readonly class?: string
   readonly id?: string
   readonly for?: string
@@ -36,7 +36,7 @@ export interface Attributes {
 /** A new element; an attribute that is undefined or false is left out. */
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
-  attributes: Attributes = {},
+  attributes: ElementAttributes = {},
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[Tag] {
   const element = document.createElement(tag)
@@ -83,7 +83,11 @@ export function state(kind: 'good' | 'warn' | 'bad' | 'quiet', word: string): HT
   return make('span', { class: `state ${kind}` }, word)
 }
 
-export function button(label: string, act: () => void, attributes: Attributes = {}): HTMLButtonElement {
+export function button(
+  label: string,
+  act: () => void,
+  attributes: ElementAttributes = {},
+): HTMLButtonElement {
   const made = make('button', { type: 'button', ...attributes }, label)
   made.addEventListener('click', act)
   return made

@@ -6,7 +6,7 @@ import { chartOf } from './chart.js'
 import { button, find, make, setText } from './dom.js'
 
 /** Whose hour is shown: of neither, that of all requests. */
-export interface Subject {
+export interface HistorySubject {
   readonly rule?: string
   readonly project?: string
 }
@@ -16,12 +16,12 @@ const FRESH_MS = 10_000
 const RUNTIME_SRC = '/access'
 
 export class HistoryPanel {
-  #subject: Subject = {}
+  #subject: HistorySubject = {}
   #askedAt = 0
   #facts = ''
 
   /** Shows the hour of a rule or a project; of all requests when it is `{}`. */
-  readonly show = (subject: Subject): void => {
+  readonly show = (subject: HistorySubject): void => {
     this.#subject = subject
     this.#askedAt = 0
     this.#facts = ''

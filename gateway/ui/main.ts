@@ -1,23 +1,23 @@
 /** The operator's page: joins the stream of snapshots to what shows them. */
 import type { LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
-import { Acts } from './acts.js'
+import { ActsTable } from './acts.js'
 import { Attention } from './attention.js'
-import { Connection, type Standing as ConnectionState } from './connection.js'
+import { Connection, type ConnectionState } from './connection.js'
 import { button, find, setClass, setText } from './dom.js'
 import { length, time } from './format.js'
 import { HistoryPanel } from './history.js'
 import { promptKey, startKeyPrompt } from './key.js'
 import { tellNumbers } from './numbers.js'
 import { startQuestions } from './question.js'
-import { Rules } from './rules.js'
+import { RulesTable } from './rules.js'
 import { Standing } from './standing.js'
 import { addressesOf, closestTable, projectsTable, slotsTable, upstreamsTable } from './tables.js'
 
 const history = new HistoryPanel()
 const attention = new Attention(history.show)
 const standing = new Standing()
-const acts = new Acts()
-const rules = new Rules(history.show)
+const acts = new ActsTable()
+const rules = new RulesTable(history.show)
 const projects = projectsTable(history.show)
 const closest = closestTable(history.show, ruleOf)
 const slots = slotsTable()

@@ -4,11 +4,11 @@ import { button, make, state } from './dom.js'
 import { count, rate } from './format.js'
 import { modeWords } from './history.js'
 import { Sparklines } from './sparkline.js'
-import { type Column, LiveTable } from './table.js'
+import { LiveTable, type TableColumn } from './table.js'
 
 const refusedOf = ({ limited, error }: LiveOutcomes) => limited + error
 
-export class Rules {
+export class RulesTable {
   readonly element: HTMLElement
   readonly #table: LiveTable<LiveRule>
   readonly #filter: HTMLInputElement
@@ -42,7 +42,7 @@ export class Rules {
   }
 }
 
-function columns(show: (subject: { rule: string }) => void): Column<LiveRule>[] {
+function columns(show: (subject: { rule: string }) => void): TableColumn<LiveRule>[] {
   const sparklines = new Sparklines()
   const number = (title: string, value: (rule: LiveRule) => number, text = count, wide = false) => ({
     title,

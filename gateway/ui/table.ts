@@ -2,7 +2,7 @@
 import { button, make, setText } from './dom.js'
 import { count } from './format.js'
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   readonly title: string
   readonly number?: boolean
   /** Left out on narrow screens. */
@@ -18,7 +18,7 @@ export interface Column<Row> {
 export interface TableOptions<Row> {
   /** Read out before the table. */
   readonly caption: string
-  readonly columns: readonly Column<Row>[]
+  readonly columns: readonly TableColumn<Row>[]
   id(row: Row): string
   /** Said in place of an empty table. */
   readonly empty: string
@@ -40,13 +40,13 @@ export class LiveTable<Row> {
   readonly element: HTMLElement
   readonly #options: TableOptions<Row>
   readonly #body = make('tbody')
-  readonly #heads = new Map<Column<Row>, HTMLElement>()
+  readonly #heads = new Map<TableColumn<Row>, HTMLElement>()
   readonly #more: HTMLButtonElement
   readonly #empty: HTMLElement
   readonly #drawn = new Map<string, Drawn>()
   #rows: readonly Row[] = []
   #order: readonly string[] = []
-  #column: Column<Row> | undefined
+  #column: TableColumn<Row> | undefined
   #isReversed = false
   #most = FIRST_ROWS
 
@@ -84,7 +84,7 @@ export class LiveTable<Row> {
     this.#draw()
   }
 
-  #head(column: Column<Row>): HTMLElement {
+  #head(column: TableColumn<Row>): HTMLElement {
     const head = make('th', { scope: 'col', class: classOf(column) })
     if (column.value === undefined) head.append(column.title)
     else head.append(button(column.title, () => this.#sortBy(column), { class: 'sort' }))
@@ -92,7 +92,7 @@ export class LiveTable<Row> {
     return head
   }
 
-  #sortBy(column: Column<Row>): void {
+  #sortBy(column: TableColumn<Row>): void {
     this.#isReversed = this.#column === column && !this.#isReversed
     this.#column = column
     this.#order = []
@@ -167,10 +167,11 @@ export class LiveTable<Row> {
   }
 }
 
-const classOf = ({ number, wide }: Column<never>) =>
+const classOf = ({ number, wide }: TableColumn<never>) =>
   [number && 'number', wide && 'wide'].filter(Boolean).join(' ')
 
-const isDescending = (column: Column<never>, isReversed: boolean) => (column.number === true) !== isReversed
+const isDescending = (column: TableColumn<never>, isReversed: boolean) =>
+  (column.number === true) !== isReversed
 
 function compared(a: number | string, b: number | string): number {
   return typeof a === 'number' ? a - (b as number) : a.localeCompare(b as string)

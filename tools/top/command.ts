@@ -8,7 +8,7 @@ import type { Terminal } from '../terminal.js'
 import { FIRST_VIEW, pressed } from './keys.js'
 import { onceText, screenLines, type TopView } from './screen.js'
 import { SECTIONS } from './sections.js'
-import { follow, type Seen } from './stream.js'
+import { follow, type SeenSnapshot } from './stream.js'
 
 export const top = defineCommand({
   name: 'top',
@@ -71,7 +71,7 @@ async function watch(port: AdminPort, terminal: Terminal, io: Io): Promise<void>
     const lines = screenLines(last, port.origin, view, canvas, lost)
     io.out(`\x1b[H${lines.map(line => `${line}\x1b[K`).join('\r\n')}\x1b[J`)
   }
-  const take = (seen: Seen) => {
+  const take = (seen: SeenSnapshot) => {
     if ('lost' in seen) lost = seen.lost
     else [last, lost] = [seen.snapshot, undefined]
     draw()

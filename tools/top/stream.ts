@@ -6,7 +6,7 @@ import type { AdminPort } from '../admin.js'
 import { printable } from '../text.js'
 
 /** The next snapshot, or why there is none just now. */
-export type Seen = { readonly snapshot: LiveSnapshot } | { readonly lost: string }
+export type SeenSnapshot = { readonly snapshot: LiveSnapshot } | { readonly lost: string }
 
 /** A stream tells each second: after so long without a word nobody is there. */
 const SILENT_MS = 5000
@@ -17,7 +17,7 @@ const PAUSES_MS = [1000, 2000, 5000]
  *
  * @throws {Failure} when the first attempt fails, or when the key is wrong
  */
-export async function* follow(port: AdminPort, signal: AbortSignal): AsyncGenerator<Seen> {
+export async function* follow(port: AdminPort, signal: AbortSignal): AsyncGenerator<SeenSnapshot> {
   let failures = 0
   let everSeen = false
   while (!signal.aborted) {

@@ -1,12 +1,12 @@
 /** Requests by project: exact for those that matter, bounded whatever names come. */
 import type { Project } from '../../types.js'
 import { allRequests, REQUEST } from './requests.js'
-import { STEPS, Tally } from './tally.js'
+import { LiveTally, STEPS } from './tally.js'
 
 /** A project that is counted. */
 export interface CountedProject {
   readonly project: Project
-  readonly tally: Tally
+  readonly tally: LiveTally
 }
 
 /** Projects that stay when there are too many: the most refused, and then the busiest. */
@@ -23,22 +23,22 @@ export class Busiest {
   readonly #counted = new Map<string, CountedProject>()
 
   /** The tally of a project, for whoever counts one of its requests. */
-  tallyOf(project: Project): Tally {
+  tallyOf(project: Project): LiveTally {
     const known = this.#counted.get(project.id)
     if (known !== undefined) return known.tally
     if (this.#counted.size >= MOST_PROJECTS) this.#letGo()
-    const tally = new Tally()
+    const tally = new LiveTally()
     const { id, plan, environment } = project
     this.#counted.set(id, { project: { id, plan, environment }, tally })
     return tally
   }
 
   /** The tally of a project that is counted now. */
-  find(id: string): Tally | undefined {
+  find(id: string): LiveTally | undefined {
     return this.#counted.get(id)?.tally
   }
 
-  *tallies(): Generator<Tally> {
+  *tallies(): Generator<LiveTally> {
     for (const { tally } of this.#counted.values()) yield tally
   }
 
@@ -52,13 +52,14 @@ export class Busiest {
    * like the time since a look.
    */
   top(most: number, look: number): CountedProject[] {
-    const expected = (tally: Tally, kind: number) => tally.lastHour(kind) + tally.since(look, kind) * STEPS
+    const expected = (tally: LiveTally, kind: number) =>
+      tally.lastHour(kind) + tally.since(look, kind) * STEPS
     const { busy, refused } = this.#sorted(expected)
     const chosen = new Set([...busy.slice(0, most), ...refused.slice(0, most)])
     return busy.filter(one => chosen.has(one))
   }
 
-  #sorted(of: (tally: Tally, kind: number) => number) {
+  #sorted(of: (tally: LiveTally, kind: number) => number) {
     const all = [...this.#counted.values()].map(one => ({
       one,
       requests: allRequests(kind => of(one.tally, kind)),

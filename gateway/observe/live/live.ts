@@ -5,7 +5,7 @@ import { Busiest } from './busiest.js'
 import { Closest } from './closest.js'
 import { countRequest, kindOf, wouldBeRefused } from './requests.js'
 import { RuleTallies } from './rules.js'
-import { KINDS, STEP_MS, Tally } from './tally.js'
+import { KINDS, LiveTally, STEP_MS } from './tally.js'
 import { Timeline } from './timeline.js'
 
 export interface LiveOptions {
@@ -34,7 +34,7 @@ const TOLD = 100
 export class Live {
   readonly #options: LiveOptions
   readonly #now: () => number
-  readonly #total = new Tally()
+  readonly #total = new LiveTally()
   readonly #projects = new Busiest()
   readonly #rules: RuleTallies
   readonly #timeline: Timeline
@@ -85,8 +85,8 @@ export class Live {
     this.look()
     this.#watchedUntil = now + WATCHED_MS
     const { look, seconds } = this.#timeline.baseline(now)
-    const rates = (tally: Tally) => kinds(kind => tally.since(look, kind) / seconds)
-    const hour = (tally: Tally) => kinds(kind => tally.lastHour(kind))
+    const rates = (tally: LiveTally) => kinds(kind => tally.since(look, kind) / seconds)
+    const hour = (tally: LiveTally) => kinds(kind => tally.lastHour(kind))
     return {
       since: this.#timeline.since,
       total: rates(this.#total),
@@ -132,7 +132,7 @@ export class Live {
     return { firstStep, points }
   }
 
-  *#tallies(): Generator<Tally> {
+  *#tallies(): Generator<LiveTally> {
     yield this.#total
     // Bounded in number, so they do not take from the rules what those need.
     yield* this.#projects.tallies()

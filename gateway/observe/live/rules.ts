@@ -1,14 +1,14 @@
 /** What each rule said, added up from the cells of the metrics, which count it anyway. */
-import { Tally } from './tally.js'
+import { LiveTally } from './tally.js'
 
 /** Places of a rule's tally. */
 export const OUTCOMES = ['allowed', 'near', 'limited', 'would_limit', 'error'] as const
 
 type Cells = Iterable<readonly [Readonly<Record<string, string>>, number]>
 
-export class RuleTallies implements Iterable<[string, Tally]> {
+export class RuleTallies implements Iterable<[string, LiveTally]> {
   readonly #cells: Cells
-  readonly #byRule = new Map<string, Tally>()
+  readonly #byRule = new Map<string, LiveTally>()
 
   constructor(cells: Cells) {
     this.#cells = cells
@@ -24,18 +24,18 @@ export class RuleTallies implements Iterable<[string, Tally]> {
     }
   }
 
-  find(rule: string): Tally | undefined {
+  find(rule: string): LiveTally | undefined {
     return this.#byRule.get(rule)
   }
 
-  [Symbol.iterator](): Iterator<[string, Tally]> {
+  [Symbol.iterator](): Iterator<[string, LiveTally]> {
     return this.#byRule.entries()
   }
 
-  #tallyOf(rule: string): Tally {
+  #tallyOf(rule: string): LiveTally {
     let tally = this.#byRule.get(rule)
     if (tally === undefined) {
-      tally = new Tally()
+      tally = new LiveTally()
       this.#byRule.set(rule, tally)
     }
     return tally

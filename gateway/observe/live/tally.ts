@@ -18,7 +18,7 @@ class Hour {
  * Has its hour only while it counts something: what is never used costs three short arrays, and what was silent for an hour
  * gives it back.
  */
-export class Tally {
+export class LiveTally {
   /** So far. Whoever counts adds here. */
   readonly counts = new Float64Array(KINDS)
   /** Those at the last few looks, by the number of the look. */

@@ -1,5 +1,5 @@
 /** The clock of what is counted live: looks for rates, and steps of ten seconds for an hour. */
-import { LOOKS, STEP_MS, STEPS, type Tally } from './tally.js'
+import { type LiveTally, LOOKS, STEP_MS, STEPS } from './tally.js'
 
 /** Rates are over at least so long, where counting has gone on for it. */
 const RATE_MS = 10_000
@@ -13,12 +13,12 @@ export const MOST_HOURS = 3000
 export class Timeline {
   /** When counting began, in milliseconds since the epoch. */
   readonly since: number
-  readonly #tallies: () => Iterable<Tally>
+  readonly #tallies: () => Iterable<LiveTally>
   #step: number
   #look = 0
   readonly #lookedAt = new Float64Array(LOOKS)
 
-  constructor(tallies: () => Iterable<Tally>, now: number) {
+  constructor(tallies: () => Iterable<LiveTally>, now: number) {
     this.#tallies = tallies
     this.since = now
     this.#step = stepOf(now)

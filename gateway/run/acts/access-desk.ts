@@ -9,7 +9,7 @@ import type { Log, Source } from '../../types.js'
 import type { Loaded } from '../load.js'
 import { type RuntimeEntry, sourceOf } from './access-entry.js'
 import { actOf, changesFor, logAct } from './act.js'
-import type { Change, Kept } from './kept.js'
+import type { Kept, KeptChange } from './kept.js'
 import { roomFor } from './room.js'
 import { isPast, untilFault } from './until.js'
 
@@ -47,7 +47,7 @@ export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDe
       const entry = await kept.change(contents => {
         const there = contents.access.get(id)
         if (there === undefined) throw new NotFound(notSet(id, loaded()))
-        const changes: Change[] = [{ shelf: 'access', id }, ...changesFor(act, contents)]
+        const changes: KeptChange[] = [{ shelf: 'access', id }, ...changesFor(act, contents)]
         return { changes, result: there }
       })
       const said = { id, why: wish.why ?? null }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Wished } from '../../admin/wish.js'
 import type { Log } from '../../types.js'
-import type { Change, Contents } from './kept.js'
+import type { Contents, KeptChange } from './kept.js'
 import { type Ending, isPast } from './until.js'
 
 /** Plain data, fit for JSON. */
@@ -41,11 +41,11 @@ export function actOf(
 }
 
 /** Keeps the act, and forgets the oldest beyond 200: of those that can be undone only when there is no other. */
-export function changesFor(act: KeptAct, contents: Contents): Change[] {
+export function changesFor(act: KeptAct, contents: Contents): KeptChange[] {
   const acts = newestFirst([...contents.acts.values()])
   const canBeUndone = (one: KeptAct) => pathToUndo(one, contents) !== undefined
   const worthKeeping = [...acts.filter(canBeUndone), ...acts.filter(one => !canBeUndone(one))]
-  const dropped = worthKeeping.slice(MOST_ACTS - 1).map(({ id }): Change => ({ shelf: 'acts', id }))
+  const dropped = worthKeeping.slice(MOST_ACTS - 1).map(({ id }): KeptChange => ({ shelf: 'acts', id }))
   return [{ shelf: 'acts', id: act.id, value: act }, ...dropped]
 }
 

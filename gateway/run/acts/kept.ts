@@ -13,7 +13,7 @@ export interface Contents {
 export type Shelf = keyof Contents
 
 /** Keeps a value under an id, or drops what is there. */
-export interface Change {
+export interface KeptChange {
   readonly shelf: Shelf
   readonly id: string
   readonly value?: RuntimeEntry | KeptMode | KeptAct
@@ -35,7 +35,7 @@ export interface Kept {
 }
 
 export interface Planned<Result> {
-  readonly changes: readonly Change[]
+  readonly changes: readonly KeptChange[]
   readonly result: Result
 }
 
@@ -59,7 +59,7 @@ export function keptHere(changed: () => void): Kept {
   }
 }
 
-function changedBy(contents: Contents, changes: readonly Change[]): Contents {
+function changedBy(contents: Contents, changes: readonly KeptChange[]): Contents {
   const next: Record<Shelf, Map<string, unknown>> = {
     access: new Map(contents.access),
     modes: new Map(contents.modes),

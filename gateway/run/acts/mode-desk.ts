@@ -7,7 +7,7 @@ import { NotFound, Taken, Unnamed } from '../../admin/refusals.js'
 import type { Log, Mode, Rule } from '../../types.js'
 import type { Loaded } from '../load.js'
 import { actOf, changesFor, logAct } from './act.js'
-import type { Change, Contents, Kept } from './kept.js'
+import type { Contents, Kept, KeptChange } from './kept.js'
 import { roomFor } from './room.js'
 import { type Ending, isPast, untilFault } from './until.js'
 
@@ -58,7 +58,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
       const removed = await kept.change(contents => {
         const value = contents.modes.get(id)
         if (value === undefined) throw new NotFound(`The admin API has set no mode of "${id}".`)
-        const changes: Change[] = [{ shelf: 'modes', id }, ...changesFor(act, contents)]
+        const changes: KeptChange[] = [{ shelf: 'modes', id }, ...changesFor(act, contents)]
         return { changes, result: value }
       })
       logAct(

@@ -1,13 +1,13 @@
 /** How much may be set at the same time, in all gateways together. */
 import { Taken } from '../../admin/refusals.js'
-import type { Change, Contents } from './kept.js'
+import type { Contents, KeptChange } from './kept.js'
 import { isPast } from './until.js'
 
 const MOST = 1000
 const NAMES = { access: 'entries', modes: 'modes' }
 
 /** Drops what is over, to make room for one more. @throws {Taken} when there is none */
-export function roomFor(shelf: keyof typeof NAMES, id: string, contents: Contents): Change[] {
+export function roomFor(shelf: keyof typeof NAMES, id: string, contents: Contents): KeptChange[] {
   const values = contents[shelf]
   const now = Date.now()
   const past = [...values].filter(([, value]) => isPast(value, now)).map(([id]) => id)

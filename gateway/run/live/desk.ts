@@ -21,14 +21,14 @@ import type { ProcessPart } from './part.js'
 import { RUNTIME_ACCESS, rulesOf } from './rules.js'
 
 /** What the processes that take requests tell, and the process ids of those that did not. */
-export interface Told<Part> {
+export interface ToldParts<Part> {
   readonly parts: readonly Part[]
   readonly missing: readonly number[]
 }
 
 export interface LiveSources {
-  ask(): Told<ProcessPart> | Promise<Told<ProcessPart>>
-  askHistory(of: HistoryOf): Told<StepCounts> | Promise<Told<StepCounts>>
+  ask(): ToldParts<ProcessPart> | Promise<ToldParts<ProcessPart>>
+  askHistory(of: HistoryOf): ToldParts<StepCounts> | Promise<ToldParts<StepCounts>>
   /** Empty for one process. */
   workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
   /** `loaded` is what the files say, `current` with the modes that hold now. */

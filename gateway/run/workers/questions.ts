@@ -10,7 +10,7 @@ import { policyOf } from '../../explain/policy.js'
 import type { Reset } from '../../explain/reset.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
-import type { Told } from '../live/desk.js'
+import type { ToldParts } from '../live/desk.js'
 import type { ProcessPart } from '../live/part.js'
 import type { Loaded } from '../load.js'
 import type { BackendState } from '../upstreams.js'
@@ -55,11 +55,11 @@ export class WorkerQuestions implements Inspected {
     return missing.length === 0 ? merged : { ...merged, missing }
   }
 
-  live(): Promise<Told<ProcessPart>> {
+  live(): Promise<ToldParts<ProcessPart>> {
     return this.#all(({ channel }) => channel.ask('live'))
   }
 
-  history(of: HistoryOf): Promise<Told<StepCounts>> {
+  history(of: HistoryOf): Promise<ToldParts<StepCounts>> {
     return this.#all(({ channel }) => channel.ask('history', of))
   }
 
@@ -83,7 +83,7 @@ export class WorkerQuestions implements Inspected {
   }
 
   /** The answers of all that answer in time, and the process ids of the others. */
-  async #all<T>(ask: (member: Member) => Promise<T>): Promise<Told<T>> {
+  async #all<T>(ask: (member: Member) => Promise<T>): Promise<ToldParts<T>> {
     const parts: T[] = []
     const missing: number[] = []
     const asked = this.#crew.members.map(async member => {
