@@ -19,7 +19,7 @@ export const BY = {
   minLength: 1,
   pattern: NOT_BLANK,
   maxLength: 256,
-  description: 'Who wishes it. Without it: the address that asks.',
+  description: 'Who asks for it. Without it: the address of the request.',
 } as const
 /** `host:` and the longest name of a host; ids of configured projects are shorter. */
 export const LONGEST_PROJECT = 258
