@@ -17,7 +17,7 @@ const ListenerTls = Strict(
     key: CertificateFile('PEM file with the private key, without a passphrase'),
     minVersion: Word(['TLSv1.2', 'TLSv1.3'], {
       default: 'TLSv1.2',
-      description: 'Oldest version of TLS that is spoken.',
+      description: 'Oldest version of TLS that is accepted.',
     }),
     ciphers: Type.Array(
       Type.String({
@@ -30,7 +30,7 @@ const ListenerTls = Strict(
         minItems: 1,
         maxItems: 64,
         uniqueItems: true,
-        description: 'Ciphers of TLS 1.2. Those of TLS 1.3 are all sound, and always offered.',
+        description: 'Ciphers of TLS 1.2. Those of TLS 1.3 are always offered.',
       },
     ),
   },
@@ -67,7 +67,7 @@ const Workers = Type.Unsafe<number | 'auto'>({
   ),
   default: 1,
   description:
-    'Processes that take requests on this port; auto: one for each core. Several need `redis`, where they count together.',
+    'Processes that take requests on this port; auto: one per core. Several need `redis`, where they count together.',
 })
 
 export const DataListener = Strict(
@@ -79,20 +79,20 @@ export const DataListener = Strict(
       default: '10s',
       minimum: '1s',
       description:
-        'With several workers: how long one may not answer its supervisor, before it is killed and another takes its place.',
+        'With several workers: how long one may fail to answer its supervisor before it is killed and replaced.',
     }),
     headTimeout: Duration({
       default: '10s',
       minimum: '100ms',
       description:
-        'How long a request may take to say what it asks for: from the first byte of its head to the last, and on a new connection to the first byte. Then it gets 408 and the connection ends.',
+        'Longest time for the head of a request, from its first byte to the last, and for the first byte of a new connection. After that it gets 408 and the connection ends.',
     }),
     maxConnections: Type.Integer({
       default: 10_000,
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Connections of all clients together, of which each worker has its part. When they are taken, one that waits for its next request makes room, else the new one is refused.',
+        'Connections of all clients together; each worker has its part. When all are taken, an idle one makes room, otherwise the new one is refused.',
     }),
     maxConnectionsPerClient: Type.Integer({
       default: 1_000,
@@ -105,7 +105,7 @@ export const DataListener = Strict(
       default: '500ms',
       minimum: '10ms',
       description:
-        'How late a process may run: while it lasts, its new requests get 503 and those under way go on.',
+        'How late a process may run. While it is later, new requests get 503 and those under way continue.',
     }),
   },
   { default: {}, description: 'Where requests are taken.' },
@@ -120,7 +120,7 @@ export const AdminListener = Strict(
       secret: true,
       expected: 'empty, or a key of 16 to 256 characters without spaces',
       description:
-        'Key that everything but health asks for: "Authorization: Bearer KEY". Without one only loopback is listened on.',
+        'Key required for everything but health: "Authorization: Bearer KEY". Without one the port listens only on loopback.',
     }),
   },
   { default: {}, description: 'Where health, metrics, state and the admin API are served.' },

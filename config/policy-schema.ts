@@ -33,7 +33,7 @@ const EnforceFor = Type.Optional(
     pattern: SHARE_PATTERN,
     expected: 'a share above 0% and below 100%, such as 25% or 0.5%',
     description:
-      'With mode: enforce. In force for this share, report-only for the rest: of a rule its keys, of a file of project limits the projects. A larger share holds all of a smaller one.',
+      "With mode: enforce. Enforced for this share and report-only for the rest: of a rule's keys, or of the projects for a project-limits file. A larger share contains every smaller one.",
   }),
 )
 const Patterns = (description: string) =>
@@ -46,12 +46,10 @@ const Patterns = (description: string) =>
     },
   )
 export const Since = Type.Optional(
-  Day(
-    'Day from which on the rule has had its mode. `sluice check` warns of report-only that has lasted long.',
-  ),
+  Day('Day from which the rule has had its mode. `sluice check` warns if it has been report-only for long.'),
 )
 const optionalOnStoreError = Type.Optional(
-  OnStoreError({ description: `${ON_STORE_ERROR_HELP} Without it, store.onError of gateway.yaml counts.` }),
+  OnStoreError({ description: `${ON_STORE_ERROR_HELP} The default is store.onError of gateway.yaml.` }),
 )
 
 const Selector = Strict({
@@ -127,18 +125,20 @@ const When = Strict(
   {
     minProperties: 1,
     expected: 'a map with authenticated, projects, plans, environments or networks',
-    description: 'Of the requests that match the rule looks only at those for which all of this holds.',
+    description: 'The rule applies only to requests that meet all of these conditions.',
   },
 )
 
 const commonProperties = {
   id: Name('Stable name of the rule: counters, logs and metrics go by it.'),
   match: Patterns(
-    'Requests the rule looks at. GET, HEAD and OPTIONS are exempt without "reads: true", but for the GET that opens a WebSocket.',
+    'Requests the rule applies to. GET, HEAD and OPTIONS are exempt without "reads: true", except for the GET that opens a WebSocket.',
   ),
   when: Type.Optional(When),
   reads: Type.Optional(
-    Type.Boolean({ description: 'true: GET, HEAD and OPTIONS are looked at, too; CORS preflights never.' }),
+    Type.Boolean({
+      description: 'true: the rule also applies to GET, HEAD and OPTIONS, but never to CORS preflights.',
+    }),
   ),
   key: Type.Array(KeyPartEntry, {
     minItems: 1,
@@ -151,7 +151,7 @@ const commonProperties = {
   since: Since,
   missing: Word(MISSING, {
     description:
-      'When a part of the key is absent: skip the rule, count with the others that lack it (shared), or refuse (deny).',
+      'When a part of the key is absent: skip the rule, count together with all others that lack it (shared), or refuse (deny).',
   }),
   onStoreError: optionalOnStoreError,
 }

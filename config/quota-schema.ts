@@ -17,7 +17,7 @@ const PER = 'day, week or month, or whole seconds from 1s to 31d, such as 90s, 1
 const ALGORITHM_HELP =
   'sliding-window: no interval of the window’s length ever admits more than the quota. fixed-window: a window begins with its first request. token-bucket: refills evenly, so up to twice the quota may pass in one window’s length.'
 const LEASE_HELP =
-  'Each gateway may take tokens ahead from Redis and spend them by itself: fewer calls, never more than the quota, refusals possible from 90 % of it.'
+  'Each gateway may take tokens from Redis in advance and spend them locally: fewer calls, never more than the quota, refusals possible from 90 % of it.'
 
 const WindowEntry = Strict({
   name: Type.String({
@@ -64,7 +64,7 @@ const TRIAL = {
   minProperties: 1,
   expected: 'a map with burst, sustained or windows',
   description:
-    'A quota that is tried: it counts every request of the bucket, refused or not, and only reports, as "<bucket>.trial".',
+    'A quota on trial: it counts every request of the bucket, refused or not, and only reports, as "<bucket>.trial".',
 }
 const Trial = Type.Optional(
   Strict(

@@ -27,6 +27,6 @@ export function checkRules(
 function checkCost({ cost, quota }: RulesPolicy['document']['rules'][number], path: Path): UnplacedProblem[] {
   const { requests } = quota as { readonly requests: number }
   if (typeof cost !== 'number' || cost <= requests) return []
-  const message = `A request costs ${cost}, which is more than its quota of ${requests}: none would ever be admitted.`
+  const message = `A request costs ${cost}, which is more than its quota of ${requests}: no request would ever be admitted.`
   return [{ path, message }]
 }

@@ -99,7 +99,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
             default: ['authorization', 'x-api-key', 'x-session-token'],
             maxItems: 32,
             uniqueItems: true,
-            description: 'Headers that make a request authenticated when they hold anything.',
+            description: 'Headers that make a request authenticated if they have a value.',
           },
         ),
         cookies: Type.Array(
@@ -112,14 +112,14 @@ export function gatewaySchema(plugins: PluginSchemas) {
             default: ['*session*'],
             maxItems: 32,
             uniqueItems: true,
-            description: 'Cookies that do; "*" stands for any text, and letter case does not count.',
+            description: 'Cookies that do so; "*" stands for any text, and letter case is ignored.',
           },
         ),
       },
       {
         default: {},
         description:
-          'What makes a request authenticated: that it is there, not that it is good. Rules that ask for "verified" look further.',
+          'What makes a request authenticated: its presence, not its validity. Rules with "verified" require a check.',
       },
     ),
     rateLimitFields: Word(['both', 'ietf', 'x', 'none'], {
@@ -128,14 +128,14 @@ export function gatewaySchema(plugins: PluginSchemas) {
     }),
     cors: Word(['echo', 'none'], {
       default: 'echo',
-      description: 'Access-Control-Allow-Origin on our own refusals: echo the Origin, or none.',
+      description: "Access-Control-Allow-Origin on the gateway's own refusals: echo the Origin, or none.",
     }),
     retryJitter: Percent({
       minimum: 0,
       maximum: 100,
       default: '10%',
       description:
-        'Retry-After is longer by up to this share of it, at most 60 s, by key: so those who wait do not all come back in one second.',
+        'Retry-After is extended by up to this share, at most 60 s, depending on the key, so that clients do not all come back in the same second.',
     }),
     drain: Duration({
       default: '10s',
@@ -154,7 +154,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
           minimum: 1,
           maximum: 10_000,
           description:
-            'Gateways that share the limits, however many workers each has; divides the quotas counted locally while Redis is away.',
+            'Number of gateways that share the limits, however many workers each has. Divides the quotas counted locally while Redis is away.',
         }),
         onError: OnStoreError({ default: 'local', description: ON_STORE_ERROR_HELP }),
       },
@@ -173,12 +173,13 @@ export function gatewaySchema(plugins: PluginSchemas) {
             { enum: ['refused', 'all'], expected: DECISIONS },
           ),
           default: 'refused',
-          description: 'Which decisions are logged: refused ones, all, or also a share of the allowed ones.',
+          description:
+            'Which decisions are logged: refused ones, all, or refused ones and a share of the allowed ones.',
         }),
         access: Word(['off', 'errors', 'all'], {
           default: 'errors',
           description:
-            'Which requests have a line of their own: none, those that failed (5xx, answers that broke off), or all.',
+            'Which requests get a line of their own: none, those that failed (5xx, answers that broke off), or all.',
         }),
       },
       { default: {}, description: 'What is logged.' },
@@ -253,7 +254,7 @@ export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
 
 /** None is built in, so there may be none to choose from. */
 function observers(schemas: PluginSchemas['observe']) {
-  const description = 'Plugins that hear of every finished request.'
+  const description = 'Plugins that are told about every finished request.'
   if (Object.keys(schemas).length > 0) {
     return Type.Array(pluginEntry(schemas), { default: [], description })
   }
@@ -299,7 +300,7 @@ const ProjectEntry = Strict({
   overrides: NamedMap(OverrideSchema, {
     default: {},
     description:
-      'Negotiated limits of this project, by bucket. What an override does not name stays as it is.',
+      'Negotiated limits of this project, by bucket. What an override does not name stays as in the row.',
   }),
 })
 

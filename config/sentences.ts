@@ -114,7 +114,7 @@ function helpFor(data: unknown, { type, const: only, format, secret, enum: words
 }
 
 /** What the schema takes, as the end of "Must be …". */
-function expectedOf(schema: Described): string {
+export function expectedOf(schema: Described): string {
   if (schema.expected !== undefined) return schema.expected
   if (schema.duration !== undefined) return describeDuration(schema.duration)
   if (schema.percent !== undefined) return describePercent(schema.percent)

@@ -16,7 +16,7 @@ const Shape = Strict(
       minimum: 0,
       maximum: 1,
       description:
-        'Share of the requests that begin a trace here, from 0 to 1. Requests that belong to a trace go by what that says. 0: no tracing.',
+        'Share of requests that begin a trace here, from 0 to 1. Requests that already belong to a trace follow it. 0: no tracing.',
     }),
   },
   { description: "Traces of requests, by OpenTelemetry's own packages. A change needs a restart." },

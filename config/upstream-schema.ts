@@ -11,7 +11,7 @@ const Timeouts = Strict(
     idle: Duration({
       default: '60s',
       description:
-        'Longest pause inside a body, sent or received: also how long a client may stop reading its answer before it is cut.',
+        'Longest pause inside a body, sent or received; also how long a client may stop reading its answer before the connection is cut.',
     }),
     upgradeIdle: Duration({
       default: '1h',
@@ -45,24 +45,24 @@ const external = {
     Type.Integer({
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: "Most bytes of a request's body; a larger one is answered 413. Unset: any size passes.",
+      description: 'Largest request body in bytes; a larger one is answered 413. Unset: no limit.',
     }),
   ),
   timeouts: Timeouts,
   pathParameters: Word(['literal', 'refuse'], {
     default: 'literal',
     description:
-      'What ";" and "%3B" in a path are: literal (text like any other), or refuse (such requests are answered 400), for an upstream that cuts parameters off a segment there, as servlet containers do, or takes both for the same.',
+      'How to treat ";" and "%3B" in a path: literal (plain text), or refuse (answered 400), for an upstream that cuts off parameters there, as servlet containers do, or treats both alike.',
   }),
   caseInsensitivePaths: Type.Boolean({
     default: false,
     description:
-      'The upstream takes capital and small letters (A to Z) of a path for the same, as Express and IIS do: its requests are then matched and counted in small letters, and forwarded as they came.',
+      'The upstream ignores letter case (A to Z) in paths, as Express and IIS do. Its requests are then matched and counted in small letters and forwarded unchanged.',
   }),
   methodOverride: Type.Optional(
     Word(['x-http-method-override', 'x-http-method', 'x-method-override'], {
       description:
-        'The field in which a POST may name the method that this upstream then serves: its requests are matched and counted by that method. Without it no such field is forwarded.',
+        'The field in which a POST may name another method for this upstream; requests are matched and counted by that method. Unset: no such field is forwarded.',
     }),
   ),
 }
@@ -76,7 +76,7 @@ const UrlsUpstream = Strict({
     maxItems: 64,
     uniqueItems: true,
     description:
-      'Addresses that serve the same: each request goes to the least busy one, and what fails is left out until it answers again.',
+      'Equivalent addresses: each request goes to the least busy one, and a failing one is left out until it answers again.',
   }),
   ...external,
 })

@@ -62,7 +62,7 @@ export const CATALOGUE = {
   'body-too-large': {
     status: 413,
     title: 'Request body too large',
-    detail: 'The service behind this route takes no body of this size.',
+    detail: 'The service behind this route does not accept a body of this size.',
   },
   'target-too-long': {
     status: 414,
@@ -93,7 +93,7 @@ export const CATALOGUE = {
   'method-not-implemented': {
     status: 501,
     title: 'Method not implemented',
-    detail: 'No server is known to understand this method.',
+    detail: 'This method is not known here.',
   },
   'upstream-unreachable': {
     status: 502,
@@ -114,7 +114,7 @@ export const CATALOGUE = {
   'gateway-overloaded': {
     status: 503,
     title: 'Gateway overloaded',
-    detail: 'As much is under way here as can be. Try again shortly.',
+    detail: 'The gateway has no capacity left. Try again shortly.',
     retryAfter: 1,
   },
   'upstream-timeout': {

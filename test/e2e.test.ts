@@ -1,4 +1,4 @@
-/** The built command as a process, asked with the README's own calls. */
+/** The built command as a process, asked with the calls of docs/start.md. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -51,10 +51,10 @@ async function serve(t: Test, folder: string, env: Record<string, string> = {}):
   return { child, url: ready[1] as string, adminUrl: ready[2] as string, apiKey, out: () => out }
 }
 
-/** The README's five calls, as written but for the address and the key; what each printed. */
+/** The five calls of docs/start.md, as written but for the address and the key; what each printed. */
 async function fiveCalls({ url, apiKey }: Process): Promise<string[]> {
-  const readme = projectFile('README.md').split('## Five calls')[1] as string
-  const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
+  const page = projectFile('docs/start.md').split('## Five calls')[1] as string
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
     .map(([, block]) => block as string)
     .slice(0, 5)
   const script = blocks
@@ -100,7 +100,7 @@ function folderFor(t: Test): string {
   return folder
 }
 
-t.test('with nothing but Node, the README’s five calls print what it says', async t => {
+t.test('with nothing but Node, the five calls of docs/start.md print what it says', async t => {
   const folder = folderFor(t)
   const first = await serve(t, folder)
   t.match(first.apiKey, /^sk_/, 'the first start shows the key it made')

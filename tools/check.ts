@@ -14,24 +14,24 @@ import { count } from './text.js'
 
 export const check = defineCommand({
   name: 'check',
-  summary: 'Check the configuration without running it',
+  summary: 'Validate the configuration without starting the gateway',
   operands: NO_OPERANDS,
   options: {
     config: CONFIG,
-    table: { type: 'boolean', help: 'also show the limits that count in the end, by plan and environment' },
+    table: { type: 'boolean', help: 'also show the limits that apply in the end, by plan and environment' },
     project: { type: 'string', value: 'ID', help: 'show the limits of this project, overrides included' },
-    strict: { type: 'boolean', help: 'warnings make the exit code 1, too' },
+    strict: { type: 'boolean', help: 'treat warnings as faults: exit code 1' },
     'report-only-days': {
       type: 'string',
       value: 'DAYS',
       default: '30',
-      help: 'warn of report-only rules whose "since" is longer ago',
+      help: 'warn of report-only rules whose "since" is more than DAYS ago',
     },
     json: { type: 'boolean', help: 'one JSON object instead of text' },
   },
-  details: `Lists all that is wrong at once, as file:line:col path: sentence. When nothing is wrong it warns of what is probably not meant: patterns and rules that can never matter, buckets without a quota, numbers that cannot bind, rules that have long been report-only; and it notes which keys have no end.
+  details: `Reports every problem at once, as file:line:col path: sentence. When there is none it warns of what is probably not meant: patterns and rules that can never matter, buckets without a quota, numbers that are never reached, rules that have been report-only for long. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
 
-Exit code 0 when good, 1 when not. Warnings alone leave it at 0, but for --strict; notes never count.`,
+Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict; notes never count.`,
   example:
     'sluice check --config ./config --strict\nsluice check --table\nsluice check --project acme-production',
   async run({ values }, io) {

@@ -8,7 +8,7 @@ const PATIENCE_MS = 2000
 
 export const health = defineCommand({
   name: 'health',
-  summary: 'Ask the running gateway whether it is ready',
+  summary: 'Check whether the running gateway is ready',
   operands: NO_OPERANDS,
   options: { config: CONFIG, json: { type: 'boolean', help: 'one JSON object instead of text' } },
   details: 'Asks /readyz on the admin port that the configuration names. Exit code 0 when ready, 1 when not.',

@@ -39,7 +39,7 @@ export function generalHelp(
       columns,
     ),
     wrap(
-      '"sluice COMMAND --help" tells more of each, with an example. "sluice --version" says which.',
+      '"sluice COMMAND --help" explains each, with an example. "sluice --version" prints the version.',
       columns,
     ),
     wrap('Exit codes: 0 fine, 1 findings or a failure, 2 wrong usage or input that cannot be read.', columns),

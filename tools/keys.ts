@@ -7,12 +7,11 @@ const MOST_LISTED = 10
 
 export const keys = defineCommand({
   name: 'keys',
-  summary: 'Encrypt stored secrets anew with the first key of ENCRYPTION_KEY',
+  summary: 'Encrypt stored secrets again with the first key of ENCRYPTION_KEY',
   operands: { usage: 'rotate', least: 1, most: 1 },
   options: { json: { type: 'boolean', help: 'one JSON object instead of text' } },
   details: `Takes ENCRYPTION_KEY, DATA_DIR and MONGODB_URL (or the files named by ENCRYPTION_KEY_FILE and so on) from the
-environment, as the gateway does, and works while gateways run. Before it, every gateway must have been started with both keys,
-the new one first. Exit code 0: older keys are needed no more. 1: something is still under one of them.`,
+environment, like the gateway, and works while gateways run. First start every gateway with both keys, the new one first. Exit code 0: older keys are no longer needed. 1: something is still encrypted with one of them.`,
   example: 'ENCRYPTION_KEY="$NEW_KEY,$OLD_KEY" sluice keys rotate',
   async run({ values, positionals: [action] }, io) {
     if (action !== 'rotate') throw new Unusable(`"keys" knows "rotate", not "${printable(action ?? '')}".`)
@@ -24,7 +23,7 @@ the new one first. Exit code 0: older keys are needed no more. 1: something is s
 
 function text({ directories, reencrypted, unreadable, done }: Rotation): string {
   const lines = [
-    `${count(directories, 'directory', 'directories')}, ${grouped(reencrypted)} of them encrypted anew.`,
+    `${count(directories, 'directory', 'directories')}, ${grouped(reencrypted)} of them encrypted again.`,
   ]
   if (unreadable.length > 0) {
     const listed = unreadable.slice(0, MOST_LISTED).join(', ')
@@ -38,6 +37,6 @@ function text({ directories, reencrypted, unreadable, done }: Rotation): string 
       'Secrets were still written under an older key: start every gateway with the new key first, then rotate again.',
     )
   } else if (unreadable.length === 0)
-    lines.push('All secrets are under the first key: older ones are needed no more.')
+    lines.push('All secrets are encrypted with the first key: older keys are no longer needed.')
   return `${lines.join('\n')}\n`
 }

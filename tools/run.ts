@@ -45,7 +45,7 @@ async function runCommand(command: Command, written: readonly string[], io: Io):
     args = readArguments(command, written)
   } catch (error) {
     if (!(error instanceof Unusable)) throw error
-    throw new Unusable(`${error.message} "sluice ${command.name} --help" tells more.`)
+    throw new Unusable(`${error.message} See "sluice ${command.name} --help".`)
   }
   if (args !== 'help') return command.run(args, io)
   io.out(commandHelp(command, io.columns))

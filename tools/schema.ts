@@ -11,18 +11,18 @@ const SUFFIX = '.schema.json'
 
 export const schema = defineCommand({
   name: 'schema',
-  summary: "Print the schema of one of the configuration's files",
+  summary: 'Print the schema of a configuration file',
   operands: { usage: '[NAME]', least: 0, most: 1 },
   options: {
     config: {
       type: 'string',
       value: 'PATH',
-      help: 'gateway.yaml or its folder, whose plugins join the schemas',
+      help: 'gateway.yaml or its folder: include its plugins',
     },
     json: { type: 'boolean', help: 'all schemas as one JSON object, by name' },
   },
   details:
-    'Draft-07 JSON Schema, as yaml-language-server reads it. Without NAME it lists the names. Name the file in the first line: # yaml-language-server: $schema=./volumetric.schema.json',
+    'Draft-07 JSON Schema, as yaml-language-server reads it. Without NAME it lists the names. Refer to the file in the first line of your YAML: # yaml-language-server: $schema=./volumetric.schema.json',
   example: 'sluice schema volumetric > volumetric.schema.json',
   async run({ values, positionals: [name] }, io) {
     const schemas = values.config === undefined ? pluginSchemas : await schemasOf(values.config, io.env)

@@ -18,12 +18,11 @@ export const serve = defineCommand({
     config: { type: 'string', value: CONFIG.value, help: `${CONFIG.help} (${CONFIG.default})` },
     upstream: { ...STARTER.upstream, help: `without a configuration: ${STARTER.upstream.help}` },
     limit: { ...STARTER.limit, help: `with --upstream: ${STARTER.limit.help}` },
-    watch: { type: 'boolean', help: 'for authors of plugins: start again when the code of a plugin changes' },
+    watch: { type: 'boolean', help: 'for authors of plugins: restart when the code of a plugin changes' },
   },
-  details: `SIGTERM and SIGINT let running requests finish, SIGHUP reads the configuration anew. Its log goes to stdout: JSON
-lines, or text on a terminal.
+  details: `SIGTERM and SIGINT let running requests finish, SIGHUP reloads the configuration. The log goes to stdout: JSON lines, or readable text on a terminal.
 
-With --upstream no files are read: it runs what "sluice init" would write. PORT, ADMIN_PORT, REDIS_URL and the other variables of that configuration count.`,
+With --upstream no files are read: it runs what "sluice init" would write. PORT, ADMIN_PORT, REDIS_URL and the other variables of that configuration apply.`,
   example:
     'sluice serve --config ./config\nsluice serve --upstream http://127.0.0.1:3000 --limit 10/s --limit 1000/h',
   async run({ values: { config, upstream, limit, watch } }, io) {

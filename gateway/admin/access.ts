@@ -49,7 +49,7 @@ const ID = {
 } as const
 const listSchema = {
   tags: ['Access'],
-  summary: 'Who is denied or exempt: entries of the files, and those this port was told',
+  summary: 'Who is denied or exempt: entries of the files and those set here',
 }
 const putSchema = {
   tags: ['Access'],
@@ -74,7 +74,7 @@ const putSchema = {
 }
 const removeSchema = {
   tags: ['Access'],
-  summary: 'Remove an entry that this port was told; the log gets a line',
+  summary: 'Remove an entry that was set here; the log gets a line',
   params: ID,
   querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
 }

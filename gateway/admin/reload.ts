@@ -27,7 +27,7 @@ export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginA
 
     const schema = {
       tags: ['Policy'],
-      summary: 'Read the configuration anew: 200, or 422 with what is wrong with it',
+      summary: 'Reload the configuration: 200, or 422 with its problems',
     }
     app.post('/reload', { schema }, async (request, reply) => {
       if (mayBeForged(request)) {

@@ -16,7 +16,7 @@ export const BY = {
   type: 'string',
   minLength: 1,
   maxLength: 256,
-  description: 'Who wishes it. Without it: the address that asks.',
+  description: 'Who asks for it. Without it: the address of the request.',
 } as const
 /** `host:` and the longest name of a host; ids of configured projects are shorter. */
 export const LONGEST_PROJECT = 258

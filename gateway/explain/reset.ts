@@ -46,7 +46,7 @@ export async function reset(
   } catch (error) {
     const withdrawn = { changes: [{ shelf: 'acts', id: act.id } as const], result: undefined }
     await kept.change(() => withdrawn).catch(() => undefined)
-    throw new Unreachable('Redis cannot be told: the counter is as it was.', { cause: error })
+    throw new Unreachable('Redis does not answer: the counter is unchanged.', { cause: error })
   }
   const said = { rule: rule.id, project: name.project ?? null, why: wish.why ?? null }
   logAct(log, 'counter-reset', act, said, 'A counter was reset by the admin API')

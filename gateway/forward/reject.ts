@@ -50,7 +50,7 @@ function policiesOf({ rule, readings }: Outcome): string[] {
 
 function sentence({ rule, readings }: Outcome): string {
   const violated = readings.filter(reading => reading.violated)
-  if (violated.length === 0) return `Rule ${rule.id} needs something this request does not carry.`
+  if (violated.length === 0) return `Rule ${rule.id} counts by something that this request lacks.`
   return violated.map(reading => sentenceOf(rule, reading)).join(' ')
 }
 

@@ -24,7 +24,7 @@ const PLAIN = /^[\w.~!$&'()*+,=:@-]$/
  */
 export function normalizePath(rawPath: string): string {
   if (NORMAL.test(rawPath) && rawPath !== '') return rawPath
-  if (FORBIDDEN.test(rawPath)) throw new GatewayError('bad-target')
+  if (rawPath[0] !== '/' || FORBIDDEN.test(rawPath)) throw new GatewayError('bad-target')
   if (MALFORMED_ESCAPE.test(rawPath) || AMBIGUOUS_ESCAPE.test(rawPath)) throw new GatewayError('bad-target')
   return resolveSegments(rawPath.replace(ESCAPES_OR_RAW, normalizeEscapes))
 }

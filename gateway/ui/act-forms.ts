@@ -23,9 +23,11 @@ function end({ length: ms = '' }: Values): { until?: string } {
   return ms === '' ? {} : { until: new Date(Date.now() + Number(ms)).toISOString() }
 }
 
+/** The minute is enough: it begins when the button is pressed. */
 function endWords(values: Values): string {
   const { until } = end(values)
-  return until === undefined ? 'until it is undone' : `until ${time(until)} UTC`
+  if (until === undefined) return 'until it is undone'
+  return `for ${length(Number(values.length))}, until about ${time(until).slice(0, -3)} UTC`
 }
 
 /** Sets a rule report-only from now on, or in force. */
@@ -69,7 +71,8 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
     ],
     foretell(values) {
       const named = places(values).join(', ') || '…'
-      return `Every request of ${named} is ${effect}, from now on, ${endWords(values)}.`
+      const name = entryName(action, places(values)[0] ?? '')
+      return `Every request of ${named} is ${effect}, from now on, ${endWords(values)}. The entry is called ${name}; it replaces one of that name.`
     },
     async run(values) {
       const named = places(values)

@@ -4,8 +4,8 @@ import { draw, make, setText } from './dom.js'
 import { length, rate, time } from './format.js'
 
 const LEFT = 44
-const PANELS = { requests: { top: 8, height: 72 }, refusals: { top: 100, height: 72 } }
-const BOTTOM = 188
+const PANELS = { requests: { top: 18, height: 72 }, refusals: { top: 116, height: 72 } }
+const BOTTOM = 204
 type Panel = (typeof PANELS)[keyof typeof PANELS]
 
 /** What a line tells of a point. */
@@ -34,7 +34,7 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
         draw('text', { class: 'scale', x: LEFT - 6, y: y(mark) + 4, 'text-anchor': 'end' }, rate(mark)),
       )
     }
-    svg.append(draw('text', { class: 'panel', x: LEFT + 4, y: panel.top + 10 }, title))
+    svg.append(draw('text', { class: 'panel', x: LEFT, y: panel.top - 5 }, title))
     for (const { name, value } of lines) {
       if (name !== 'requests' && points.every(point => value(point) === 0)) continue
       svg.append(
@@ -56,7 +56,7 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
   }
 
   const readout = make('p', { class: 'readout', 'aria-hidden': 'true' })
-  const cursor = draw('line', { class: 'cursor', y1: 8, y2: BOTTOM - 16 })
+  const cursor = draw('line', { class: 'cursor', y1: 18, y2: BOTTOM - 16 })
   svg.addEventListener('pointermove', event => {
     const box = svg.getBoundingClientRect()
     const at = (((event.clientX - box.left) / box.width) * width - LEFT) / (width - LEFT - 8)

@@ -12,6 +12,8 @@ export interface Subject {
 }
 
 const FRESH_MS = 10_000
+/** Entries of the admin port together: each is undone by itself. */
+const RUNTIME_SRC = '/access'
 
 export class HistoryPanel {
   #subject: Subject = {}
@@ -67,7 +69,7 @@ export class HistoryPanel {
     if (rule !== undefined) {
       if (act !== undefined) {
         buttons.push(button(`Undo ${rule.mode}…`, () => openUndo(act)))
-      } else if (!rule.trial) {
+      } else if (!rule.trial && rule.src !== RUNTIME_SRC) {
         const label = rule.mode === 'enforce' ? 'Report-only now…' : 'Enforce now…'
         buttons.push(button(label, () => openMode(rule)))
       }

@@ -27,7 +27,7 @@ export class Rules {
       caption: 'Rules with their rates a second and the counts of the last hour',
       columns: columns(show),
       id: ({ id }) => id,
-      empty: 'No rule has this in its name, kind, mode or file.',
+      empty: 'There is no rule like this.',
       sortedBy: 'Refused/s',
     })
     const label = make('label', { for: 'rule-filter' }, 'Filter')

@@ -4,6 +4,8 @@ import { askJson, sentence } from './api.js'
 import { button, find, make, setText, state } from './dom.js'
 import { bytes, length, moment, shortRevision } from './format.js'
 
+const MOST_PROBLEMS = 10
+
 export class Standing {
   #drawn = ''
 
@@ -48,10 +50,14 @@ function reloadWords(reload: LiveReload | null): HTMLElement[] {
   const kind = reload.result === 'refused' ? 'bad' : 'good'
   const line = make('p', {}, state(kind, reload.result), ` ${moment(reload.at)}`)
   if (reload.problems.length === 0) return [line]
-  const items = reload.problems.map(({ file, line, column, path, sentence }) =>
-    make('li', {}, make('code', {}, `${file}:${line}:${column}`), ` ${path}: ${sentence}`),
-  )
-  return [line, make('ul', { class: 'problems' }, ...items)]
+  const items = reload.problems
+    .slice(0, MOST_PROBLEMS)
+    .map(({ file, line, column, path, sentence }) =>
+      make('li', {}, make('code', {}, `${file}:${line}:${column}`), ` ${path}: ${sentence}`),
+    )
+  const others = reload.problems.length - items.length
+  if (others > 0) items.push(make('li', {}, `and ${others} more: sluice check names them all`))
+  return [line, make('ul', {}, ...items)]
 }
 
 function storeWords({ store }: LiveSnapshot): (Node | string)[] {

@@ -134,7 +134,7 @@ export class LiveTable<Row> {
       const cells = columns.map((column, i) =>
         make(i === 0 ? 'th' : 'td', { class: classOf(column), ...(i === 0 && { scope: 'row' }) }),
       )
-      drawn = { element: make('tr', {}, ...cells), cells, texts: [] }
+      drawn = { element: make('tr', {}, ...cells), cells, texts: columns.map(() => '') }
       this.#drawn.set(id(row), drawn)
     }
     const { cells, texts } = drawn

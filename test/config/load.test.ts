@@ -144,9 +144,11 @@ t.test('the configuration that ships holds every row of the tables of limits', a
 })
 
 t.test('the policy files that the documentation shows load as they stand', async t => {
-  const page = readFileSync('docs/policies.md', 'utf8')
+  const pages = ['docs/policies.md', 'docs/endpoint-limits.md']
+    .map(page => readFileSync(page, 'utf8'))
+    .join('\n')
   // What stands in a folder of its own is a whole configuration.
-  const shown = [...page.matchAll(/```yaml\n# (?:([\w-]+)\/)??((?:policies\/)?[\w-]+\.yaml)\n([^`]*)```/g)]
+  const shown = [...pages.matchAll(/```yaml\n# (?:([\w-]+)\/)??((?:policies\/)?[\w-]+\.yaml)\n([^`]*)```/g)]
   const folders = new Map<string, Record<string, string>>()
   for (const [, folder = '', name = '', text = ''] of shown) {
     folders.set(folder, { ...folders.get(folder), [name]: text })

@@ -194,7 +194,7 @@ t.test('two gateways follow each other, also after a restart and while Redis is 
   t.equal(await other.from('203.0.113.9'), 403, 'the last known list stays')
   const refused = await one.put('late', DENY)
   t.equal(refused.status, 503)
-  t.match(refused.json().detail, 'Redis cannot be told')
+  t.match(refused.json().detail, 'Redis does not answer')
   await redis.restart()
   await waitUntil('Redis is back', async () => (await other.remove('scraper')).status === 200, 10_000)
   await waitUntil('all follow', async () => (await one.from('203.0.113.9')) === 200, 5000)

@@ -184,8 +184,8 @@ t.test('every line about a request has the documented fields, and no others', as
 
   const fields = (schema: { properties: object }) =>
     Object.keys(schema.properties).filter(name => !['level', 'msg'].includes(name))
-  t.same(documentedNames('log-fields.md', 'Access records').sort(), fields(Request).sort())
-  t.same(documentedNames('log-fields.md', 'Decision records').sort(), fields(Decision).sort())
+  t.same(documentedNames('reference/log.md', 'Access records').sort(), fields(Request).sort())
+  t.same(documentedNames('reference/log.md', 'Decision records').sort(), fields(Decision).sort())
 })
 
 t.test(

@@ -373,7 +373,7 @@ t.test('gateways on one Redis follow each other, and a Redis without its memory'
   await redis.kill()
   const away = await one.put('tight', REPORT)
   t.equal(away.status, 503)
-  t.match(away.json().detail, 'Redis cannot be told now: nothing has changed.')
+  t.match(away.json().detail, 'Redis does not answer: nothing has changed.')
   t.equal((await one.modes()).length, 3, 'the last known modes stay')
   t.equal((await one.acts()).length, acts, 'and nothing is listed that was not done')
 })

@@ -69,6 +69,7 @@ export async function serveProcess(
   const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', ...options]
   const child = spawn(process.execPath, args, { cwd, env: { PATH: process.env.PATH ?? '', ...env } })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
+  const closed = once(child, 'close')
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''
   t.teardown(() => {
@@ -80,14 +81,14 @@ export async function serveProcess(
       out += text
     })
   }
-  const [, url, adminUrl] = await waitUntil(
-    'the ready line',
-    () => {
-      if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${out}`)
-      return /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
-    },
-    60_000,
-  )
+  const ready = () => /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
+  await waitUntil('the ready line', () => ready() ?? child.exitCode !== null, 60_000)
+  const [, url, adminUrl] = ready() ?? []
+  if (url === undefined) {
+    // All it had to say.
+    await closed
+    throw new Error(`ended with ${child.exitCode}: ${out}`)
+  }
   return {
     url: url as string,
     adminUrl: adminUrl as string,

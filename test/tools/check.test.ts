@@ -185,7 +185,7 @@ t.test('what does not exist is usage: an unknown project, a number of days that 
     err: /whole number of days/,
   })
   const { err } = await sluice(['check', ...SHIPPED, '--report-only-days', '-1'])
-  t.match(err, /starting with a dash use '--report-only-days=-XYZ'\. "sluice check --help" tells more\.\n$/)
+  t.match(err, /starting with a dash use '--report-only-days=-XYZ'\. See "sluice check --help"\.\n$/)
   t.notMatch(err.trimEnd(), '\n', 'one line')
 })
 

@@ -13,7 +13,7 @@ upstreams: { directory: { embedded: directory } }
 routes: [{ path: /api/**, upstream: directory }]
 `
 
-t.test('the running gateway goes on with the new key, and the old one is needed no more', async t => {
+t.test('the running gateway goes on with the new key, and the old one is no longer needed', async t => {
   const [old, fresh] = [1, 2].map(() => randomBytes(32).toString('base64')) as [string, string]
   const folder = writeConfig(t, gateway, {})
   const run = (ENCRYPTION_KEY: string) => gatewayProcess(t, folder, { ENCRYPTION_KEY, API_KEYS })
@@ -34,7 +34,7 @@ t.test('the running gateway goes on with the new key, and the old one is needed 
   t.equal(rotated.code, 0, rotated.err)
   t.equal(
     rotated.out,
-    '1 directory, 1 of them encrypted anew.\nAll secrets are under the first key: older ones are needed no more.\n',
+    '1 directory, 1 of them encrypted again.\nAll secrets are encrypted with the first key: older keys are no longer needed.\n',
   )
   const again = await sluice(['keys', 'rotate', '--json'], { env })
   t.same(JSON.parse(again.out), { directories: 1, reencrypted: 0, unreadable: [], done: true })

@@ -59,8 +59,8 @@ t.test('what cannot be read is told in a sentence, with exit code 2', async t =>
     `No decision record in ${dir}/other: 2 lines, 1 broken. ${dir}/other:2: "ts" is missing.`,
     `${dir}/other`,
   )
-  await say('"report" needs FILE...|-. "sluice report --help" tells more.')
-  await say('There is no option --jsn. Did you mean --json? "sluice report --help" tells more.', '--jsn', 'x')
+  await say('"report" needs FILE...|-. See "sluice report --help".')
+  await say('There is no option --jsn. Did you mean --json? See "sluice report --help".', '--jsn', 'x')
   await say('--percentile is "all"; it must be a number above 0, at most 100.', '--percentile', 'all', 'x')
   mkdirSync(`${dir}/page.html`)
   writeFileSync(`${dir}/log`, lineOf(decisionRecord()))

@@ -244,7 +244,7 @@ t.test('replay tells what a share and a trial would have done', async t => {
 })
 
 t.test('what the documentation shows of trials and shares loads as it stands', async t => {
-  const page = readFileSync('docs/policies.md', 'utf8')
+  const page = readFileSync('docs/rollout.md', 'utf8')
   const shown = [...page.matchAll(/```yaml\n# (?:trial|share): (policies\/\S+)\n([^`]*)```/g)]
   t.equal(shown.length, 3)
   for (const [, name = '', text = ''] of shown) {

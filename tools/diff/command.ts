@@ -7,10 +7,10 @@ import { writeDifference } from './text.js'
 
 export const diff = defineCommand({
   name: 'diff',
-  summary: 'Say what differs in effect between two configurations',
+  summary: 'Show what differs in effect between two configurations',
   operands: { usage: 'OLD NEW', least: 2, most: 2 },
   options: { json: { type: 'boolean', help: 'one JSON object instead of text' } },
-  details: `OLD and NEW are each a gateway.yaml or its folder. Compares what counts in the end, not text: limits by plan, environment and bucket, requests that fall into another bucket, rules, projects with their overrides, and settings that decide about requests.
+  details: `OLD and NEW are each a gateway.yaml or its folder. Compares what applies in the end, not text: limits by plan, environment and bucket, requests that fall into another bucket, rules, projects with their overrides, and settings that decide about requests.
 
 Exit code 0 when nothing differs, 1 when something does, 2 when one of them cannot be loaded.`,
   example: 'sluice diff ./config ./config-next',

@@ -11,7 +11,7 @@ import { writeExplanation } from './text.js'
 
 export const explain = defineCommand({
   name: 'explain',
-  summary: 'Say which limits a request falls under, and why',
+  summary: 'Explain which limits apply to a request, and why',
   operands: { usage: 'METHOD PATH', least: 2, most: 2 },
   options: {
     project: { type: 'string', value: 'ID', help: 'the project that asks' },
@@ -32,11 +32,11 @@ export const explain = defineCommand({
     },
     json: { type: 'boolean', help: 'one JSON object instead of text' },
   },
-  details: `Takes the steps the gateway takes, by the gateway's own code: who asks, the normal form of the path, the upstream, the bucket and why not another, each rule with its key, its quota and what it would say, and the fields of the answer.
+  details: `Takes the same steps as the gateway, by the gateway's own code. Shows who asks, the normal form of the path, the upstream, the bucket and why not another, each rule with its key, quota and answer, and the fields of the response.
 
-From the files alone it tells of a first request. With --live the running gateway answers, with its own counters: they are looked at, never touched. Headers and bodies are not shown; what a key makes of them is hashed.
+From the files alone it describes a first request. With --live the running gateway answers from its own counters, which are only read. Headers and bodies are never shown; keys made of them are hashed.
 
-Exit code 0 when it could be told, whatever the answer is; 1 when the gateway that --live names does not tell; 2 for wrong usage, an unknown project or a configuration that cannot be loaded.`,
+Exit code 0 when there is an explanation, whatever the answer is; 1 when the gateway of --live gives none; 2 for wrong usage, an unknown project or a configuration that cannot be loaded.`,
   example: `sluice explain GET /admin/identities --project acme-production
 sluice explain POST /self-service/recovery --host acme.localhost --ip 203.0.113.7 --live http://127.0.0.1:8081`,
   async run({ values, positionals: [method = '', target = ''] }, io) {

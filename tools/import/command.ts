@@ -51,11 +51,11 @@ export const importCommand = defineCommand({
     },
     json: { type: 'boolean', help: 'one JSON object instead of YAML' },
   },
-  details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments: the limits are yours to choose. An operation without a bucket falls into a less specific one, such as "*".
+  details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments, for you to choose. An operation without a bucket falls into a less specific one, such as "*".
 
-kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration (with what it includes), Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that "sluice check" takes. What those cannot say, or say otherwise, is told with its place.
+kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration (with what it includes), Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that pass "sluice check". What these cannot express, or only differently, is reported with its place.
 
-Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out: it is told with its place, and the rest is printed. 2 when a file cannot be read.`,
+Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out. It is reported with its place, and the rest is printed. 2 when a file cannot be read.`,
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
   async run({ values, positionals: [format = '', ...files] }, io) {
     if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)

@@ -60,7 +60,7 @@ function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
 function evasionOf({ key }: RuleEntry): string | undefined {
   const header = key.find(part => part.startsWith('header:'))?.slice('header:'.length)
   if (header === undefined || key.includes('project') || key.includes('client-ip')) return undefined
-  return `Whoever sends another "${header}" with each request is never limited, and makes a counter with each. Add client-ip or project to the key, or let a trusted proxy set the header.`
+  return `A client that sends another "${header}" with each request is never limited and makes a new counter each time. Add client-ip or project to the key, or let a trusted proxy set the header.`
 }
 
 function boundOf(kind: string, rule: RuleEntry): string {

@@ -71,6 +71,6 @@ function undated(observers: readonly Observer[], file: string): Remark[] {
     undated.map(({ what }) => what),
     'and',
   )
-  const message = `Nothing says since when ${names} only report${undated.length === 1 ? 's' : ''}. With since: 2026-01-31, say, this check tells when it has lasted long.`
+  const message = `Nothing says since when ${names} only report${undated.length === 1 ? 's' : ''}. Write a day, such as since: 2026-01-31, and this check warns when it has lasted long.`
   return [{ severity: 'note', file, path: [...first.path, 'mode'], message }]
 }

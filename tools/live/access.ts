@@ -24,7 +24,7 @@ const WORDS = ['list', 'deny', 'exempt', 'remove']
 
 export const access = defineCommand({
   name: 'access',
-  summary: 'Deny or exempt networks or projects now, and list who is',
+  summary: 'Deny or exempt networks or projects now, and list them',
   operands: {
     usage: 'list | deny NAME [NETWORK…] | exempt NAME [NETWORK…] | remove NAME',
     least: 1,
@@ -42,7 +42,7 @@ export const access = defineCommand({
     ...WISH,
     ...LIVE,
   },
-  details: `Entries hold until they are removed or the time of --until, in all gateways on one Redis. --why is required to deny or exempt. ${KEY_HELP}`,
+  details: `Entries last until they are removed or until --until, in all gateways on one Redis. --why is required to deny or exempt. ${KEY_HELP}`,
   example: `sluice access deny scraper 203.0.113.0/24 --until 2026-12-31 --why "Copies the catalogue"
 sluice access remove scraper`,
   async run({ values, positionals: [word = '', name, ...networks] }, io) {

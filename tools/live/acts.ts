@@ -7,7 +7,7 @@ import { ask, KEY_HELP, LIVE, tell } from './ask.js'
 
 export const acts = defineCommand({
   name: 'acts',
-  summary: 'List what was done on the admin port, and what can be undone',
+  summary: 'List what was done on the admin port and what can be undone',
   operands: NO_OPERANDS,
   options: LIVE,
   details: `The newest 200 modes, access entries and resets, of all gateways on one Redis, the newest first. ${KEY_HELP}`,

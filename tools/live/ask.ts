@@ -15,8 +15,8 @@ export const LIVE = {
 
 /** The options of acts. */
 export const WISH = {
-  why: { type: 'string', value: 'TEXT', help: 'why; the log and the list of acts tell it' },
-  by: { type: 'string', value: 'NAME', help: 'who wishes it; without it the address that asks' },
+  why: { type: 'string', value: 'TEXT', help: 'the reason, for the log and the list of acts' },
+  by: { type: 'string', value: 'NAME', help: 'who asks for it; without it the address of the request' },
 } as const
 
 export const UNTIL = {
@@ -26,7 +26,7 @@ export const UNTIL = {
 } as const
 
 export const KEY_HELP =
-  'With an address, ADMIN_KEY in the environment is the key of the admin port. Exit code 1 when the gateway does not answer or cannot do it now, 2 when what is asked for cannot be.'
+  "With an address, ADMIN_KEY from the environment is the admin port's key. Exit code 1 when the gateway does not answer or cannot do it now, 2 when the request is impossible."
 
 /** What is to be asked of the port. `query` leaves out what is undefined. */
 export interface Call {

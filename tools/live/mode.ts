@@ -17,10 +17,10 @@ const WORDS: readonly string[] = [...MODES, UNDO]
 
 export const mode = defineCommand({
   name: 'mode',
-  summary: 'Make a rule report-only now, or enforce it, without an edit of files',
+  summary: 'Make a rule report-only or enforced for now, without editing files',
   operands: { usage: 'RULE report-only|enforce|undo', least: 2, most: 2 },
   options: { ...WISH, until: UNTIL, ...LIVE },
-  details: `Holds until "undo" or the time of --until, also after a reload, in all gateways on one Redis. RULE is the name of a bucket, a rule or an access entry of the files. --why is required, but for undo. ${KEY_HELP}`,
+  details: `Lasts until "undo" or the time of --until, also after a reload, in all gateways on one Redis. RULE is the name of a bucket, a rule or an access entry of the files. --why is required, except for undo. ${KEY_HELP}`,
   example: `sluice mode scim report-only --until 2026-12-31 --why "Refuses the import"
 sluice mode scim undo`,
   async run({ values, positionals: [rule = '', word = ''] }, io) {

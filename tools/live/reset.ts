@@ -6,7 +6,7 @@ import { PARTS, partsOf } from './parts.js'
 
 export const reset = defineCommand({
   name: 'reset',
-  summary: 'Forget what one counter has counted',
+  summary: 'Reset one counter',
   operands: { usage: 'RULE', least: 1, most: 1 },
   options: {
     project: { type: 'string', value: 'ID', help: 'whose counter; of a bucket always needed' },
@@ -14,7 +14,7 @@ export const reset = defineCommand({
     ...WISH,
     ...LIVE,
   },
-  details: `RULE is the name of a bucket or rule; the options give the other parts of its key. It cannot be undone. Other gateways may go on refusing for as long as Redis had told them. ${KEY_HELP}`,
+  details: `RULE is the name of a bucket or rule; the options give the other parts of its key. This cannot be undone. Other gateways may keep refusing for as long as Redis told them to. ${KEY_HELP}`,
   example: `sluice reset catch-all --project acme-production --why "Their import is done"
 sluice reset signup-rush --ip 203.0.113.7`,
   async run({ values, positionals: [rule = ''] }, io) {

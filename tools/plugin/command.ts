@@ -22,7 +22,7 @@ export const plugin = defineCommand({
       help: 'what it does: limit requests, identify who asks, or observe what was answered',
     },
   },
-  details: `Writes the folder NAME with the plugin, a test and a package.json, in plain JavaScript whose types an editor knows. Never overwrites anything. docs/plugins.md tells what a plugin may do; "sluice serve --watch" takes up what you change.`,
+  details: `Writes the folder NAME with the plugin, a test and a package.json, in plain JavaScript that an editor can check. Never overwrites anything. docs/plugins.md explains what a plugin can do; "sluice serve --watch" restarts when you change it.`,
   example: 'sluice plugin new upload-budget --kind limit\nsluice plugin new customer-header --kind identify',
   async run({ values, positionals: [action, name = ''] }, io) {
     if (action !== 'new') throw new Unusable(`"plugin" knows "new", not "${printable(action ?? '')}".`)

@@ -143,7 +143,7 @@ export class Seen {
     }
     if (told.length > 0) {
       sentences.push(
-        `The log does not tell the fields of answers, so each request costs 1 here by these rules: ${names(told)}.`,
+        `The log does not hold fields of answers, so each request costs 1 here by these rules: ${names(told)}.`,
       )
     }
     return sentences

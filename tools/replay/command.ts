@@ -25,7 +25,7 @@ const OPTIONS = {
     help: 'the candidate: a folder with gateway.yaml, or a folder of policy files',
   },
   against: { type: 'string', value: 'DIR', help: 'a policy to compare the candidate with' },
-  config: { ...CONFIG, help: 'gateway.yaml or its folder, beside which folders of policy files are read' },
+  config: { ...CONFIG, help: 'gateway.yaml or its folder, for folders that hold only policy files' },
   format: {
     type: 'string',
     value: 'NAME',
@@ -38,21 +38,19 @@ const OPTIONS = {
     multiple: true,
     help: 'where a JSON log has time, method, path, host, client, duration, status, project, ja3, ja4, auth, header:NAME',
   },
-  host: { type: 'string', value: 'NAME', help: 'the host of requests whose lines name none' },
+  host: { type: 'string', value: 'NAME', help: 'host for lines that name none' },
   json: { type: 'boolean', help: 'print JSON' },
 } as const
 
 export const replay = defineCommand({
   name: 'replay',
-  summary: 'Tell what a policy would have done to the traffic of a log',
+  summary: 'Show what a policy would have done to the traffic of a log',
   operands: { usage: 'FILE...|-', least: 1, most: Number.POSITIVE_INFINITY },
   options: OPTIONS,
   details: `FILE is the gateway's own log (with log.decisions: all) or an access log, plain or gzip; "-" is standard input.
-Requests pass the gateway's own rules and counters, on a clock that the log sets. What the log cannot tell is said under
-"Accuracy".
+Requests pass through the gateway's own rules and counters, on a clock that the log sets. "Accuracy" says what the log cannot tell.
 
-Exit code 0; 1 when the candidate refuses requests that the policy of --against admits; 2 when there is no request in the
-log, or a policy cannot be loaded.`,
+Exit code 0; 1 when the candidate refuses requests that the policy of --against admits; 2 when the log has no request or a policy cannot be loaded.`,
   example: `sluice replay gateway.log --policies ./policies-new --against ./config
 sluice replay access.log --host acme.localhost --policies ./config
 sluice replay app.json --map time=ts --map method=req.verb --map path=req.url --policies ./config`,

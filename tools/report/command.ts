@@ -13,15 +13,14 @@ import { reportText } from './text.js'
 
 export const report = defineCommand({
   name: 'report',
-  summary:
-    'Tell from decision records what each rule refuses, and which report-only rules are safe to enforce',
+  summary: 'Show from a log what each rule refuses, and which report-only rules are safe to enforce',
   operands: { usage: 'FILE...|-', least: 1, most: Number.POSITIVE_INFINITY },
   options: {
     percentile: {
       type: 'string',
       value: 'N',
       default: '99',
-      help: 'the per cent of its requests that a report-only rule must have room for',
+      help: 'percentage of its requests that a report-only rule must have room for',
     },
     html: {
       type: 'string',
@@ -30,15 +29,11 @@ export const report = defineCommand({
     },
     json: { type: 'boolean', help: 'print JSON' },
   },
-  details: `FILE is a log of the gateway, plain or gzip; "-" is standard input. Lines that are no decision records are passed
-over. Several files are merged by time.
+  details: `FILE is a log of the gateway, plain or gzip; "-" is standard input. Other lines than decision records are skipped. Several files are merged by time.
 
-A report-only rule is safe to enforce when it was observed for a week and would have refused no more than the percentile
-leaves over. So is a trial safe to be made the quota, and a share to be raised. Shares of requests and suggested quotas need admitted requests in the log: log.decisions: all, or a share.
+A report-only rule is safe to enforce when it was observed for a week and would have refused no more than the percentile allows. The same holds for making a trial the quota and for raising a share. Percentages and suggested quotas need admitted requests in the log: log.decisions: all, or a share.
 
-Exit code 0 when every report-only rule in the log is safe to enforce, or there is none. 1 when one is not safe yet, or when
-more than 1 % of the lines, or the rest of a file, could not be read, so that the numbers cannot be relied on. 2 when there is
-no decision record.`,
+Exit code 0 when every report-only rule in the log is safe to enforce, or there is none; 1 when one is not safe yet, or when more than 1 % of the lines, or the rest of a file, could not be read, so that the numbers are unreliable; 2 when there is no decision record.`,
   example: 'sluice report --percentile 99.5 --html report.html gateway.log gateway.log.1.gz',
   async run({ values, positionals }, io) {
     const percentile = readPercentile(values.percentile)

@@ -101,7 +101,7 @@ function unknownOf(tally: RuleTally, gathered: Gathered, isTold: boolean, droppe
     unknown.push(
       gathered.allowed > 0 && gathered.isOld
         ? 'An older gateway wrote this log: it does not say which requests the rule let pass.'
-        : 'Admitted requests are not in the log, so neither the share nor a quota can be told: set log.decisions to all, or to a share.',
+        : 'Admitted requests are not in the log, so neither a percentage nor a quota can be given: set log.decisions to all, or to a share.',
     )
   } else if (gathered.sample < 1) {
     unknown.push(

@@ -57,7 +57,7 @@ async function lookTwice(port: AdminPort): Promise<LiveSnapshot> {
   } finally {
     ending.abort()
   }
-  throw new Failure('The gateway has told nothing.')
+  throw new Failure('The gateway sent nothing.')
 }
 
 async function watch(port: AdminPort, terminal: Terminal, io: Io): Promise<void> {

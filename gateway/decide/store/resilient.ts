@@ -1,4 +1,4 @@
-/** A remote store that may be away: each rule then goes on as its `onStoreError` says (docs/policies.md, 'Redis away'). */
+/** A remote store that may be away: each rule then goes on as its `onStoreError` says (docs/scaling.md, 'While Redis is away'). */
 import { type Debts, debtOf } from './debts.js'
 import type { Guard } from './guard.js'
 import type { LastTold } from './last-told.js'

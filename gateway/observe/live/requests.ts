@@ -6,18 +6,20 @@ export const REQUEST = { allowed: 0, refused: 1, ourError: 2, upstreamError: 3, 
 
 const FIRST_ERROR = 500
 
-/** Counts one finished request. What a rule refuses is no error, also where it refuses because nobody could count. */
+/** Counts one finished request. */
 export function countRequest(counts: Float64Array, kind: number, wouldRefuse: boolean): void {
   counts[kind] = (counts[kind] ?? 0) + 1
   if (wouldRefuse) counts[REQUEST.wouldRefuse] = (counts[REQUEST.wouldRefuse] ?? 0) + 1
 }
 
+/** What a rule refuses is no error, also where it refuses because nobody could count. */
 export function kindOf({ verdict, status, source }: Finished): number {
   if (verdict?.allowed === false) return REQUEST.refused
   if (status < FIRST_ERROR) return REQUEST.allowed
   return source === 'gateway' ? REQUEST.ourError : REQUEST.upstreamError
 }
 
+/** True when a report-only rule would have refused it. */
 export function wouldBeRefused({ verdict }: Finished): boolean {
   if (verdict === undefined) return false
   for (const { result } of verdict.reportOnly) if (result === 'limited') return true

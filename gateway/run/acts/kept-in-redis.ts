@@ -177,7 +177,7 @@ export class KeptInRedis implements Kept {
     try {
       return await work()
     } catch (error) {
-      throw new Unreachable('Redis cannot be told now: nothing has changed.', { cause: error })
+      throw new Unreachable('Redis does not answer: nothing has changed.', { cause: error })
     }
   }
 

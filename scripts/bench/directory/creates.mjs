@@ -20,9 +20,9 @@ const startJackson = journal => folder =>
   startPeer('saml-jackson.mjs', { MODULES: join(MODULES, 'index.js'), FOLDER: folder, JOURNAL: journal })
 
 const CONTESTANTS = [
-  { label: 'saml-jackson, as it comes', start: startJackson('delete') },
+  { label: 'saml-jackson, default', start: startJackson('delete') },
   { label: 'saml-jackson, write-ahead log', start: startJackson('wal') },
-  { label: 'Sluice directory, as it comes', start: folder => startDirectory(folder) },
+  { label: 'Sluice directory, default', start: folder => startDirectory(folder) },
 ]
 
 /** One table for each number of connections. `kept`: ours reached the aim beside the peer as it comes in each. */

@@ -25,7 +25,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
       {
         tag,
         summary: 'Deliver the queued events',
-        description: 'Answers at once, the work goes on. For batch mode, to be called on a schedule.',
+        description: 'Answers at once while the work continues. For batch mode; call it on a schedule.',
         data: startedSchema,
       },
       async () => {
@@ -53,7 +53,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
         if (after !== undefined && (events[0]?.sequence ?? last + 1) > after + 1) {
           throw new HttpError(
             410,
-            'Events after this cursor are no longer kept: read users and groups anew, then begin without a cursor.',
+            'Events after this cursor are no longer kept: read users and groups again, then start without a cursor.',
           )
         }
         const cursor = writeCursor(id, events.at(-1)?.sequence ?? after ?? last)

@@ -70,7 +70,7 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
         tag,
         summary: 'Pull the directories of the external provider',
         description:
-          'Answers at once, the work goes on; `external_sync` of each directory says how it went. To be called on a schedule.',
+          'Answers at once while the work continues; `external_sync` of each directory says how it went. Call it on a schedule.',
         query: {
           directoryId: Type.Optional(text('Only this one')),
           allowDeletions: Type.Optional(

@@ -89,7 +89,7 @@ t.test('while Redis is away a reset says that nothing was reset', async t => {
   t.teardown(() => redis.stop())
   const { ask } = await start(t, `redis: "${redis.url}"\nstore: { deadline: 200ms }`)
   await redis.kill()
-  t.match(await ask('/counters/all?project=acme', 'DELETE'), { status: 503, body: /Redis cannot be told/ })
+  t.match(await ask('/counters/all?project=acme', 'DELETE'), { status: 503, body: /Redis does not answer/ })
   t.match(await ask('/projects/acme/counters'), { status: 200 }, 'what is counted here is told')
 })
 

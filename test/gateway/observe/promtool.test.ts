@@ -69,6 +69,8 @@ t.test('promtool finds nothing to say, and every metric is documented, with its 
     for (const [name, type] of typesOf(text)) told.set(name, type)
   }
   const own = [...told.keys()].filter(name => !/^(directory|identity)_/.test(name))
-  const documented = ['The gateway', 'The process'].flatMap(heading => documentedNames('metrics.md', heading))
+  const documented = ['The gateway', 'The process'].flatMap(heading =>
+    documentedNames('reference/metrics.md', heading),
+  )
   t.same(own.sort(), documented.sort())
 })

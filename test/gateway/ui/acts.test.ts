@@ -19,7 +19,7 @@ t.test('acts on the operator’s page', async t => {
     await page.getByRole('button', { name: 'Report-only now…' }).click()
     await dialog
       .getByText(
-        /The project-limits rule reads is report-only from now on, until \d\d:\d\d:\d\d UTC\. It refuses nothing more/,
+        /The project-limits rule reads is report-only from now on, for 1 h, until about \d\d:\d\d UTC\. It refuses nothing more/,
       )
       .waitFor()
     t.same(await findings(page), [])
@@ -83,7 +83,9 @@ t.test('acts on the operator’s page', async t => {
     await page.keyboard.press('Tab')
     await page.keyboard.type('attack')
     await dialog
-      .getByText(/Every request of 127\.0\.0\.0\/8 is refused, from now on, until \d\d:\d\d:\d\d UTC\./)
+      .getByText(
+        /Every request of 127\.0\.0\.0\/8 is refused, from now on, for 1 h, until about \d\d:\d\d UTC\./,
+      )
       .waitFor()
     await page.keyboard.press('Enter')
     await page.getByText('Requests of 127.0.0.0/8 are refused now.').waitFor()

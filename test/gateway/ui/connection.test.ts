@@ -4,7 +4,7 @@ import type { LiveSnapshot } from '../../../gateway/admin/live-snapshot.js'
 import { launchBrowser } from '../../helpers/browser.js'
 import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
-import { redisUrl } from '../../helpers/redis.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { findings, operated, visit } from './operator.js'
 
 const KEY = 'canary-0123456789abcdef'
@@ -102,10 +102,33 @@ routes: [{ path: /**, upstream: app }]
     .waitFor()
   t.equal(await page.evaluate(`getComputedStyle(document.querySelector('main')).filter`), 'grayscale(1)')
   t.same(await findings(page), [])
-  gateway.signal('SIGCONT')
   await banner.getByRole('button', { name: 'Try now' }).click()
+  await banner.getByText(/Trying again now\.$/).waitFor()
+  gateway.signal('SIGCONT')
   await banner.waitFor({ state: 'hidden' })
   await page.getByText(/^Live, /).waitFor()
+})
+
+t.test('Redis away is told with its address and since when, and told off when it is back', async t => {
+  const browser = await launchBrowser(t)
+  if (!browser || redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const { adminUrl, ask } = await operated(t, '', `redis: "${redis.url}"\nstore: { deadline: 200ms }`)
+  const page = await visit(t, browser, adminUrl)
+  await page.getByText('Redis ok').waitFor()
+  await redis.kill()
+  // It is away when requests have met it so.
+  const asking = setInterval(() => ask('/'), 200)
+  t.teardown(() => clearInterval(asking))
+  await page
+    .locator('#notices')
+    .getByText(/127\.0\.0\.1:\d+.* is away since \d\d:\d\d:\d\d \(.* ago\)\. Each rule does as/)
+    .waitFor()
+  t.match(await page.locator('#store').innerText(), /Redis away/)
+  t.match(await page.locator('#announced').innerText(), /is away since/, 'and read out')
+  await redis.restart()
+  await page.getByText('Redis ok').waitFor()
 })
 
 t.test('a tab that nobody sees asks for nothing', async t => {

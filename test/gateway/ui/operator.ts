@@ -31,11 +31,11 @@ export interface Operated extends TestGateway {
 }
 
 /** A gateway with a rule of each kind. `/slow` holds its slot until the test ends. */
-export async function operated(t: Test, adminKey = ''): Promise<Operated> {
+export async function operated(t: Test, adminKey = '', settings = ''): Promise<Operated> {
   const upstream = await startApp(t, (request, response) => {
     if (request.url !== '/slow') response.end('done')
   })
-  const gateway = await testGateway(t, { upstream, adminKey, policies: POLICIES })
+  const gateway = await testGateway(t, { upstream, adminKey, settings, policies: POLICIES })
   return {
     ...gateway,
     async ask(path, times = 1, method = 'GET') {

@@ -1,0 +1,20 @@
+/**
+ * `npm run docs`: writes the reference pages that come from the code (docs/reference). With --check it writes nothing, names
+ * the pages that are stale and ends with exit code 1. Run it after a build.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { commandsPage } from './docs/commands.mjs'
+import { settingsPage } from './docs/settings.mjs'
+
+const PAGES = { 'settings.md': settingsPage, 'commands.md': commandsPage }
+
+const check = process.argv.includes('--check')
+for (const [name, write] of Object.entries(PAGES)) {
+  const file = new URL(`../docs/reference/${name}`, import.meta.url)
+  const text = await write()
+  if (!check) writeFileSync(file, text)
+  else if (readFileSync(file, 'utf8') !== text) {
+    console.error(`docs/reference/${name} is stale. Run "npm run docs".`)
+    process.exitCode = 1
+  }
+}
