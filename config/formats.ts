@@ -65,7 +65,9 @@ export function isTimeZone(text: string): boolean {
 /** A day that the calendar has: `2026-02-28`, not `2026-02-30`. */
 export function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`)
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+  return (
+    /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+  )
 }
 
 /** A cipher of TLS 1.2 that this build of OpenSSL knows, by OpenSSL's name. */

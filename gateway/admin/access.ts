@@ -1,6 +1,7 @@
 /** `/access`: who is denied or exempt, by the files and by what this port was told. */
 import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
+import { SMALL_NAME } from './input.js'
 import { answerRefusals } from './refusals.js'
 import { BY, LONGEST_PROJECT, UNTIL, WHY, type Wished } from './wish.js'
 
@@ -42,7 +43,7 @@ const ID = {
   properties: {
     id: {
       type: 'string',
-      pattern: '^[a-z][a-z0-9._-]{0,63}$',
+      pattern: SMALL_NAME,
       description: 'Name of the entry: small letters, digits, ".", "_" and "-".',
     },
   },

@@ -8,6 +8,15 @@ const PLACES: Readonly<Record<string, string>> = {
 }
 const LONGEST_NAME = 64
 
+/** Patterns of texts, for which there is a sentence. */
+export const NOT_BLANK = '\\S'
+export const SMALL_NAME = '^[a-z][a-z0-9._-]{0,63}$'
+const WANTED: Readonly<Record<string, string>> = {
+  [NOT_BLANK]: 'may not be blank',
+  [SMALL_NAME]:
+    'must be a small letter, and at most 63 more of small letters, digits, ".", "_" and "-" behind it',
+}
+
 /** Fastify's `schemaErrorFormatter`. */
 export function inputFault([fault]: readonly FastifySchemaValidationError[], part: string): Error {
   return new Error(`${fault === undefined ? 'It is wrong' : sentenceOf(fault, PLACES[part] ?? part)}.`)
@@ -21,6 +30,9 @@ function sentenceOf(fault: FastifySchemaValidationError, place: string): string 
   const value = named(instancePath.slice(1).replaceAll('/', '.'))
   const { allowedValues, limit } = params
   if (keyword === 'minLength' && limit === 1) return `${value} in ${place} may not be empty`
+  if (keyword === 'pattern') return `${value} in ${place} ${WANTED[String(params.pattern)] ?? message}`
+  if (keyword === 'minItems') return `${value} in ${place} needs at least ${limit}`
+  if (keyword === 'maxItems') return `${value} in ${place} may have at most ${limit}`
   if (keyword === 'maxLength') return `${value} in ${place} may have at most ${limit} characters`
   if (Array.isArray(allowedValues)) return `${value} in ${place} must be one of ${allowedValues.join(', ')}`
   return `${value} in ${place} ${message}`

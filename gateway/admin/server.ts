@@ -86,6 +86,11 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   })
 
   app.addHook('onRequest', keyGuard(key, wrongKeys))
+  // A reason in a body would be lost: these routes read the query.
+  app.addHook('preValidation', async ({ method, body }, reply) => {
+    if (method !== 'DELETE' || body === undefined || body === null) return undefined
+    return sendProblem(reply, 400, 'A DELETE has no body here: write why and by into the query.')
+  })
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
     if (!url.startsWith(PAGE_PATH) && !url.startsWith('/ui'))

@@ -1,4 +1,5 @@
 /** Who wishes an act of the admin port, and why. */
+import { NOT_BLANK } from './input.js'
 
 export interface Wished {
   readonly why?: string
@@ -9,12 +10,14 @@ export interface Wished {
 export const WHY = {
   type: 'string',
   minLength: 1,
+  pattern: NOT_BLANK,
   maxLength: 1000,
   description: 'Why; the log and the list tell it.',
 } as const
 export const BY = {
   type: 'string',
   minLength: 1,
+  pattern: NOT_BLANK,
   maxLength: 256,
   description: 'Who asks for it. Without it: the address of the request.',
 } as const

@@ -115,6 +115,17 @@ export function answerFields(
   return fields
 }
 
+/** The same of an interim answer: without ours, which the answer will have, and without the upstream's of these names. */
+export function interimFields(
+  status: number,
+  upstream: Fields,
+  own: readonly string[],
+  removed: readonly string[] = [],
+): string[] {
+  const names = own.filter((_, i) => i % 2 === 0).map(lowerName)
+  return answerFields(status, upstream, [], [...removed, ...names])
+}
+
 /** Max-Forwards as the next hop reads it (RFC 9110 section 7.6.2); what is no number passes as it is. */
 function oneLess(hops: string): string {
   return /^\d{1,15}$/.test(hops) ? String(Math.max(0, Number(hops) - 1)) : hops

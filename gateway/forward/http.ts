@@ -8,7 +8,7 @@ import { Attempts } from './attempts.js'
 import type { Waiting } from './backend.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
-import { answerFields, upstreamRequestFields } from './headers.js'
+import { answerFields, interimFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
@@ -121,7 +121,9 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
 
   /** An interim answer, such as 103 (RFC 9110 section 15.2). */
   onInterim(status: number, fields: Fields): void {
-    if (!this.#clientLeft) this.#exchange.res.sendInterim(status, answerFields(status, fields, []))
+    if (this.#clientLeft) return
+    const { res, answerFields: own, removedFields } = this.#exchange
+    res.sendInterim(status, interimFields(status, fields, own, removedFields))
   }
 
   onHead({ status, reason, fields }: ParsedResponse): void {

@@ -10,7 +10,7 @@ const NOT_BEHIND = new Set(
     'http2-settings if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive',
     'location max-forwards origin pragma proxy-authenticate proxy-authorization proxy-connection range',
     'ratelimit ratelimit-policy referer retry-after set-cookie te trailer transfer-encoding upgrade vary',
-    'via www-authenticate x-real-ip x-api-key',
+    'via www-authenticate x-real-ip x-api-key x-request-id',
   ].flatMap(line => line.split(' ')),
 )
 const OURS = ['x-sluice-', 'x-forwarded-', 'x-ratelimit-', 'access-control-']

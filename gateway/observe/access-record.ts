@@ -4,6 +4,9 @@ import type { Finished, Judgement } from '../types.js'
 import { clientIds } from './client-ids.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
+/** Longer than any that is registered; what a client makes up may have the length of a whole head. */
+const LONGEST_METHOD = 32
+
 /** What is not known is null. */
 export type AccessRecord = ReturnType<typeof accessRecord>
 
@@ -24,7 +27,7 @@ export function accessRecord(event: Finished, redactor: Redactor) {
     ts: new Date(event.startedAt).toISOString(),
     id: event.id,
     ...clientIds(facts),
-    method: event.method as string | null,
+    method: event.method.slice(0, LONGEST_METHOD) as string | null,
     /** With hashes for what may be personal: see Redactor. */
     path: facts ? redactor.path(facts.foldedPath ?? facts.path, verdict?.outcomes[0]?.route ?? '') : null,
     project: project?.id ?? null,

@@ -2,6 +2,7 @@
 import type { LiveAct, LiveRule } from '../admin/live-snapshot.js'
 import { ask, query, send } from './api.js'
 import { confirmAct, type Field, given, type Values } from './dialog.js'
+import { entryName } from './entry-name.js'
 import { length, time } from './format.js'
 
 const MINUTE_MS = 60_000
@@ -71,21 +72,16 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
     ],
     foretell(values) {
       const named = places(values).join(', ') || '…'
-      const name = entryName(action, places(values)[0] ?? '')
+      const name = entryName(action, places(values))
       return `Every request of ${named} is ${effect}, from now on, ${endWords(values)}. The entry is called ${name}; it replaces one of that name.`
     },
     async run(values) {
       const named = places(values)
       const body = { action, [who]: named, ...end(values), ...given(values, 'why', 'by') }
-      await send('PUT', `/access/${encodeURIComponent(entryName(action, named[0] ?? ''))}`, body)
+      await send('PUT', `/access/${encodeURIComponent(entryName(action, named))}`, body)
       return `Requests of ${named.join(', ')} are ${effect} now.`
     },
   })
-}
-
-/** A name that access entries may have: small letters, digits, ".", "_" and "-". */
-function entryName(action: string, place: string): string {
-  return `${action}-${place.toLowerCase().replace(/[^a-z0-9._-]+/g, '-')}`.slice(0, 64)
 }
 
 /** What the form asks for each part of a rule's key. */

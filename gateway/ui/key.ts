@@ -2,13 +2,18 @@
 import { adminKey } from './api.js'
 import { find, setText } from './dom.js'
 
+const WRONG = 'This is not the key of this port.'
+
 /** @param retry connects with the key that was given */
 export function startKeyPrompt(retry: () => void): void {
   const form = find('key-form') as HTMLFormElement
   form.addEventListener('submit', event => {
     event.preventDefault()
-    adminKey.set((find('key') as HTMLInputElement).value.trim())
-    setText(find('key-fault'), '')
+    const given = (find('key') as HTMLInputElement).value.trim()
+    const canBeSent = /^[\x21-\x7e]*$/.test(given)
+    setText(find('key-fault'), canBeSent ? '' : WRONG)
+    if (!canBeSent) return
+    adminKey.set(given)
     retry()
   })
 }
@@ -17,7 +22,7 @@ export function startKeyPrompt(retry: () => void): void {
 export function promptKey(status: number, reason: string): void {
   const isWrong = adminKey.get() !== ''
   adminKey.set('')
-  setText(find('key-fault'), status === 429 ? reason : isWrong ? 'This is not the key of this port.' : '')
+  setText(find('key-fault'), status === 429 ? reason : isWrong ? WRONG : '')
   if (!find('key-prompt').hidden) return
   find('key-prompt').hidden = false
   find('key').focus()

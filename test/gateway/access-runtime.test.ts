@@ -127,7 +127,7 @@ for (const store of stores) {
     })
 
     t.test('what is wrong is refused with a sentence', async t => {
-      const { put } = await startFresh(t)
+      const { put, remove, adminUrl } = await startFresh(t)
       t.equal((await put('constructor', DENY)).status, 201, 'a name like any other')
       for (const [id, body, status, detail] of [
         ['written', DENY, 409, /"written" stands at .*access\.yaml:3/],
@@ -142,12 +142,23 @@ for (const store of stores) {
         ['one', { ...DENY, until: 'tomorrow' }, 422, /"until" must be a day/],
         ['one', { ...DENY, until: '2020-01-01' }, 422, /is over/],
         ['one', { ...DENY, action: 'block' }, 400, /one of exempt, deny/],
-        ['One', DENY, 400, /"id" in the path/],
+        ['one', { ...DENY, until: '2100-12' }, 422, /"until" must be a day/],
+        ['one', { ...DENY, why: ' \t' }, 400, /"why" in the body may not be blank/],
+        ['one', { ...DENY, networks: [] }, 400, /"networks" in the body needs at least 1/],
+        ['One', DENY, 400, /"id" in the path must be a small letter/],
       ] as const) {
         const answer = await put(id, body)
         t.equal(answer.status, status, JSON.stringify(body))
         t.match(answer.json().detail, detail)
       }
+      const body = '{"why":"done"}'
+      const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
+      const removal = { method: 'DELETE', headers, body }
+      t.match(await send(`${adminUrl}/access/constructor`, removal), {
+        status: 400,
+        body: /write why and by into the query/,
+      })
+      t.equal((await remove('constructor')).status, 200)
     })
   })
 }
@@ -198,6 +209,35 @@ t.test('two gateways follow each other, also after a restart and while Redis is 
   await redis.restart()
   await waitUntil('Redis is back', async () => (await other.remove('scraper')).status === 200, 10_000)
   await waitUntil('all follow', async () => (await one.from('203.0.113.9')) === 200, 5000)
+})
+
+t.test('what another release keeps in another form harms no request', async t => {
+  if (!redisCommand(t)) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const client = new Redis(redis.url)
+  t.teardown(() => client.disconnect())
+  const { from, put, lines, adminUrl } = await start(t, `redis: ${redis.url}`)
+  t.equal((await put('scraper', DENY)).status, 201)
+  const kept = await client.hget('sluice:1:access', 'scraper')
+  const other = { ...JSON.parse(kept ?? ''), networks: { v4: ['192.0.2.0/24'] } }
+  await client.hset('sluice:1:access', { later: JSON.stringify(other), nothing: 'null', torn: '{"id":' })
+  const modes = { all: 'null', written: '{"rule":"written","mode":"off","at":"","by":""}' }
+  await client.hset('sluice:1:{sluice:1:access}:modes', modes)
+  await client.hset('sluice:1:{sluice:1:access}:acts', 'one', '7')
+  await client.hset('sluice:1:access', '#', '99.another')
+  const unread = () => lines.filter(({ msg }) => /cannot be read/.test(String(msg)))
+  await waitUntil('the log names them', () => unread().length === 6, 3000)
+  t.same(
+    unread()
+      .map(({ shelf, id }) => `${shelf} ${id}`)
+      .sort(),
+    ['access later', 'access nothing', 'access torn', 'acts one', 'modes all', 'modes written'],
+  )
+  t.equal(await from('198.51.100.1'), 200)
+  t.equal(await from('203.0.113.9'), 403, 'what can be read is in force')
+  for (const path of ['/access', '/acts', '/live', '/state'])
+    t.equal((await send(adminUrl + path)).status, 200, path)
 })
 
 t.test('all workers follow', async t => {

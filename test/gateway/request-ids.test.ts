@@ -4,6 +4,7 @@ import { canMakeCertificates, makeCertificate } from '../helpers/certificates.js
 import { testGateway } from '../helpers/gateway.js'
 import { send } from '../helpers/http.js'
 import { OK, rawClient, rawUpstream, valuesOf } from '../helpers/raw.js'
+import { waitUntil } from '../helpers/wait.js'
 import { answering } from './forward/gateway.js'
 import { ask, scene } from './listen/http2-scene.js'
 import { createWire } from './listen/wire.js'
@@ -75,6 +76,22 @@ t.test("a client's own id goes to the upstream, and is never ours; nor is the up
   t.same(more, [])
   t.same(valuesOf(wire.first(), 'x-request-id'), ['mine'])
   t.same(valuesOf(wire.first(), 'x-sluice-request-id'), [id])
+})
+
+t.test("nor is the upstream's in what comes before its answer or behind it", async t => {
+  const wire = await createWire(t)
+  const client = await wire.answered(
+    t,
+    'HTTP/1.1 103 Early Hints\r\nX-Request-Id: theirs\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTrailer: X-Request-Id\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Late: 1\r\nX-Request-Id: theirs\r\n\r\n',
+  )
+  client.send('GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n')
+  const hints = { ...(await client.head()), body: '' }
+  t.equal(hints.line, 'HTTP/1.1 103 Early Hints')
+  t.same([valuesOf(hints, 'link'), valuesOf(hints, 'x-request-id')], [['</a>'], []])
+  const answer = { ...(await client.head()), body: '' }
+  t.match(valuesOf(answer, 'x-request-id'), [UUID])
+  await waitUntil('the end', () => client.unread.includes('X-Late'))
+  t.notMatch(client.unread, 'theirs')
 })
 
 if (canMakeCertificates(t)) {

@@ -40,10 +40,12 @@ export function actOf(
   return { id: randomUUID(), kind, what, at, by: by ?? from, from, ...more }
 }
 
-/** Keeps the act, and forgets the oldest beyond the newest 200. */
-export function changesFor(act: KeptAct, { acts }: Contents): Change[] {
-  const oldest = newestFirst([...acts.values()]).slice(MOST_ACTS - 1)
-  const dropped = oldest.map(({ id }): Change => ({ shelf: 'acts', id }))
+/** Keeps the act, and forgets the oldest beyond 200: of those that can be undone only when there is no other. */
+export function changesFor(act: KeptAct, contents: Contents): Change[] {
+  const acts = newestFirst([...contents.acts.values()])
+  const canBeUndone = (one: KeptAct) => pathToUndo(one, contents) !== undefined
+  const worthKeeping = [...acts.filter(canBeUndone), ...acts.filter(one => !canBeUndone(one))]
+  const dropped = worthKeeping.slice(MOST_ACTS - 1).map(({ id }): Change => ({ shelf: 'acts', id }))
   return [{ shelf: 'acts', id: act.id, value: act }, ...dropped]
 }
 

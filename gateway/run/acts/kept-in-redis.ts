@@ -5,6 +5,7 @@ import { connectRedis, type RedisClient, reconnect } from '../../decide/store/re
 import { KEY_SPACE } from '../../redis-keys.js'
 import type { Log } from '../../types.js'
 import { type Contents, EMPTY, type Kept, type Planned, type Shelf } from './kept.js'
+import { readKept } from './kept-form.js'
 
 const ACCESS = `${KEY_SPACE}access`
 /** Hashes of values by id. All are in the slot of the first, so that a Cluster changes them in one step. */
@@ -124,7 +125,7 @@ export class KeptInRedis implements Kept {
     if (version === (this.#version ?? null)) return
     if (this.#version !== undefined && numberOf(version) < this.#number) await this.#restore()
     const texts = await this.#readAll()
-    const values = SHELVES.map((shelf, i) => [shelf, this.#parsed(texts[i] ?? {})])
+    const values = SHELVES.map((shelf, i) => [shelf, this.#parsed(shelf, texts[i] ?? {})])
     this.contents = Object.fromEntries(values) as Contents
     this.#version = texts[0]?.[VERSION]
     const number = numberOf(this.#version ?? null)
@@ -161,13 +162,17 @@ export class KeptInRedis implements Kept {
     this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were put back')
   }
 
-  #parsed({ [VERSION]: _version, ...texts }: Readonly<Record<string, string>>): Map<string, never> {
+  /** Without what cannot be read: it is not in force here, and the log says so. */
+  #parsed(
+    shelf: Shelf,
+    { [VERSION]: _version, ...texts }: Readonly<Record<string, string>>,
+  ): Map<string, never> {
     const values = new Map<string, never>()
     for (const [id, text] of Object.entries(texts)) {
       try {
-        values.set(id, JSON.parse(text) as never)
+        values.set(id, readKept(shelf, text) as never)
       } catch (error) {
-        this.#log.error({ err: error, id }, 'what Redis keeps for the admin port cannot be read')
+        this.#log.error({ err: error, shelf, id }, 'what Redis keeps for the admin port cannot be read')
       }
     }
     return values

@@ -49,7 +49,8 @@ export interface ActsTold {
 }
 
 const SECOND = 1000
-const MOST_ACTS = 50
+/** Beside those that can still be undone. */
+const NEWEST_ACTS = 50
 
 export function liveDesk(sources: LiveSources): LiveDesk {
   const listeners = new Set<LiveListener>()
@@ -136,7 +137,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
     closest: joinClosest(parts),
     slots: joinSlots(parts),
     upstreams,
-    acts: sources.acts.list().slice(0, MOST_ACTS),
+    acts: sources.acts.list().filter(({ undo }, i) => undo || i < NEWEST_ACTS),
   }
 }
 

@@ -131,6 +131,20 @@ t.test('a reload tells what it has changed, and what was wrong with it', async t
   t.match((await ask('/changes')).json<LiveChanges>(), { to: next.revision })
 })
 
+t.test('an act that can be undone is told, however many came after it', async t => {
+  const { adminUrl, ask } = await start(t)
+  const set = await send(`${adminUrl}/rules/all/mode`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ mode: 'report-only', why: 'imports' }),
+  })
+  t.equal(set.status, 201)
+  for (let i = 0; i < 60; i++) await ask('/counters/all?project=acme', 'DELETE')
+  const { acts } = (await ask('/live')).json<LiveSnapshot>()
+  t.equal(acts.length, 51)
+  t.match(acts.at(-1), { kind: 'mode', undo_call: 'DELETE /rules/all/mode' })
+})
+
 t.test('streams ask for the key, are at most twenty, and end with the gateway', async t => {
   const { adminUrl, ask, drain } = await start(t, '', KEY)
   t.equal((await openLive(t, adminUrl)).status, 401)

@@ -70,6 +70,13 @@ t.test('no line holds an address, a query or a path that may name a person', asy
   t.match(lines[0], { path: /^\/sessions\/~[\w-]{16}$/, ip: '203.0.113.0/24' })
 })
 
+t.test('a method that a client makes up has no more than 32 characters', async t => {
+  const { lines, observer } = logged('all')
+  observer?.finished(finished({ method: 'B'.repeat(15_000), status: 501, source: 'gateway' }))
+  t.match(lines, [{ status: 501, method: 'B'.repeat(32) }])
+  t.equal(String(lines[0]?.method).length, 32)
+})
+
 t.test("a client's id that could not be one is left out", async t => {
   const { lines, observer } = logged('all')
   for (const id of ['ok-1', 'x'.repeat(129), 'two words', 'caf\xe9', '']) {

@@ -62,14 +62,14 @@ t.test('other lines are their message and fields, an error with its stack below'
 })
 
 t.test('nothing that came from outside can steer the terminal', async t => {
-  const evil = '\u001b[2Jgone\nnew line\u202e'
+  const evil = '\u001b[2Jgone\nnew line\u202e\u061c\u2028'
   for (const fields of [
     { msg: evil },
     { msg: 'x', reason: evil },
     { msg: 'x', err: { message: evil, stack: `${evil}\n${evil}` } },
     { ...decisionRecord({ project: evil }), msg: 'decision' },
   ]) {
-    for (const control of ['\u001b', '\u202e']) t.notOk(line(fields).includes(control))
+    for (const control of ['\u001b', '\u202e', '\u061c', '\u2028']) t.notOk(line(fields).includes(control))
   }
   t.equal(line({ ...decisionRecord({ project: evil }), msg: 'decision' }).split('\n').length, 2)
 })

@@ -68,3 +68,36 @@ t.test('the newest 200 are kept', async t => {
   t.equal(told.length, 200)
   t.match([told[0], told.at(-1)], [{ what: 'act 249' }, { what: 'act 50' }])
 })
+
+t.test('what can still be undone is listed, however much was done since', async t => {
+  const runtime = await open(t, '')
+  const entry = { id: 'scraper', networks: ['203.0.113.7'], action: 'deny', mode: 'enforce' } as const
+  const denied = actOf('access', 'Denied', { from: '127.0.0.1', set: 'scraper' })
+  await runtime.kept.change(contents => ({
+    changes: [
+      {
+        shelf: 'access',
+        id: 'scraper',
+        value: { ...entry, why: 'It scrapes.', by: denied.by, at: denied.at },
+      },
+      ...changesFor(denied, contents),
+    ],
+    result: undefined,
+  }))
+  for (let i = 0; i < 250; i += 1) await act(runtime, `act ${i}`)
+  const told = runtime.acts.list()
+  t.equal(told.length, 200)
+  t.match(told.at(-1), { what: 'Denied', undo_call: 'DELETE /access/scraper' })
+  await runtime.kept.change(contents => ({
+    changes: [
+      { shelf: 'access', id: 'scraper' },
+      ...changesFor(actOf('access', 'Removed', { from: '127.0.0.1' }), contents),
+    ],
+    result: undefined,
+  }))
+  await act(runtime, 'one more')
+  t.notOk(
+    runtime.acts.list().some(({ what }) => what === 'Denied'),
+    'it goes like any other once it is undone',
+  )
+})

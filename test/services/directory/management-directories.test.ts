@@ -351,6 +351,6 @@ t.test('what the API document says of answers is what is answered', async t => {
   t.equal(page.status, 200)
   t.match(page.headers.get('content-security-policy'), /default-src 'none'; style-src 'sha256-/)
   t.match(html, '<code>GET /api/v1/directory-sync/users/{id}</code> Read a user')
-  t.match(html, /<a href="#schema-User">User<\/a>.*<details id="schema-User">/s, 'shapes are one link away')
+  t.match(html, /<a href="#schema-NewDirectory">NewDirectory<\/a>.*<details id="schema-NewDirectory">/s, 'shapes are one link away')
   t.notMatch(html, /<script|src=/, 'one request, so the burst of a small plan is enough')
 })

@@ -1,0 +1,32 @@
+/** Reads back what is kept in Redis. Another release may keep it in another form, which must not harm requests. */
+import { isCidr, isDayOrInstant } from '../../../config/formats.js'
+import { ACCESS_ACTIONS, MODES } from '../../../config/words.js'
+import type { Shelf } from './kept.js'
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isOneOf = (words: readonly string[], value: unknown) => isText(value) && words.includes(value)
+const isMadeBy = ({ at, by }: Fields) => isText(at) && isText(by)
+const isEnd = (until: unknown) => until === undefined || (isText(until) && isDayOrInstant(until))
+const areAll = (values: unknown, is: (text: string) => boolean) =>
+  Array.isArray(values) && values.every(value => isText(value) && is(value))
+
+const FORMS: Readonly<Record<Shelf, (value: Fields) => boolean>> = {
+  access: ({ id, networks, projects, action, mode, until }) =>
+    isText(id) &&
+    isOneOf(ACCESS_ACTIONS, action) &&
+    isOneOf(MODES, mode) &&
+    isEnd(until) &&
+    (networks === undefined ? areAll(projects, isText) : areAll(networks, isCidr)),
+  modes: ({ rule, mode, until }) => isText(rule) && isOneOf(MODES, mode) && isEnd(until),
+  acts: ({ id, kind, what }) => isText(id) && isText(kind) && isText(what),
+}
+
+/** A value of `shelf` from its JSON. @throws {SyntaxError} {TypeError} when this release cannot have kept it so */
+export function readKept(shelf: Shelf, json: string): unknown {
+  const value = JSON.parse(json) as Fields | null
+  if (value === null || !isMadeBy(value) || !FORMS[shelf](value))
+    throw new TypeError('It is not in the form that this release keeps.')
+  return value
+}

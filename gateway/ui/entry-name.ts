@@ -1,0 +1,20 @@
+/** What an access entry is called that this page makes: the same for the same places only, so that none takes another's place. */
+
+const LONGEST = 64
+const IPV4_OR_PLAIN = /^([0-9./]+|[a-z0-9.-]+)$/
+
+/** Small letters, digits, "." and "-". Behind what cannot be told from the name stands a hash. */
+export function entryName(action: string, places: readonly string[]): string {
+  const text = places.join(' ')
+  const name = `${action}-${text.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`
+  if (IPV4_OR_PLAIN.test(text) && name.length <= LONGEST) return name
+  const behind = `-${hashOf(text)}`
+  return name.slice(0, LONGEST - behind.length) + behind
+}
+
+/** FNV-1a of 32 bits: the browser's own hashes are there over HTTPS only. */
+function hashOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193)
+  return (hash >>> 0).toString(36)
+}
