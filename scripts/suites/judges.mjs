@@ -22,7 +22,7 @@ const checks = [
 export async function schemathesis(
   programs,
   folder,
-  { name, document, seconds, key, paths, parameters = {} },
+  { name, document, seconds, key, paths, except, parameters = {} },
 ) {
   const place = join(folder, name)
   mkdirSync(place)
@@ -31,7 +31,10 @@ export async function schemathesis(
     join(place, 'schemathesis.toml'),
     `headers = { Authorization = ${JSON.stringify(key)} }\n[parameters]\n${lines.join('\n')}\n[checks]\n${checks}\n`,
   )
-  const only = paths ? ['--include-path-regex', paths] : []
+  const only = [
+    ...(paths ? ['--include-path-regex', paths] : []),
+    ...(except ? ['--exclude-path-regex', except] : []),
+  ]
   const args = ['run', document, '--max-time', String(seconds), '--generation-database', 'none', '--no-color']
   const { code, output } = await call(
     join(programs, 'schemathesis'),

@@ -36,7 +36,7 @@ t.test('Prometheus takes the rules and the scrape configuration, and the rulesâ€
 
 t.test('each alert is fired by a unit test, says what to do, and is in the operatorsâ€™ list', async t => {
   const tests = projectFile('deploy', 'prometheus', 'rules.test.yaml')
-  const listed = projectFile('docs', 'operators.md').matchAll(/^\| `(Sluice\w+)`/gm)
+  const listed = projectFile('docs', 'monitoring.md').matchAll(/^\| `(Sluice\w+)`/gm)
   t.same([...listed].map(([, name]) => name).sort(), alerts.map(({ alert }) => alert).sort())
   for (const { alert = '', labels, annotations } of alerts) {
     t.match(tests, new RegExp(`alertname(="|: )${alert}\\b`), `${alert} has a test`)
