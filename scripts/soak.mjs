@@ -20,7 +20,8 @@ import { startUpstream } from './soak/upstream.mjs'
 const LEGS = {
   plain: { listen: () => '', act: soak },
   tls: { listen: folder => `, tls: ${certificate(folder)}`, act: soak },
-  workers: { listen: folder => `, workers: 2, tls: ${certificate(folder)}`, act: soak },
+  workers: { listen: () => ', workers: 2', act: soak },
+  'workers-tls': { listen: folder => `, workers: 2, tls: ${certificate(folder)}`, act: soak },
   hosts: { listen: () => '', act: manyHosts },
 }
 
