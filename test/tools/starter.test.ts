@@ -23,7 +23,8 @@ t.test(
       gateway.out(),
       `(2 requests per minute and 50 requests per hour from each client address, to ${upstream})`,
     )
-    t.match(gateway.out(), `Keep it: sluice init --upstream ${upstream} --limit 2/m --limit 50/h`)
+    const keep = `Keep it: sluice init --upstream ${upstream} --limit 2/m --limit 50/h`
+    await waitUntil('the line after the ready line', () => gateway.out().includes(keep))
 
     const first = await send(`${gateway.url}/any`)
     t.equal(first.body, 'mine /any')
