@@ -62,10 +62,10 @@ export async function walk(t: Test, page: string, surroundings: Surroundings = {
   const compare = (place: string, { out, failed }: Ran, command: string, output: string | undefined) => {
     if (output === undefined) return t.equal(failed, '', `${place}: all its commands succeed, ${out}`)
     const varies = numbersVary.some(words => command.startsWith(words))
-    const documented = here(output)
-    if (patternOf(documented, varies).test(out)) t.pass(place)
+    const [printed, documented] = [out, here(output)].map(tidied) as [string, string]
+    if (patternOf(documented, varies).test(printed)) t.pass(place)
     // Not the same, so the difference is shown.
-    else t.equal(out, documented, place)
+    else t.equal(printed, documented, place)
   }
 
   const waiting = new Set(Object.keys(before))
@@ -105,6 +105,9 @@ function portsOf(text: string, gateway: number): number[] {
   const others = [...text.matchAll(/listen\((\d+)/g)].map(([, port]) => Number(port))
   return others.length > 0 ? others : [gateway]
 }
+
+/** Without the white space that nobody sees. */
+const tidied = (text: string): string => `${text.replace(/[ \t]+$/gm, '').trimEnd()}\n`
 
 function comingDay(day: string): string {
   const written = Date.parse(day)
