@@ -39,11 +39,9 @@ export async function logOf(t: Test, config: string, asked: readonly Asked[]): P
         // Both sides would give up a connection that has been idle for so long, at the same moment.
         if (at > clock.ms + MINUTE) agent.destroy()
         clock.ms = at
-        await send(`${gateway.url}${path}`, {
-          method,
-          agent,
-          headers: { host, 'x-forwarded-for': from, 'content-length': 0 },
-        })
+        const headers = { host, 'x-forwarded-for': from, 'content-length': '0' }
+        const { status } = await send(`${gateway.url}${path}`, { method, agent, headers })
+        if (status >= 500) throw new Error(`${method} ${path} was answered ${status}`)
         // The clock stands still until the request is in the log.
         while (decided() <= i) await new Promise(setImmediate)
       }
@@ -58,6 +56,8 @@ export async function logOf(t: Test, config: string, asked: readonly Asked[]): P
 async function gatewayOf(t: Test, config: string): Promise<TestGateway> {
   const policies = join(config, 'policies')
   return testGateway(t, {
+    // A clock that jumps looks like a process that runs late.
+    maxEventLoopDelay: '24h',
     upstream: await startApp(t, (req, res) => res.writeHead(req.method === 'POST' ? 201 : 200).end()),
     settings: 'trustedProxies: [127.0.0.1]\nlog: { decisions: all }',
     timeouts: '{ connect: 100s, head: 100s, idle: 100s }',
