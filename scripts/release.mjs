@@ -30,8 +30,8 @@ await script(async () => {
   }, repository && { repository })
   if (repository) say(`the package names its repository: ${repository.url ?? repository}`)
   if (isDry) {
-    const still = missing.length === 0 ? '' : `, but ${missing.length} of the above is missing for a release`
-    return say(`the package of ${version} is in order${still}. Nothing was published or tagged.`)
+    const still = missing.length === 0 ? '' : ' A release needs what is missing above.'
+    return say(`the package of ${version} is in order.${still} Nothing was published or tagged.`)
   }
   if (tagged(version) === '') {
     run('git', ['tag', '--annotate', `v${version}`, '--message', version], 'git could not tag')
