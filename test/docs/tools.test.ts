@@ -35,13 +35,16 @@ const FLOODS = 'volumetric.yaml'
 /** Nine days: an ordinary request every twenty minutes, six floods of 55 recoveries, and a developer who asks too fast once. */
 function nineDays(): Asked[] {
   const first = Date.UTC(2026, 0, 5)
-  const ordinary = Array.from({ length: 9 * 72 }, (_, i) => ({
-    ...{ at: first + i * (HOUR / 3), from: `203.0.113.${i % 250}` },
-    ...{ host: i % 3 === 0 ? 'globex.localhost' : 'acme.localhost' },
-    ...(i % 4 === 0
-      ? { method: 'POST', path: '/self-service/registration' }
-      : { method: 'GET', path: '/sessions/whoami' }),
-  }))
+  const asks = [
+    'GET /sessions/whoami',
+    'POST /self-service/registration',
+    'GET /files',
+    'POST /self-service/recovery',
+  ]
+  const ordinary = Array.from({ length: 9 * 72 }, (_, i) => {
+    const [method = '', path = ''] = (asks[i % 4] as string).split(' ')
+    return { at: first + i * (HOUR / 3), from: `203.0.113.${i % 250}`, host: 'acme.localhost', method, path }
+  })
   const floods = Array.from({ length: 6 * 55 }, (_, i) => ({
     ...{
       at: first + Math.floor(i / 55) * 1.5 * DAY + 20 * HOUR + 1000 + (i % 55) * 700,
@@ -96,7 +99,10 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
       'sluice top --once': serveAsked,
       // On a terminal wide enough for its tables.
       'sluice mode catch-all': ({ run }) => run('export COLUMNS=140'),
-      'keys rotate': serveOldKey,
+      async 'keys rotate'(walk) {
+        await walk.run('unset COLUMNS')
+        await serveOldKey(walk)
+      },
       'sluice report gateway.log': async ({ folder }) =>
         writeFileSync(join(folder, 'gateway.log'), await logOf(t, join(folder, 'config'), nineDays())),
       'replay gateway.log': ({ folder }) =>
@@ -104,7 +110,7 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
       'replay app.json': ({ folder }) =>
         writeFileSync(
           join(folder, 'app.json'),
-          '{"ts":"2026-01-05T00:00:00Z","req":{"verb":"GET","path":"/files","host":"acme.localhost"}}\n',
+          '{"ts":"2026-01-05T00:00:00Z","req":{"verb":"GET","url":"/files","host":"acme.localhost"}}\n',
         ),
     },
   })
