@@ -3,12 +3,16 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { inProject } from '../helpers/root.js'
-import { type Walk, walk } from './walk.js'
+import { type PageWalk, walk } from './walk.js'
+
+function copyShipped({ folder }: PageWalk): void {
+  cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
+}
 
 /** The shipped configuration as `config`, and a gateway on it. */
-async function serveShipped({ folder, port, serve }: Walk): Promise<void> {
-  cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
-  await serve('sluice serve --config config', [port(8080)])
+async function serveShipped(walk: PageWalk): Promise<void> {
+  copyShipped(walk)
+  await walk.serve('sluice serve --config config', [walk.port(8080)])
 }
 
 t.test('docs/operators.md: deny at once, report-only for now', async t => {
@@ -27,6 +31,27 @@ t.test('docs/network.md: the address that does not answer is left out', async t 
         const text = readFileSync(gateway, 'utf8').replace(/^upstreams:\n.*\n/m, shown('upstreams:\n  hydra'))
         writeFileSync(gateway, text.replace('upstream: app', 'upstream: hydra'))
         await serve('sluice serve --config config', [port(8080)])
+      },
+    },
+  })
+})
+
+t.test('docs/scaling.md: without Redis several workers are refused', async t => {
+  await walk(t, 'docs/scaling.md', {
+    before: {
+      'serve --config config'(walk) {
+        copyShipped(walk)
+        const gateway = join(walk.folder, 'config', 'gateway.yaml')
+        // Nothing listens, and the column of the fault goes by the port as it is written.
+        const [listen, redis] = walk
+          .shown('listen: { host')
+          .replace(`${walk.port(8080)}`, '8080')
+          .split('\n') as [string, string]
+        const text = readFileSync(gateway, 'utf8')
+        writeFileSync(
+          gateway,
+          text.replace(/^listen: .*$/m, listen).replace(/^redis: .*$/m, () => redis),
+        )
       },
     },
   })

@@ -3,13 +3,13 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { inProject } from '../helpers/root.js'
-import { type Asked, DAY, HOUR, logOf } from './traffic.js'
-import { type Walk, walk } from './walk.js'
+import { type AskedRequest, DAY, HOUR, logOf } from './traffic.js'
+import { type PageWalk, walk } from './walk.js'
 
 const API_KEY = 'a-key-of-the-management-api'
 
 /** The shipped configuration as `config`, others beside it, and the documents that are imported. */
-function prepare({ folder }: Walk): void {
+function prepare({ folder }: PageWalk): void {
   const fixture = (...parts: string[]) => inProject('test', 'fixtures', ...parts)
   cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
   cpSync(fixture('lint'), join(folder, 'lint'), { recursive: true })
@@ -33,7 +33,7 @@ const LIMITS = 'project-limits.yaml'
 const FLOODS = 'volumetric.yaml'
 
 /** Nine days: an ordinary request every twenty minutes, six floods of 55 recoveries, and a developer who asks too fast once. */
-function nineDays(): Asked[] {
+function nineDays(): AskedRequest[] {
   const first = Date.UTC(2026, 0, 5)
   const asks = [
     'GET /sessions/whoami',
@@ -60,14 +60,14 @@ function nineDays(): Asked[] {
 }
 
 /** The shipped gateway; a project has asked three times, and a developer eight times at once. */
-async function serveAsked({ port, run, serve }: Walk): Promise<void> {
+async function serveAsked({ port, run, serve }: PageWalk): Promise<void> {
   await serve('sluice serve --config config', [port(8080)])
   await run(`ask() { curl -s -o /dev/null -H "Host: $1" http://127.0.0.1:${port(8080)}/files; }
     for i in 1 2 3; do ask acme.localhost; done; (for i in 1 2 3 4 5 6 7 8; do ask dev.localhost & done; wait)`)
 }
 
 /** Three directories whose secrets are encrypted with the old key, and a gateway that knows both. */
-async function serveOldKey({ port, run, serve }: Walk): Promise<void> {
+async function serveOldKey({ port, run, serve }: PageWalk): Promise<void> {
   await run('OLD=$(openssl rand -base64 32) NEW=$(openssl rand -base64 32)')
   const gateway = 'sluice serve --config config'
   await serve(`ENCRYPTION_KEY="$OLD" ${gateway}`, [port(8080)])
