@@ -1,19 +1,9 @@
 /** The pages about a gateway that runs. */
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { inProject } from '../helpers/root.js'
-import { type PageWalk, walk } from './walk.js'
-
-function copyShipped({ folder }: PageWalk): void {
-  cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
-}
-
-/** The shipped configuration as `config`, and a gateway on it. */
-async function serveShipped(walk: PageWalk): Promise<void> {
-  copyShipped(walk)
-  await walk.serve('sluice serve --config config', [walk.port(8080)])
-}
+import { copyShipped, serveHello, serveShipped } from './servers.js'
+import { walk } from './walk.js'
 
 t.test('docs/operators.md: deny at once, report-only for now', async t => {
   await walk(t, 'docs/operators.md', { before: { 'access/scraper': serveShipped } })
@@ -22,10 +12,9 @@ t.test('docs/operators.md: deny at once, report-only for now', async t => {
 t.test('docs/network.md: the address that does not answer is left out', async t => {
   await walk(t, 'docs/network.md', {
     before: {
-      async 'seq 12'({ folder, port, run, serve, shown }) {
-        const answering = port(4444)
-        const app = `require('http').createServer((_, res) => res.end()).listen(${answering})`
-        await serve(`node -e "${app}"`, [answering])
+      async 'seq 12'(walk) {
+        const { folder, port, run, serve, shown } = walk
+        await serveHello(walk, 4444)
         await run('sluice init config --limit 1000/m')
         const gateway = join(folder, 'config', 'gateway.yaml')
         const text = readFileSync(gateway, 'utf8').replace(/^upstreams:\n.*\n/m, shown('upstreams:\n  hydra'))

@@ -3,15 +3,17 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { inProject } from '../helpers/root.js'
+import { copyShipped } from './servers.js'
 import { type AskedRequest, DAY, HOUR, logOf } from './traffic.js'
 import { type PageWalk, walk } from './walk.js'
 
 const API_KEY = 'a-key-of-the-management-api'
 
 /** The shipped configuration as `config`, others beside it, and the documents that are imported. */
-function prepare({ folder }: PageWalk): void {
+function prepare(walk: PageWalk): void {
+  const { folder } = walk
   const fixture = (...parts: string[]) => inProject('test', 'fixtures', ...parts)
-  cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
+  copyShipped(walk)
   cpSync(fixture('lint'), join(folder, 'lint'), { recursive: true })
   for (const name of ['shop.yaml', 'tickets.json']) cpSync(fixture('openapi', name), join(folder, name))
 }
