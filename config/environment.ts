@@ -45,7 +45,7 @@ export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | unde
   const set = env[name]
   const file = env[`${name}_FILE`]
   if (!file) return set === undefined ? undefined : { value: set }
-  if (set) return { fault: `Both ${name} and ${name}_FILE are set. Leave one of them out.` }
+  if (set) return { fault: `Both ${name} and ${name}_FILE are set. Set only one of them.` }
   return readSecret(name, file)
 }
 
@@ -66,7 +66,8 @@ function readSecret(name: string, file: string): Found {
     const { size } = statSync(file)
     if (size > MAX_SECRET_BYTES) return { fault: `The file named by ${name}_FILE is larger than 64 KiB.` }
     const bytes = readFileSync(file)
-    if (!isUtf8(bytes) || bytes.includes(0)) return { fault: `The file named by ${name}_FILE holds no text.` }
+    if (!isUtf8(bytes) || bytes.includes(0))
+      return { fault: `The file named by ${name}_FILE is not a text file.` }
     const value = bytes.toString('utf8').replace(/\r?\n$/, '')
     // A mount that failed must not be taken for "no key is asked for".
     if (value.trim() === '') return { fault: `The file named by ${name}_FILE is empty.` }

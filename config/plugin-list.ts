@@ -37,7 +37,7 @@ export function pluginSchemaFault(isLimit: boolean, name: string, schema: TSchem
   const { type, properties = {} } = schema as { type?: unknown; properties?: object }
   if (type !== 'object') return 'it must describe a map: Type.Object({ … })'
   const taken = Object.keys(properties).find(key => (isLimit ? COMMON_RULE_KEYS : ['plugin']).includes(key))
-  if (taken !== undefined) return `the key "${taken}" has its meaning already`
+  if (taken !== undefined) return `the key "${taken}" is reserved`
   try {
     createValidator(isLimit ? ruleFileSchema(name, schema) : pluginEntry({ [name]: schema }))
     return undefined

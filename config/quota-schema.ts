@@ -23,7 +23,7 @@ const WindowEntry = Strict({
   name: Type.String({
     pattern: '^(?!(burst|sustained)$)[a-z][a-z0-9_-]{0,31}$',
     expected:
-      'a name of at most 32 characters, other than burst and sustained: a small letter, then small letters, digits, "_" or "-"',
+      'a name of at most 32 characters, other than burst and sustained: a lowercase letter, then lowercase letters, digits, "_" or "-"',
     description: 'Name of the window: answers call the policy <bucket>.<window>.',
   }),
   requests: Requests('Requests that the window admits.'),
@@ -39,11 +39,11 @@ const WindowEntry = Strict({
       format: 'time-zone',
       maxLength: 64,
       expected: 'the name of a time zone, such as UTC or Europe/Berlin',
-      description: 'Time zone of a calendar period. Without it: UTC.',
+      description: 'Time zone of a calendar period. Default: UTC.',
     }),
   ),
   algorithm: Type.Optional(
-    Word(ALGORITHMS, { description: 'How this rolling window counts. Without it: as the quota says.' }),
+    Word(ALGORITHMS, { description: 'How this rolling window counts. Default: like the quota.' }),
   ),
 })
 
@@ -70,7 +70,7 @@ const Trial = Type.Optional(
   Strict(
     {
       ...windowProperties,
-      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Without it: that of the quota.' })),
+      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Default: that of the quota.' })),
     },
     TRIAL,
   ),

@@ -98,7 +98,9 @@ export function wrongValue(data: unknown, schema: Described, variables: readonly
     const holds = data === '' ? 'is empty' : 'holds something else'
     return `Must be ${expectedOf(schema)}. The environment variable ${listed(variables, 'and')} ${holds}.`
   }
-  return `Must be ${expectedOf(schema)}, but it is ${describe(data, schema.secret === true)}.${helpFor(data, schema)}`
+  const what = describe(data, schema.secret === true)
+  const but = what === undefined ? '' : `, but it is ${what}`
+  return `Must be ${expectedOf(schema)}${but}.${helpFor(data, schema)}`
 }
 
 /** What to write instead, where that can be told: a sentence with a blank in front, or ''. */
@@ -138,12 +140,12 @@ function range({ minimum, maximum }: Described): string {
   return maximum === undefined ? '' : ` of at most ${maximum}`
 }
 
-function describe(data: unknown, secret: boolean): string {
+function describe(data: unknown, secret: boolean): string | undefined {
   if (data === null || data === undefined) return 'empty'
   if (Array.isArray(data)) return data.length === 0 ? 'an empty list' : 'a list'
   if (typeof data === 'object') return Object.keys(data).length === 0 ? 'an empty map' : 'a map'
   if (data === '') return 'an empty text'
-  if (secret) return typeof data === 'string' ? 'another text' : `a ${typeof data}`
+  if (secret) return typeof data === 'string' ? undefined : `a ${typeof data}`
   return typeof data === 'string' ? `"${quoted(data)}"` : String(data)
 }
 

@@ -19,6 +19,6 @@ function checkShare(
   path: UnplacedProblem['path'],
 ): ShareFault[] {
   if (mode === 'enforce' || enforceFor === undefined) return []
-  const message = `"enforceFor" says for which share a rule is enforced, but with mode: report-only that is nobody. Write mode: enforce, or remove enforceFor.`
+  const message = `"enforceFor" has no effect with mode: report-only. Write mode: enforce, or remove enforceFor.`
   return [{ file, path: [...path, 'enforceFor'], message }]
 }

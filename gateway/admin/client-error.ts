@@ -16,7 +16,7 @@ export function refuseClient({ code = '' }: NodeJS.ErrnoException, socket: Socke
   const status = STATUS[code] ?? 400
   const title = STATUS_CODES[status]
   const detail =
-    status === 431 ? 'The address and the fields are too long.' : 'This is no whole HTTP request.'
+    status === 431 ? 'The address and the fields are too long.' : 'This is not a complete HTTP request.'
   const body = JSON.stringify({ type: 'about:blank', title, status, detail })
   const fields = `Content-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close`
   socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields}\r\n\r\n${body}`)

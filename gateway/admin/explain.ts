@@ -48,7 +48,7 @@ const SCHEMA = {
 /** Why no client could send such a request; undefined when one could. */
 function faultOf({ method, ip, headers = [] }: Asked): string | undefined {
   if (!METHODS.includes(method)) return `"${method}" is not a method.`
-  if (ip !== undefined && isIP(ip) === 0) return `"${ip}" is no IP address.`
+  if (ip !== undefined && isIP(ip) === 0) return `"${ip}" is not an IP address.`
   for (const [name, value] of headers) {
     try {
       validateHeaderName(name)

@@ -89,7 +89,7 @@ const slotsSchema = {
 }
 const resetSchema = {
   tags: ['Counters'],
-  summary: 'Reset one counter; the log gets a line',
+  summary: 'Reset one counter; this is logged',
   description:
     'The query gives the parts of the rule’s key: the project, the path and so on of a request that it would count. Other gateways may keep refusing from memory for as long as Redis told them to.',
   params: { type: 'object', required: ['rule'], properties: { rule: text('Name of a bucket or rule.', 64) } },

@@ -59,7 +59,7 @@ const historySchema = {
 const changesSchema = {
   tags: ['Policy'],
   summary:
-    'What differs in effect between the policy in force and the one before it; null when there was one only',
+    'What differs in effect between the policy in force and the one before it; null when there was only one',
 }
 
 export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
@@ -72,11 +72,7 @@ export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
     // HEAD would open a stream whose events nobody sees.
     app.get('/live/events', { schema: eventsSchema, exposeHeadRoute: false }, async (_request, reply) => {
       if (streams.isFull) {
-        return sendProblem(
-          reply,
-          503,
-          'As many streams as there may be are open: close one, or ask GET /live.',
-        )
+        return sendProblem(reply, 503, 'No more streams may be open: close one, or ask GET /live.')
       }
       reply.hijack()
       streams.open(reply.raw)

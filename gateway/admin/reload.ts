@@ -32,7 +32,7 @@ export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginA
     app.post('/reload', { schema }, async (request, reply) => {
       if (mayBeForged(request)) {
         const detail =
-          'Not for pages of other sites. Send it without an Origin field, or as application/json.'
+          'Pages of other sites may not do this. Send it without an Origin field, or as application/json.'
         return sendProblem(reply, 403, detail)
       }
       const reloaded = await reload()

@@ -89,7 +89,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   // A reason in a body would be lost: these routes read the query.
   app.addHook('preValidation', async ({ method, body }, reply) => {
     if (method !== 'DELETE' || body === undefined || body === null) return undefined
-    return sendProblem(reply, 400, 'A DELETE has no body here: write why and by into the query.')
+    return sendProblem(reply, 400, 'A DELETE has no body here: put why and by into the query.')
   })
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {

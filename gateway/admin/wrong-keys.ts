@@ -102,7 +102,7 @@ export class WrongKeys {
     const others = this.#unsaid === 0 ? {} : { others: this.#unsaid }
     this.#quietUntil = now + QUIET_MS
     this.#unsaid = 0
-    this.#log.warn({ area, source, ...others }, 'Too many wrong keys: their sender is told to wait')
+    this.#log.warn({ area, source, ...others }, 'Too many wrong keys: their sender gets 429')
   }
 }
 

@@ -62,7 +62,7 @@ export class Hold {
 const QUIET_MS = 60_000
 const WARNINGS = {
   'held-too-long': 'slots were given back after maxHold while their requests were still in flight',
-  lost: 'slots ran out before they could be renewed: others may have been admitted beside their requests',
+  lost: 'slots expired before they could be renewed: more requests than allowed may have been in flight',
 } as const
 
 /**

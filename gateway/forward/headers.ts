@@ -181,7 +181,9 @@ function projectFields(project: Project): string {
   const { id, plan, environment } = project
   for (const value of [id, plan, environment]) {
     if (!VALUE.test(value))
-      throw new Error(`a project's id, plan or environment is no field: ${JSON.stringify(value)}`)
+      throw new Error(
+        `a project's id, plan or environment cannot be sent as a field: ${JSON.stringify(value)}`,
+      )
   }
   const text = `x-sluice-project: ${id}\r\nx-sluice-plan: ${plan}\r\nx-sluice-environment: ${environment}\r\n`
   projectTexts.set(project, text)

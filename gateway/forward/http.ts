@@ -93,7 +93,10 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
 
   /** It has waited too long for a place. */
   onDeadline(): void {
-    this.#giveUp('overloaded', `no place at this address within ${this.#settings.timeouts.connectMs} ms`)
+    this.#giveUp(
+      'overloaded',
+      `no free connection to this address within ${this.#settings.timeouts.connectMs} ms`,
+    )
   }
 
   /** A place is taken for it. */

@@ -96,7 +96,7 @@ class Upgrading implements Asker, ResponseWatcher {
   onSwitch({ fields }: ParsedResponse, upstream: Takeover): void {
     if (!listHas(fields.get('upgrade') ?? '', 'websocket')) {
       upstream.socket.destroy()
-      this.#fail('upstream-invalid', 'it switched to another protocol than WebSocket')
+      this.#fail('upstream-invalid', 'it switched to a protocol other than WebSocket')
       return
     }
     const { answerFields: own, removedFields } = this.#exchange

@@ -8,12 +8,12 @@ export interface UpstreamReading {
   readonly pathParameters: 'literal' | 'refuse'
   /** Whether the upstream takes letters of either case for the same. */
   readonly caseInsensitivePaths: boolean
-  /** The field in which a POST may name the method that the upstream then serves, in small letters. */
+  /** The field in which a POST may name the method that the upstream then serves, in lowercase. */
   readonly methodOverride?: string | undefined
 }
 
 const REFUSED_PARAMETERS =
-  'The path holds a ";", plain or escaped, which the service behind this route may read otherwise. Send it without.'
+  'The path contains a ";", plain or escaped, which the service behind this route may read differently. Send it without.'
 
 /** What is matched and counted by. */
 export type AsRead = Pick<Facts, 'method' | 'foldedPath'>

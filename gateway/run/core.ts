@@ -119,7 +119,7 @@ export async function openCore(options: CoreOptions) {
     },
     {
       ...listen,
-      // Of all clients together: each worker has its part.
+      // Of all clients together: each worker has its share.
       maxConnections: Math.ceil(listen.maxConnections / workers),
       trustedProxies: () => inForce.trustedProxies,
       turnedAway: cap => metrics.turnedAway(cap),

@@ -105,7 +105,7 @@ export class Generation {
 
   #end(): void {
     Promise.all([this.#held.release(), this.close()]).catch(error => {
-      this.#lasting.log.error({ err: error }, 'a former configuration was not given back')
+      this.#lasting.log.error({ err: error }, 'a previous configuration was not released')
     })
   }
 

@@ -18,6 +18,6 @@ export function openLog(worker?: number): Log {
 export function outliveRejections(log: Log): void {
   const faultLog = boundedLog(log)
   process.on('unhandledRejection', error => {
-    faultLog.error({ err: error }, 'a promise failed that nobody waited for')
+    faultLog.error({ err: error }, 'a promise was rejected and nothing handled it')
   })
 }

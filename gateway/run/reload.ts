@@ -171,7 +171,7 @@ export class Reloader {
     const { needsRestart } = reloaded
     if (needsRestart.length === 0) log.info({ trigger, revision, before }, 'Configuration reloaded')
     else {
-      const message = `Configuration reloaded, but for ${listed(needsRestart, 'and')}: that needs a restart`
+      const message = `Configuration reloaded, except for ${listed(needsRestart, 'and')}: that needs a restart`
       log.warn({ trigger, revision, before, needsRestart }, message)
     }
   }

@@ -23,7 +23,7 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
   const kept = readFileSync(file, 'utf8').trim()
   if (isKey(kept)) return Buffer.from(kept, 'base64')
   throw new Failure(
-    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it to count anew.`,
+    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it to start counting afresh.`,
   )
 }
 

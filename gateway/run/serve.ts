@@ -113,7 +113,7 @@ async function start(
     workers,
     configPath,
     async hopeless(error) {
-      log.error({ err: error }, 'No worker is left and none can be started: the gateway ends')
+      log.error({ err: error }, 'No worker is left and none can be started: the gateway exits')
       await services.close()
       process.exit(1)
     },

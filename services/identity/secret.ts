@@ -24,7 +24,7 @@ function keptKey(folder: string): string {
   const key = readFileSync(file, 'utf8').trim()
   if (isKey(key)) return key
   throw new Error(
-    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it: open forms are then to be loaded anew`,
+    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it: open forms must then be loaded again`,
   )
 }
 

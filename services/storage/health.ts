@@ -78,10 +78,10 @@ export function createStoreHealth({ name, log }: StoreHealthOptions) {
       const total = `${name}_store_errors_total`
       const state = `${name}_store_degraded`
       return [
-        `# HELP ${total} Calls to the database that failed, by fault.`,
+        `# HELP ${total} Failed calls to the database, by fault.`,
         `# TYPE ${total} counter`,
         ...storeFaults.map(fault => `${total}{fault="${fault}"} ${counts.get(fault)}`),
-        `# HELP ${state} 1 while the database does not take changes.`,
+        `# HELP ${state} 1 while the database accepts no changes.`,
         `# TYPE ${state} gauge`,
         `${state} ${trouble ? 1 : 0}`,
         '',

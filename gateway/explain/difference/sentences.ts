@@ -85,7 +85,7 @@ function ruleText({ name, kind, change, fields }: RuleChange): string {
   }
   const fresh = kind !== 'access' && fields.some(({ field }) => FRESH.has(field))
   const texts = fields.map(one => fieldText(one, shown))
-  return `${name}: ${texts.join(', ')}${fresh ? '. It begins to count anew' : ''}`
+  return `${name}: ${texts.join(', ')}${fresh ? '. Its counters start again' : ''}`
 }
 
 /** These stand in the names of counters. */

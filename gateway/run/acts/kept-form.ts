@@ -27,6 +27,6 @@ const FORMS: Readonly<Record<Shelf, (value: Fields) => boolean>> = {
 export function readKept(shelf: Shelf, json: string): unknown {
   const value = JSON.parse(json) as Fields | null
   if (value === null || !isMadeBy(value) || !FORMS[shelf](value))
-    throw new TypeError('It is not in the form that this release keeps.')
+    throw new TypeError('It is not in the form that this release stores.')
   return value
 }

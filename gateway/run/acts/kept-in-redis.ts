@@ -159,7 +159,7 @@ export class KeptInRedis implements Kept {
       ),
     ])
     await this.#apply(steps, this.#number)
-    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were put back')
+    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were restored')
   }
 
   /** Without what cannot be read: it is not in force here, and the log says so. */

@@ -57,7 +57,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
       const act = actOf('mode', `Undone: "${id}" is as its file says.`, { ...wish, from })
       const removed = await kept.change(contents => {
         const value = contents.modes.get(id)
-        if (value === undefined) throw new NotFound(`The admin API has set no mode of "${id}".`)
+        if (value === undefined) throw new NotFound(`The admin API has set no mode for "${id}".`)
         const changes: KeptChange[] = [{ shelf: 'modes', id }, ...changesFor(act, contents)]
         return { changes, result: value }
       })

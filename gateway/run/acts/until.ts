@@ -17,5 +17,5 @@ export function untilFault({ until }: Ending): string | undefined {
   if (!isDayOrInstant(until)) {
     return `"until" must be a day such as 2026-12-31 or a moment such as 2026-12-31T18:00:00Z, but it is "${until}".`
   }
-  return isPast({ until }, Date.now()) ? `"until" is over: ${until}.` : undefined
+  return isPast({ until }, Date.now()) ? `"until" is in the past: ${until}.` : undefined
 }

@@ -44,7 +44,7 @@ export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules
   if (isPublic === false && !allowPrivate) return refusal(host)
   if (isHttp && !allowHttp && (!allowPrivate || isPublic)) return noHttp
   if (url.port !== '' && isBadPort(Number(url.port))) {
-    return `port ${url.port} is not called; docs/webhooks.md lists the ports that are refused`
+    return `port ${url.port} is not allowed; docs/webhooks.md lists the refused ports`
   }
   return undefined
 }

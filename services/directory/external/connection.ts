@@ -122,7 +122,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
           return await oauth.refresh(open(await pulled(directory.id), 'refresh'), signal)
         } catch (error) {
           if (!(error instanceof ProviderError && error.status === 400)) throw error
-          throw new ProviderError(`${error.message}: connect the directory anew`, error.status)
+          throw new ProviderError(`${error.message}: connect the directory again`, error.status)
         }
       }
       return {

@@ -71,7 +71,7 @@ export function createPull(parts: PullParts): Pull {
     const problems = [...snapshot.problems, ...(refused ? [refused] : []), ...undone]
     if (problems.length === 0) return { outcome: 'complete', problem: null }
     const problem = summary(
-      isWhole ? problems : [...problems, 'Nothing was deleted, as not all could be read'],
+      isWhole ? problems : [...problems, 'Nothing was deleted, because not everything could be read'],
     )
     const isEmpty = !isWhole && snapshot.users.size === 0
     return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem }

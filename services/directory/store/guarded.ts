@@ -8,7 +8,7 @@ const messages: Readonly<Record<StoreFault, string>> = {
   full: 'The database has no room left; try again later.',
   failing: 'The database cannot write to its disk, or read from it; try again later.',
   busy: 'The database is busy; try again.',
-  locked: 'The database may not be written; try again later.',
+  locked: 'The database is read-only; try again later.',
   away: 'The database cannot be reached; try again.',
 }
 

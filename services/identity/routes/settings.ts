@@ -123,7 +123,7 @@ function saved(request: Request, written: Written): Answer {
 
 /** Nobody is known by this request. */
 function nobody(request: Request): Answer {
-  const message = 'Only the browser that registered can change its details here, for an hour.'
+  const message = 'Only the browser you registered with can change your details here, for an hour.'
   if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
   const { say } = request.language
   const content = html`<p>${say(message)}</p><p><a href="/self-service/registration">${say('Register')}</a></p>`

@@ -147,7 +147,7 @@ t.test('an empty or much shorter list deletes nothing until it is allowed once',
   standIn.groups = []
   const refused = await pull(directory)
   t.equal(refused.outcome, 'refused')
-  t.match(refused.problem, /^Nothing was deleted: 10 of 10 users would go, more than 30 %/)
+  t.match(refused.problem, /^Nothing was deleted: 10 of 10 users would be deleted, more than 30 %/)
   t.same(await held(directory), full)
 
   standIn.users = [...people(6), person(11)]

@@ -128,7 +128,7 @@ t.test('what cannot be connected is refused with a sentence', async t => {
     ['authorize', 400, /link or directoryId is required/],
     ['authorize?directoryId=unknown', 404, /no directory with this id/],
     [`authorize?directoryId=${scim.id}`, 400, /type okta-scim-v2 is not pulled/],
-    ['callback', 400, /state is missing, not ours or older than ten minutes/],
+    ['callback', 400, /state is missing, unknown or older than ten minutes/],
     [`callback?code=good-code&state=${other}`, 400, /not ours/],
     [`callback?code=good-code&state=${state.replace(id, scim.id)}`, 400, /not ours/],
     [`callback?code=good-code&state=${state.slice(0, -2)}`, 400, /not ours/],

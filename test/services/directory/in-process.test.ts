@@ -109,7 +109,7 @@ t.test('refusals are SCIM errors, whatever is passed in', async t => {
     [{ apiSecret: { $ne: '' } }, 400, /must be a text/],
     [{ resourceType: 'devices' }, 404, /nothing at this path/],
     [{ resourceType: 'constructor' }, 404, /nothing at this path/],
-    [{ method: 'TRACE' }, 405, /TRACE is not possible here; possible: POST, GET/],
+    [{ method: 'TRACE' }, 405, /TRACE is not allowed here; allowed: POST, GET/],
     [{ method: undefined }, 405, /not a method/],
     [{ method: 'DELETE' }, 405, /DELETE is not possible here/],
     [{ resourceId: 'x' }, 405, /POST is not possible here/],
@@ -126,7 +126,7 @@ t.test('refusals are SCIM errors, whatever is passed in', async t => {
     [{ body: JSON.parse('{"userName":"x","__proto__":{"admin":true}}') }, 400, /__proto__/],
     [{ body: { name: {} } }, 400, /userName is required/],
     [{ method: 'GET', query: { count: 'many' } }, 400, /count must be a whole number/],
-    [{ method: 'GET', query: { startIndex: {} } }, 400, /startIndex must be a text, a number/],
+    [{ method: 'GET', query: { startIndex: {} } }, 400, /startIndex must be a string, a number/],
     [{ method: 'GET', query: { filter: ['x'] } }, 400, /filter must be a text/],
     [{ method: 'GET', query: { filter: 'userName is "x"' } }, 400, /./],
   ] as const) {

@@ -34,7 +34,7 @@ function changes(t: Test, service: Service): void {
     }
     t.match((await service.manage('GET', `/${id}`)).body.data, { name: 'New name', scim: before.scim })
     const refused: [unknown, RegExp][] = [
-      [{}, /nothing that can be changed: name, /],
+      [{}, /none of the fields that can be changed: name, /],
       [{ id }, /nothing that can be changed/],
       [{ webhookUrl: 'https://example.com' }, /Unknown field "webhookUrl". Did you mean "webhook_url"\?/],
       [{ name: 'Other', log_webhook_event: true }, /Did you mean "log_webhook_events"\?/],
@@ -80,7 +80,7 @@ function changes(t: Test, service: Service): void {
       [{ webhook: { endpoint: webhook.endpoint } }, /belong together/],
       [{ webhook: [] }, /webhook must be a JSON object/],
       [{ webhook, webhook_secret: 'other-secret' }, /send one of them/],
-      [{ id: 'mine' }, /id is given by the service/],
+      [{ id: 'mine' }, /id is assigned by the service/],
       [{ scim: { secret: 'mine' } }, /scim is made by the service/],
       [{ log_webhook_events: 'yes' }, /must be true or false/],
     ] as const) {

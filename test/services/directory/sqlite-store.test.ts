@@ -102,7 +102,7 @@ t.test('SQLite', async t => {
     const older = new Database(file)
     older.exec('CREATE TABLE resources (id TEXT PRIMARY KEY)')
     older.close()
-    t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to begin anew\.$/ })
+    t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to start afresh\.$/ })
   })
 
   t.test('a file from before resources were counted is counted when it is opened', async t => {

@@ -94,7 +94,7 @@ t.test('administration is for this machine, or for whoever has a key when keys a
       client,
     )
   }
-  t.match(open.service.notes.join('\n'), /answers this machine only/)
+  t.match(open.service.notes.join('\n'), /answers only this machine/)
 
   const keyed = await started(t, { IDENTITY_ADMIN_KEYS: 'first-key, second-key' })
   t.notMatch(keyed.service.notes.join('\n'), /this machine only/)
