@@ -49,7 +49,7 @@ export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | unde
   return readSecret(name, file)
 }
 
-/** Of a default there is no variable. */
+/** Absent if the default was used. */
 type Looked = { readonly value: string; readonly variable?: string } | { readonly fault: string }
 
 function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
@@ -69,7 +69,7 @@ function readSecret(name: string, file: string): Found {
     if (!isUtf8(bytes) || bytes.includes(0))
       return { fault: `The file named by ${name}_FILE is not a text file.` }
     const value = bytes.toString('utf8').replace(/\r?\n$/, '')
-    // A mount that failed must not be taken for "no key is asked for".
+    // An empty file (such as a failed mount) must not mean "no key required".
     if (value.trim() === '') return { fault: `The file named by ${name}_FILE is empty.` }
     return { value }
   } catch (error) {

@@ -54,7 +54,7 @@ const address = (port: number) => ({
 
 const MOST_CONNECTIONS = 1_000_000
 
-/** That can be asked for. */
+/** The most workers that a configuration may ask for. */
 export const MOST_WORKERS = 64
 const WORKERS = `a whole number from 1 to ${MOST_WORKERS}, or auto`
 const Workers = Type.Unsafe<number | 'auto'>({

@@ -22,7 +22,7 @@ export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new
   const locate = (file: string, at: Path) => ({ file, ...(parsed?.locate(at) ?? { line: 1, col: 1 }) })
   return {
     gatewayFile,
-    /** As they are written; empty while gateway.yaml does not list them well, which its loading will tell. */
+    /** As written; empty if the list in gateway.yaml is invalid, which loading it will report. */
     names,
     /** A problem with one of them, or with the list. */
     problem(message: string, index?: number): Problem {

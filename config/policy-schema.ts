@@ -189,7 +189,7 @@ export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
       Type.Unsafe<RuleEntry>({
         ...rule,
         required: [...ownRequired, ...Object.keys(always).filter(key => !OPTIONAL.has(key))],
-        // No silent fallback: a key that can lack a part must say what that means.
+        // No silent fallback: a key whose part can be absent must say what happens then.
         if: {
           properties: { key: { contains: { type: 'string', pattern: ABSENT_PART } } },
           required: ['key'],

@@ -3,7 +3,7 @@ import type { Path, UnplacedProblem } from './problem.js'
 import { unknownName } from './readable.js'
 import { HOST_NAME_PATTERN, type ProjectEntry } from './schema.js'
 
-/** Of requests of an unknown host, which need no declaration: they are counted as `host:NAME`. */
+/** Prefix of the ids that count requests of an unknown host; these need no declaration. */
 const BY_HOST = 'host:'
 const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 

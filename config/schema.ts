@@ -252,7 +252,7 @@ export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
   })
 }
 
-/** None is built in, so there may be none to choose from. */
+/** No observer is built in, so without plugins the list must be empty. */
 function observers(schemas: PluginSchemas['observe']) {
   const description = 'Plugins that are told about every finished request.'
   if (Object.keys(schemas).length > 0) {

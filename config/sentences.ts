@@ -80,7 +80,7 @@ function pathOf(error: ErrorObject): Path {
     .map(part => (/^[0-9]+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
 }
 
-/** True when an unknown key of `data` is told of with this one as what was meant. */
+/** True if an unknown key of `data` is already reported with this one as the suggestion. */
 function isMisspelt(missing: string, data: unknown, { properties = {} }: Described): boolean {
   const known = Object.keys(properties)
   return Object.keys(data as object).some(key => !known.includes(key) && nearest(key, known) === missing)
@@ -92,7 +92,10 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `Unknown key "${quoted(key)}". ${help}`
 }
 
-/** What a value is that its schema does not take; one that may be secret, as one of the environment, is not quoted. */
+/**
+ * Sentence about a value that its schema rejects. Values that may be secret, such as environment variables, are
+ * not quoted.
+ */
 export function wrongValue(data: unknown, schema: Described, variables: readonly string[]): string {
   if (variables.length > 0) {
     const holds = data === '' ? 'is empty' : 'holds something else'
@@ -103,7 +106,7 @@ export function wrongValue(data: unknown, schema: Described, variables: readonly
   return `Must be ${expectedOf(schema)}${but}.${helpFor(data, schema)}`
 }
 
-/** What to write instead, where that can be told: a sentence with a blank in front, or ''. */
+/** What to write instead, if known: a sentence with a leading space, or ''. */
 function helpFor(data: unknown, { type, const: only, format, secret, enum: words = [] }: Described): string {
   if (typeof data !== 'string') return ''
   const unquoted = type === 'integer' || type === 'number' ? Number(data) : only

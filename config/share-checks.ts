@@ -1,10 +1,10 @@
-/** What no schema can say of shares. Pure. */
+/** Checks of `enforceFor` that a schema cannot express. Pure. */
 import type { UnplacedProblem } from './problem.js'
 import { isProjectLimits, type PolicyFile } from './types.js'
 
 type ShareFault = UnplacedProblem & { readonly file: string }
 
-/** A share of what is in force for nobody. */
+/** Faults of an `enforceFor` beside report-only mode, where it has no effect. */
 export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
   return policies.flatMap(policy => {
     const { file } = policy

@@ -21,7 +21,7 @@ function lookUp(env: NodeJS.ProcessEnv, name: string): string | undefined {
   if (!isUtf8(bytes) || bytes.includes(0))
     throw new Error(`The file named by ${name}_FILE is not a text file`)
   const text = bytes.toString('utf8').replace(/\r?\n$/, '')
-  // A mount that failed must not be taken for "no key is asked for".
+  // An empty file (such as a failed mount) must not mean "no key required".
   if (text.trim() === '') throw new Error(`The file named by ${name}_FILE is empty`)
   return text
 }

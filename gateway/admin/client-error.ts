@@ -1,4 +1,7 @@
-/** What is no HTTP request, or one with too many fields: it never becomes one of fastify's, and is told in the same form. */
+/**
+ * Answers input that is not a valid HTTP request, or has too many fields, in the same form as other errors:
+ * fastify never sees it.
+ */
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 

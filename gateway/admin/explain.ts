@@ -20,7 +20,7 @@ export interface Asked {
   readonly body?: string
 }
 
-/** What was asked about cannot be: the sentence says why. */
+/** The request asked about is impossible; the message says why. */
 export class UnknownQuestion extends Error {}
 
 /** A rule looks at 64 KiB of a body; JSON may write a character in six. */

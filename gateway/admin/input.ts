@@ -1,4 +1,4 @@
-/** What is wrong with a question to the admin port, as a sentence that says where. */
+/** Validation errors of the admin port as sentences. */
 import type { FastifySchemaValidationError } from 'fastify'
 
 const PLACES: Readonly<Record<string, string>> = {

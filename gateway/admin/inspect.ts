@@ -25,11 +25,11 @@ export interface CounterName {
 
 export interface Inspected {
   policy(of: PolicyOf): object
-  /** Of rules that count by more than the project only what `parts` name. */
+  /** Rules that count by more than the project are shown only for the key that `parts` names. */
   counters(project: string, parts: Omit<CounterName, 'rule' | 'project'>): Promise<object>
   /** How many slots requests hold, and the oldest of them. */
   slots(): object | Promise<object>
-  /** Forgets what was counted, at the wish of the address `from`. */
+  /** Resets the counter, on behalf of the address `from`. */
   reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<object>
 }
 

@@ -1,4 +1,4 @@
-/** Who wishes an act of the admin port, and why. */
+/** Who performs an act on the admin port, and why. */
 import { NOT_BLANK } from './input.js'
 
 export interface Wished {

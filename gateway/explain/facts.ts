@@ -1,4 +1,4 @@
-/** The facts of a request that nobody makes: counters are named by them. */
+/** The facts of a hypothetical request, which identify counters. */
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import type { CounterName } from '../admin/inspect.js'
@@ -39,7 +39,7 @@ export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   }
 }
 
-/** The same facts but for these. */
+/** The same facts with these replaced. */
 export function changed(facts: Facts, changes: Partial<Facts>): Facts {
   const { id, method, path, query, host, client, network, trusted, upgrade, preflight } = facts
   const { ja3, ja4, authenticated } = facts

@@ -10,7 +10,7 @@ const OVERHEADS = [
 ]
 const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 
-/** What the gauges of load show. */
+/** Values of the load gauges. */
 export interface Vitals {
   connections(): number
   readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
@@ -124,7 +124,7 @@ export class Metrics {
     return { finished: event => this.#finished(event) }
   }
 
-  /** An answer was given before there was a request: what came was not HTTP. */
+  /** An answer to input that was not HTTP. */
   refusedUnread(status: number): void {
     this.#requests.inc('', 'other', String(status), 'gateway')
   }

@@ -25,7 +25,7 @@ const ESCAPES = /(?:%[0-9A-F]{2})+/gi
 /** Escapes of the sub-delimiters that request paths hold as they are. */
 const SUB_DELIMITERS = /%(?:2[1467-9A-C]|3[AD]|40)/g
 
-/** What stands in no normal path, and why. */
+/** What no normal path contains, and why. */
 const NEVER: readonly [RegExp, string][] = [
   [/^\.\.?$/, 'request paths are resolved first'],
   [/[?#]/, 'a path ends before its query and fragment'],

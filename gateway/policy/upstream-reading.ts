@@ -1,4 +1,4 @@
-/** How an upstream reads requests, where that bears on what they are matched and counted by. */
+/** How an upstream interprets requests, where that affects matching and counting. */
 import { GatewayError } from '../errors.js'
 import type { Facts } from '../types.js'
 import { isServedMethod } from './pattern.js'
@@ -37,7 +37,7 @@ function methodServed(facts: Facts, field: string | undefined): string {
   const named = facts.method === 'POST' && field !== undefined ? facts.header(field) : undefined
   if (named === undefined) return facts.method
   const method = named.toUpperCase()
-  // What it would make of any other value, nobody can know.
+  // How it would treat any other value is unknown.
   if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
   return method
 }

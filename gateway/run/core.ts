@@ -44,11 +44,11 @@ export interface CoreOptions {
 
 export type Core = Awaited<ReturnType<typeof openCore>>
 
-/** A configuration that only waits for its turn. */
+/** A configuration that is ready to be put in force. */
 export interface Prepared {
   /** Puts it in force, in one step that cannot fail. */
   commit(): void
-  /** Gives back what it holds instead. */
+  /** Releases it instead. */
   discard(): void
 }
 

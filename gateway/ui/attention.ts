@@ -1,4 +1,4 @@
-/** What somebody who was paged should know first: every thing that is not as it should be, a sentence each. */
+/** What somebody who was paged should know first: one sentence for each problem. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { button, find, make, setText, state } from './dom.js'
 import { length, moment, rate, several, shortRevision } from './format.js'

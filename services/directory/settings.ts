@@ -4,7 +4,7 @@ import { isKey } from './data-folder.js'
 import type { TargetRules } from './events/target.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
-/** What the operator set, checked. */
+/** The validated settings. */
 export interface Settings {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string

@@ -1,4 +1,6 @@
-/** How a service's database fares: what failed is counted, told of in the log once in a while, and looked after until it works. */
+/**
+ * The health of a service's database: failures are counted, logged now and then, and retried until it works.
+ */
 import { setInterval } from 'node:timers'
 
 /**

@@ -267,7 +267,7 @@ consumers:
   t.match(await who(''), /^host:/)
   t.match(err, /given:4:59 .*a key that is not in the file/)
   t.match(err, /given:4:74 .*a key that is a number/)
-  t.match(err, /given:5:46 .*a key that is in the file already/)
+  t.match(err, /given:5:46 .*a key that is already in the file/)
   t.match(err, 'the user and password of http://127.0.0.1:1')
   t.notMatch(err, 'geheim')
 })

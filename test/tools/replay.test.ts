@@ -149,9 +149,9 @@ t.test('what the log cannot tell is said', async t => {
   const told = await accuracyOf(combined)
   t.match(told, 'The log has no durations, so these in-flight rules refuse nothing here: item-write.')
   t.match(told, 'No line of the log has header:x-tenant, a part of the key of tenant-flood')
-  t.match(told, 'does not tell the host')
+  t.match(told, 'does not record the host')
   t.match(told, 'whole seconds')
-  t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not tell the host')
+  t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not record the host')
 })
 
 t.test(

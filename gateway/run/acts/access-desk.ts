@@ -1,4 +1,4 @@
-/** What the admin port does about access entries: lists, sets and removes them, and leaves a line in the log. */
+/** Access entries on the admin port: lists, sets, removes and logs them. */
 import { isCidr } from '../../../config/formats.js'
 import { unknownHostFault } from '../../../config/project-names.js'
 import { reservedNameFault } from '../../../config/reserved-names.js'
@@ -135,7 +135,7 @@ function entriesOfFiles({ config, compiled }: Loaded) {
   )
 }
 
-/** As the port tells of it. */
+/** As the port reports it. */
 function shown(entry: Omit<RuntimeEntry, 'why' | 'by' | 'at'> & Partial<RuntimeEntry>) {
   const { id, networks, projects, action, mode, until, why, by, at } = entry
   return {

@@ -1,4 +1,7 @@
-/** Reads back what is kept in Redis. Another release may keep it in another form, which must not harm requests. */
+/**
+ * Reads back what is stored in Redis. Another release may store it in another form, which must not harm
+ * requests.
+ */
 import { isCidr, isDayOrInstant } from '../../../config/formats.js'
 import { ACCESS_ACTIONS, MODES } from '../../../config/words.js'
 import type { Shelf } from './kept.js'

@@ -1,4 +1,4 @@
-/** What the admin port does about modes: lets a rule only report, or be enforced, for now, and undoes it. */
+/** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../../config/load.js'
 import { unknownName } from '../../../config/readable.js'
 import { bucketOfTrial } from '../../../config/rollout.js'

@@ -1,4 +1,4 @@
-/** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
+/** Validates what a plugin exports and returns: it may be untyped JavaScript. */
 import { isTimeZone } from '../../../config/formats.js'
 import * as words from '../../../config/words.js'
 import type { Demand, Plugin, Project, Tools, Window } from '../../plugin.js'
@@ -49,7 +49,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof value.then === 'function'
 }
 
-/** Nobody will look at it; unhandled, its failure would end the process. */
+/** Ignores its outcome: an unhandled rejection would end the process. */
 export function ignore(value: PromiseLike<unknown>): void {
   Promise.resolve(value).catch(() => {})
 }

@@ -76,7 +76,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
       if (claim.kind === 'held') return now + heldMs
       if (claim.kind === 'later') return claim.at
       const target = await find(lane)
-      // Removed meanwhile: what it held is being purged.
+      // Removed in the meantime: its data is being purged.
       if (!target) return undefined
       fence = claim.delivery.fence
       const due = await workOff(target, claim.delivery)
@@ -166,7 +166,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   ): Promise<CallResult> {
     const { tenant, product } = directory
     const { body, events } = message
-    // Taken away meanwhile: nobody waits for this.
+    // Removed in the meantime: nobody waits for this.
     if (!webhook) return {}
     const created = new Date().toISOString()
     const answer = await call(directory.id, webhook, message)

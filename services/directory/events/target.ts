@@ -72,7 +72,7 @@ export type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** Lets no name lead to an address that is not public. */
+/** Refuses names that resolve to an address that is not public. */
 export const publicOnly = (resolve: Resolve): LookupFunction =>
   checked(resolve, (hostname, address) => (isPublicAddress(address) ? undefined : refusal(hostname)))
 

@@ -60,7 +60,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const before = await pulled(directoryId)
       const known = before.external.tokens && open(before, 'refresh')
-      // A provider that gives no new refresh token means the one before.
+      // If the provider returns no new refresh token, the previous one stays valid.
       const lasting = refresh === '' || refresh === undefined ? known : refresh
       if (!isToken(access))
         throw new ConnectionError(400, 'accessToken is required: the text of an access token.')

@@ -64,7 +64,7 @@ export function createPull(parts: PullParts): Pull {
       await listen.told()
       requireLease()
     }
-    // A callback that throws shall have missed nothing that is stored.
+    // A callback that throws must not miss events that are stored.
     const atOnce = callback ? 1 : writtenAtOnce
     const target = { directory, writers: writers(listen.hear), atOnce, written }
     const undone = await apply(target, difference, snapshot, isWhole && refused === undefined)
