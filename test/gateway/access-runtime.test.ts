@@ -142,12 +142,12 @@ for (const store of stores) {
         ['one', { ...DENY, networks: undefined, projects: ['acmee'] }, 404, /no project "acmee"/],
         ['one', { ...DENY, networks: undefined, projects: ['host:Any.Example'] }, 422, /in lowercase/],
         ['one', { ...DENY, until: 'tomorrow' }, 422, /"until" must be a day/],
-        ['one', { ...DENY, until: '2020-01-01' }, 422, /is over/],
+        ['one', { ...DENY, until: '2020-01-01' }, 422, /is in the past/],
         ['one', { ...DENY, action: 'block' }, 400, /one of exempt, deny/],
         ['one', { ...DENY, until: '2100-12' }, 422, /"until" must be a day/],
         ['one', { ...DENY, why: ' \t' }, 400, /"why" in the body may not be blank/],
         ['one', { ...DENY, networks: [] }, 400, /"networks" in the body needs at least 1/],
-        ['One', DENY, 400, /"id" in the path must be a lowercase letter/],
+        ['One', DENY, 400, /"id" in the path must begin with a lowercase letter/],
       ] as const) {
         const answer = await put(id, body)
         t.equal(answer.status, status, JSON.stringify(body))

@@ -203,7 +203,7 @@ t.test('no password of a file is told or written', async t => {
   ] as const) {
     const { out, err } = await from(t, format, text)
     t.notMatch(out + err, /canary|can\/|ary/, text)
-    t.match(err, /password|no http|fixed http|take turns/, text)
+    t.match(err, /password|no http|fixed http|share the requests/, text)
   }
 })
 

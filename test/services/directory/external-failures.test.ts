@@ -167,7 +167,7 @@ t.test('a provider that is asked too much is given the time it asks for', async 
   }
   t.match(
     await pull(directory),
-    { outcome: 'failed', problem: /asks to wait 3600 s/ },
+    { outcome: 'failed', problem: /asks us to wait 3600 s/ },
     'an hour is left to the next pull',
   )
 })

@@ -121,7 +121,7 @@ t.test('a link makes two new tokens, and links together leave room for the opera
   const [first = '', second = '', third = ''] = links
   for (const path of [first, first, second, second]) t.match((await renew(path)).text, /id="secret"/)
   for (const page of [await renew(third), await renew(third)]) {
-    t.match(page, { status: 409, text: /ask who sent you this link/ })
+    t.match(page, { status: 409, text: /ask the person who sent you this link/ })
     t.notMatch(page.text, /id="secret"|overlap_seconds/)
   }
   const spent = await ask(service, first)
