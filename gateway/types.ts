@@ -52,6 +52,8 @@ export interface Project {
   readonly environment: Environment
   /** True when it was found by a credential that its identifier has checked. */
   readonly verified?: boolean | undefined
+  /** What entries and conditions call it where its id does not say it: an unknown host that is counted with others. */
+  readonly alias?: string | undefined
 }
 
 /** Where in the policy files something was written; of what the admin port was told its path, and no line. */

@@ -146,14 +146,15 @@ class Explainer {
       asked.push({ identifier: name, found: found?.id ?? null })
       if (found !== undefined) break
     }
-    const nameOf = (host: string) => unknownHosts.wouldName(host)
-    const project = this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { nameOf })(facts)
+    const takesApart = (host: string) => unknownHosts.wouldTakeApart(host)
+    const project =
+      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { takesApart })(facts)
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
-    const { id, plan, environment } = project
+    const { id, plan, environment, alias } = project
     const verified = isFound && found?.verified === true
     this.#project = { id, plan, environment, verified, by, asked }
-    return { id, plan, environment, verified }
+    return { id, plan, environment, verified, alias }
   }
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {

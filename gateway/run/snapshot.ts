@@ -31,7 +31,7 @@ export interface Compiled extends Made {
   /** Entries of kind access. */
   readonly access: AccessTable
   /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
-  walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>, access?: Access): Walk
+  walk(unknownHosts?: Pick<UnknownHosts, 'takesApart'>, access?: Access): Walk
   /** The same with modes that the admin port has set for now. */
   withModes(modes: ModesForNow): Compiled
 }

@@ -64,6 +64,8 @@ export interface Webhook {
   readonly headers?: readonly SealedHeader[]
   /** Absent: false. What happens meanwhile does not go there. */
   readonly disabled?: boolean
+  /** The directory's last event when it was set: those up to it went to another of its id. Absent: it was made with the directory. */
+  readonly since?: number
 }
 
 /** A webhook with the id that it has within its directory. */

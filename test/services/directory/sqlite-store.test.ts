@@ -68,7 +68,7 @@ t.test('SQLite', async t => {
     t.match(copy.prepare('SELECT id FROM directories').get(), { id })
     t.throws(() => copy.prepare('SELECT webhook_id FROM dead_letters'), /no such column/)
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
-    await store.replay(id, { webhookIds: ['default'] })
+    await store.replay(id, { webhookId: 'default', after: 0 })
     const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
     t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
     await store.addSetupLink({ id: 'lnk_1', hash: 'h', directoryId: id, created: 1, until: 9 }, 1)
