@@ -187,8 +187,8 @@ t.test('what a webhook may not be is refused with a sentence', async t => {
     service.manage('POST', `/${id}/webhooks`, { endpoint: 'https://x.example/', ...body })
   const refusals: [object, RegExp][] = [
     [{ endpoint: undefined }, /endpoint is required/],
-    [{ endpoint: 'https://x.example:6379/' }, /port 6379 is not called/],
-    [{ endpoint: 'https://x.example:25/' }, /port 25 is not called/],
+    [{ endpoint: 'https://x.example:6379/' }, /port 6379 is not allowed/],
+    [{ endpoint: 'https://x.example:25/' }, /port 25 is not allowed/],
     [{ endpoint: 'http://x.example/' }, /http is not encrypted.*WEBHOOK_ALLOW_HTTP=true/],
     [{ endpoint: 'https://10.1.1.1/' }, /not a public address/],
     [{ events: [] }, /events must be a list of user\.created/],
