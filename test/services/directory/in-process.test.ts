@@ -263,7 +263,7 @@ t.test(
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', line =>
       lines.push(JSON.parse(line)),
     )
-    const { endpoint, secret } = await waitUntil('the example listens', () => lines[0])
+    const { endpoint, secret } = await waitUntil('the example listens', () => lines[0], 30_000)
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/scim+json' }
     const created = await fetch(`${endpoint}/Users`, {
       method: 'POST',
