@@ -7,12 +7,12 @@ import type { Answer, Ask } from './store.js'
 /** Asks once for `times` equal requests; the answers of each. Undefined when nobody could count. */
 type Send = (asks: readonly Ask[], holder: string, times: number) => Promise<readonly Answer[][] | undefined>
 
-type Waiting = (answers: Answer[] | undefined) => void
+type GoesOn = (answers: Answer[] | undefined) => void
 
 interface Turn {
   readonly asks: readonly Ask[]
   readonly holder: string
-  readonly waiting: Waiting[]
+  readonly waiting: GoesOn[]
 }
 
 /** So many requests of a call go on within one turn of the event loop. */
@@ -67,7 +67,7 @@ export class SharedTurns {
  * The first are answered while the last have yet to be forwarded. If all went on at once, each would wait for all, and
  * their clients would send their next requests in one bunch again.
  */
-function goOn(waiting: readonly Waiting[], answers: readonly Answer[][] | undefined, from = 0): void {
+function goOn(waiting: readonly GoesOn[], answers: readonly Answer[][] | undefined, from = 0): void {
   const end = Math.min(from + AT_ONCE, waiting.length)
   for (let i = from; i < end; i += 1) waiting[i]?.(answers?.[i])
   if (end < waiting.length) setImmediate(goOn, waiting, answers, end)
