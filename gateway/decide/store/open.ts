@@ -8,7 +8,7 @@ import type { LeaseAnswer, LeaseCall, Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
 import { shownAddress } from './redis-address.js'
-import { isCluster, nodeOf, troubleOf } from './redis-connection.js'
+import { isCluster, nodeOf, onClosed, troubleOf } from './redis-connection.js'
 import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
 import { SplitStore } from './split-store.js'
@@ -59,7 +59,8 @@ export async function openStore(
   }
   const remote = new RedisStore({ url: redis, log })
   const address = shownAddress(redis)
-  if (!(await remote.answers(PATIENCE_MS))) {
+  const isThere = await remote.answers(PATIENCE_MS)
+  if (!isThere) {
     const reason = troubleOf(remote.connection)
     const message = `Redis at ${address} does not answer${reason ? ` (${reason})` : ''}: starting without it`
     log.warn({ redis: address, reason }, message)
@@ -88,6 +89,8 @@ export async function openStore(
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
+  onClosed(remote.connection, () => guard.suspect())
+  if (!isThere) guard.suspect()
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), epoch)
   const lastTold = new LastTold(now)
   const debts = new Debts(now)
