@@ -34,6 +34,8 @@ export class KeptInRedis implements Kept {
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version: string | undefined
+  /** The JSON of the contents. */
+  #texts: Readonly<Record<Shelf, Readonly<Record<string, string>>>> = { access: {}, modes: {}, acts: {} }
   /** The highest number that a version had. */
   #number = 0
   #looking: Promise<void> | undefined
@@ -124,10 +126,12 @@ export class KeptInRedis implements Kept {
     const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
     if (version === (this.#version ?? null)) return
     if (this.#version !== undefined && numberOf(version) < this.#number) await this.#restore()
-    const texts = await this.#readAll()
-    const values = SHELVES.map((shelf, i) => [shelf, this.#parsed(shelf, texts[i] ?? {})])
+    const [access = {}, modes = {}, acts = {}] = await this.#readAll()
+    const texts = { access, modes, acts }
+    const values = SHELVES.map(shelf => [shelf, this.#parsed(shelf, texts[shelf])])
     this.contents = Object.fromEntries(values) as Contents
-    this.#version = texts[0]?.[VERSION]
+    this.#texts = texts
+    this.#version = access[VERSION]
     const number = numberOf(this.#version ?? null)
     if (number < Number.POSITIVE_INFINITY) this.#number = Math.max(this.#number, number)
     this.#changed()
@@ -162,15 +166,19 @@ export class KeptInRedis implements Kept {
     this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were put back')
   }
 
-  /** Without what cannot be read: it is not in force here, and the log says so. */
+  /**
+   * Without what cannot be read: it is not in force here, and the log says so. What has not changed is the same object as
+   * before.
+   */
   #parsed(
     shelf: Shelf,
     { [VERSION]: _version, ...texts }: Readonly<Record<string, string>>,
   ): Map<string, never> {
     const values = new Map<string, never>()
     for (const [id, text] of Object.entries(texts)) {
+      const known = this.#texts[shelf][id] === text ? this.contents[shelf].get(id) : undefined
       try {
-        values.set(id, readKept(shelf, text) as never)
+        values.set(id, (known ?? readKept(shelf, text)) as never)
       } catch (error) {
         this.#log.error({ err: error, shelf, id }, 'what Redis keeps for the admin port cannot be read')
       }
