@@ -45,17 +45,25 @@ const CLOCK_SET_MS = 100
 /** Between two lines about late answers; the metric counts them all. */
 const QUIET_MS = 10_000
 
-/** Opens what the settings ask for; Redis may be away. `forget` forgets what was counted by a key, or rejects. */
+export interface OpenedStore {
+  readonly store: CounterStore
+  /** Forgets what was counted by a key, or rejects. */
+  forget(key: string): Promise<void>
+  /** Redis may be away: finds out, though no request asks for it. */
+  suspect(): void
+}
+
+/** Opens what the settings ask for; Redis may be away. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,
   hooks: StoreHooks,
-): Promise<{ store: CounterStore; forget(key: string): Promise<void> }> {
+): Promise<OpenedStore> {
   const now = () => performance.now()
   const epoch = epochOf(now)
   if (redis === '') {
     const store = new MemoryStore(now, 'memory', undefined, epoch)
-    return { store, forget: async key => store.forget(key) }
+    return { store, forget: async key => store.forget(key), suspect() {} }
   }
   const remote = new RedisStore({ url: redis, log })
   const address = shownAddress(redis)
@@ -89,8 +97,9 @@ export async function openStore(
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
-  onClosed(remote.connection, () => guard.suspect())
-  if (!isThere) guard.suspect()
+  const suspect = () => guard.suspect()
+  onClosed(remote.connection, suspect)
+  if (!isThere) suspect()
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), epoch)
   const lastTold = new LastTold(now)
   const debts = new Debts(now)
@@ -107,7 +116,7 @@ export async function openStore(
     lastTold.forget(key)
     debts.forget(key)
   }
-  return { store, forget }
+  return { store, forget, suspect }
 }
 
 /**

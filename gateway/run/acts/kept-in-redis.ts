@@ -27,10 +27,17 @@ type Step =
   | readonly ['hdel', string, string]
   | readonly ['del', string]
 
+export interface KeptHooks {
+  /** Hears of each change, whoever made it. */
+  changed(): void
+  /** Hears of each regular look that fails. */
+  unanswered(): void
+}
+
 export class KeptInRedis implements Kept {
   contents: Contents = EMPTY
   readonly #redis: RedisClient
-  readonly #changed: () => void
+  readonly #hooks: KeptHooks
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version: string | undefined
@@ -41,12 +48,12 @@ export class KeptInRedis implements Kept {
   #looking: Promise<void> | undefined
   #changing: Promise<unknown> = Promise.resolve()
 
-  /** A connection of its own keeps it out of the way of requests. `changed` hears of each change, whoever made it. */
-  constructor(url: string, changed: () => void, log: Log) {
+  /** A connection of its own keeps it out of the way of requests. */
+  constructor(url: string, hooks: KeptHooks, log: Log) {
     this.#redis = connectRedis(url, log)
-    this.#changed = changed
+    this.#hooks = hooks
     this.#log = log
-    this.#timer = setInterval(() => void this.#look().catch(() => undefined), LOOK_EVERY_MS).unref()
+    this.#timer = setInterval(() => void this.#look().catch(hooks.unanswered), LOOK_EVERY_MS).unref()
   }
 
   /** Resolves when the contents are known, or when Redis does not answer in time. */
@@ -134,7 +141,7 @@ export class KeptInRedis implements Kept {
     this.#version = access[VERSION]
     const number = numberOf(this.#version ?? null)
     if (number < Number.POSITIVE_INFINITY) this.#number = Math.max(this.#number, number)
-    this.#changed()
+    this.#hooks.changed()
   }
 
   /**

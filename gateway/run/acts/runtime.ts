@@ -38,12 +38,15 @@ export class Runtime {
     this.acts = new Acts(this.kept)
   }
 
-  /** What Redis holds is in force when this resolves, unless it does not answer. `redis` is its address, or empty. */
-  static async open(redis: string, log: Log): Promise<Runtime> {
+  /**
+   * What Redis holds is in force when this resolves, unless it does not answer. `redis` is its address, or empty; `unanswered`
+   * hears of each look at it that fails later.
+   */
+  static async open(redis: string, log: Log, unanswered = (): void => {}): Promise<Runtime> {
     if (redis === '') return new Runtime(keptHere)
     let shared: KeptInRedis | undefined
     const runtime = new Runtime(changed => {
-      shared = new KeptInRedis(redis, changed, log)
+      shared = new KeptInRedis(redis, { changed, unanswered }, log)
       return shared
     })
     await shared?.opened()

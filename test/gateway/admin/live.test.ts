@@ -88,8 +88,8 @@ t.test(
     const { adminUrl, ask } = await start(t, `redis: "${address}"\nstore: { deadline: 200ms }`)
     const live = await openLive(t, adminUrl)
     t.match(await live.next('a snapshot'), { store: { kind: 'redis', address: redis.url, state: 'ok' } })
-    await redis.kill()
     const killed = new Date().toISOString()
+    await redis.kill()
     const told = (wanted: string) =>
       waitUntil(`that it is ${wanted}`, () => {
         const { store } = live.snapshots.at(-1) as LiveSnapshot
@@ -100,6 +100,10 @@ t.test(
     await redis.restart()
     await told('ok')
     t.match((await ask('/metrics')).body, 'sluice_store_fallback_active 0\n')
+    redis.pause()
+    await told('away')
+    redis.resume()
+    await told('ok')
     t.notMatch(JSON.stringify(live.snapshots), 'canary')
   },
 )
