@@ -6,8 +6,9 @@ import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
 import { quotaFaults, windowFaults } from './quota-schema.js'
 import { type FileFault, placeText, type Readable, unknownName } from './readable.js'
-import { checkRollout } from './rollout-checks.js'
+import { reservedNameFault } from './reserved-names.js'
 import { checkRules } from './rule-checks.js'
+import { checkShares } from './share-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
 
 /** The services that run inside this process. */
@@ -30,7 +31,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkQuotas(limits, buckets),
     ...checkWindows(read, limits),
     ...checkNames(read, limits, [...rules, ...read.access]),
-    ...checkRollout(read.policies),
+    ...checkShares(read.policies),
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,
@@ -147,14 +148,21 @@ function checkNames(
   limits: readonly ProjectLimitsPolicy[],
   rules: readonly (RulesPolicy | AccessPolicy)[],
 ): FileFault[] {
-  const names = new Owners(read, 'The name')
-  for (const { file, document } of limits) {
-    for (const name of Object.keys(document.buckets)) names.claim(file, ['buckets', name], name)
-  }
-  for (const { file, document } of rules) {
-    for (const [i, { id }] of document.rules.entries()) names.claim(file, ['rules', i, 'id'], id)
-  }
-  return names.faults
+  const named = [
+    ...limits.flatMap(({ file, document }) =>
+      Object.keys(document.buckets).map(name => ({ file, path: ['buckets', name], name, atKey: true })),
+    ),
+    ...rules.flatMap(({ file, document }) =>
+      document.rules.map(({ id }, i) => ({ file, path: ['rules', i, 'id'], name: id, atKey: false })),
+    ),
+  ]
+  const owners = new Owners(read, 'The name')
+  for (const { file, path, name } of named) owners.claim(file, path, name)
+  const reserved = named.flatMap(({ name, ...place }) => {
+    const message = reservedNameFault(name)
+    return message === undefined ? [] : { ...place, message }
+  })
+  return [...owners.faults, ...reserved]
 }
 
 /** Values that only one place may hold. */

@@ -86,4 +86,5 @@ const REASONS: Readonly<Record<string, string>> = {
   EEXIST: 'something else is there',
   EROFS: 'the disk is read-only',
   ENOSPC: 'the disk is full',
+  ENAMETOOLONG: 'the name is too long',
 }

@@ -6,8 +6,17 @@ import { getCiphers } from 'node:tls'
 export function isHttpOrigin(text: string): boolean {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false
   const url = new URL(text)
-  return url.username === '' && url.password === '' && url.pathname === '/' && !/[?#\s]/.test(text)
+  return (
+    url.username === '' &&
+    url.password === '' &&
+    url.pathname === '/' &&
+    HOST.test(url.hostname) &&
+    !/[?#\s]/.test(text)
+  )
 }
+
+/** URLs would take more, such as "${PORT}" that nobody has replaced. */
+const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 
 /** What a person meant who wrote `3000`, `localhost:3000` or `http://localhost:3000/path`; undefined when nobody knows. */
 export function originMeantBy(text: string): string | undefined {

@@ -97,22 +97,26 @@ export function answerFields(
 ): string[] {
   const { raw, names } = upstream
   const named = namedByConnection(upstream)
-  const replaced = removed === undefined ? [] : [...removed]
-  for (let i = 0; i < own.length; i += 2) {
-    const name = lowerName(own[i] as string)
-    if (name !== CONTINUED) replaced.push(name)
-  }
-
   const lengthless = status < 200 || status === 204
   const fields: string[] = []
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
-    if (NOT_OF_ANSWERS.has(name) || replaced.includes(name)) continue
+    if (NOT_OF_ANSWERS.has(name) || isReplaced(name, own) || removed?.includes(name)) continue
     if (name === 'content-length' ? lengthless : named?.has(name)) continue
     fields.push(raw[2 * i] as string, raw[2 * i + 1] as string)
   }
   for (const part of own) fields.push(part)
   return fields
+}
+
+/** True when a field of that name is among the flat ones of ours. */
+function isReplaced(name: string, own: readonly string[]): boolean {
+  if (name === CONTINUED) return false
+  for (let i = 0; i < own.length; i += 2) {
+    const other = own[i] as string
+    if (other.length === name.length && lowerName(other) === name) return true
+  }
+  return false
 }
 
 /** The same of an interim answer: without ours, which the answer will have, and without the upstream's of these names. */

@@ -57,5 +57,7 @@ export function refusal(
   added: readonly string[] = answerFieldsOf(rejection.requestId),
 ): Rejection {
   const own = facts === undefined ? [] : corsFields(facts.header('origin'), settings.cors)
-  return { ...rejection, fields: [...added, ...own] }
+  const fields = own.length === 0 ? added : [...added, ...own]
+  const { code, requestId, detail, policies, retryAfter } = rejection
+  return { code, requestId, detail, policies, retryAfter, fields }
 }

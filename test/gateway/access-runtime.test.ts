@@ -132,6 +132,8 @@ for (const store of stores) {
       for (const [id, body, status, detail] of [
         ['written', DENY, 409, /"written" stands at .*access\.yaml:3/],
         ['all', DENY, 409, /"all" stands at .*limits\.yaml:3/],
+        ['x.trial', DENY, 422, /a name that does not end in ".trial"/],
+        ['run-time-access', DENY, 422, /choose another name/],
         ['one', { ...DENY, why: undefined }, 400, /"why" is missing/],
         ['one', { ...DENY, networks: ['203.0.113.9/24'] }, 422, /Write "203.0.113.0\/24"/],
         ['one', { ...DENY, networks: ['here'] }, 422, /no address or network/],

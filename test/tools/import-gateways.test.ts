@@ -187,6 +187,26 @@ const from = (t: Test, format: string, text: string, ...more: string[]) => {
   return sluice(['import', format, file, ...more])
 }
 
+t.test('no password of a file is told or written', async t => {
+  for (const [format, text] of [
+    ['nginx', 'server { location / { proxy_pass http://canary:canary@app:1; } }'],
+    ['nginx', 'server { location / { proxy_pass http://canary:canary@app:1/x; } }'],
+    ['nginx', 'server { location / { proxy_pass http://canary:canary@$host; } }'],
+    ['nginx', 'server { location / { proxy_pass http://canary:can/ary@app; } }'],
+    ['nginx', 'upstream app { server canary:canary@app backup; server canary:canary@b; }'],
+    ['kong', 'services: [{ name: a, url: "http://canary:canary@app/x", routes: [{ paths: [/] }] }]'],
+    ['kong', 'services: [{ url: "http://canary:can/ary@app", routes: [{ paths: [/] }] }]'],
+    [
+      'traefik',
+      'http: { routers: { a: { rule: "PathPrefix(`/`)", service: s } }, services: { s: { loadBalancer: { servers: [{ url: "http://canary:canary@app" }] } } } }',
+    ],
+  ] as const) {
+    const { out, err } = await from(t, format, text)
+    t.notMatch(out + err, /canary|can\/|ary/, text)
+    t.match(err, /password|no http|fixed http|take turns/, text)
+  }
+})
+
 t.test('files that are none are told of, and never break the command', async t => {
   for (const format of ['kong', 'nginx', 'traefik', 'ratelimit']) {
     for (const text of ['', '[]', 'a', '{', '}', '"', 'a: [1, {b: ', '%', '\0', '{{{{'.repeat(2000)]) {
@@ -318,11 +338,11 @@ t.test('a folder that is there stays as it is, and wrong usage is told', async t
   const fixture = inProject('test', 'fixtures', 'import', 'kong.yaml')
   t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'here')]), {
     code: 2,
-    err: /is there already/,
+    err: /here already exists/,
   })
   t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'none', 'here')]), {
     code: 2,
-    err: /none\/here cannot be written: it does not exist/,
+    err: /none\/here cannot be written: nothing can be created there/,
   })
   t.notOk(existsSync(join(folder, 'here', 'gateway.yaml')))
   t.match(await sluice(['import', 'kong', fixture, fixture]), { code: 2, err: /reads one file/ })

@@ -139,7 +139,7 @@ t.test('--output writes a new file, and never over one', async t => {
   const file = join(t.testdir(), 'buckets.yaml')
   t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 0, out: '' })
   t.match(readFileSync(file, 'utf8'), /^buckets:\n {2}kratos-admin-high:\n/m)
-  t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 2, err: /is there already/ })
+  t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 2, err: /already exists/ })
 })
 
 t.test('servers give paths their beginning', async t => {

@@ -19,9 +19,14 @@ rules: [{ id: by-ip, match: [/ip], key: [client-ip], quota: { requests: 1, per: 
 `,
 }
 
-async function start(t: Test, settings = '') {
+async function start(t: Test, settings = '', more: Record<string, string> = {}) {
   const upstream = await startApp(t, (_req, res) => res.end('here'))
-  const gateway = await testGateway(t, { upstream, policies: POLICIES, adminKey: KEY, settings })
+  const gateway = await testGateway(t, {
+    upstream,
+    policies: { ...POLICIES, ...more },
+    adminKey: KEY,
+    settings,
+  })
   const live = ['--live', gateway.adminUrl]
   return {
     ...gateway,
@@ -114,6 +119,14 @@ t.test('networks and projects are denied, listed and let in again', async t => {
   t.match(out, /^ours +exempt \(report-only\) +acme .*2100-01-01/m)
   t.match(await run('access', 'remove', 'here', '--why', 'Done'), { code: 0, out: 'here: removed.\n' })
   t.equal(await post('/'), 200)
+})
+
+t.test('a list of access entries tells a mode set for now from that of the file', async t => {
+  const file = 'version: 1\nkind: access\nrules: [{ id: written, networks: [192.0.2.7], action: deny }]\n'
+  const { run } = await start(t, '', { 'access.yaml': file })
+  await run('mode', 'written', 'report-only', '--why', 'Test')
+  const { out } = await run('access', 'list')
+  t.match(out, /^written +deny \(report-only for now; file: enforce\) /m)
 })
 
 t.test('acts are listed with who, why and how each is undone', async t => {

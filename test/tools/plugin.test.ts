@@ -60,8 +60,12 @@ for (const [kind, setting] of [
 t.test('what cannot be a plugin is told, and nothing is overwritten', async t => {
   for (const [args, sentence] of [
     [['plugin', 'old', 'x'], '"plugin" knows "new", not "old".'],
-    [['plugin', 'new', 'My Plugin'], 'its "name" must be a small letter'],
-    [['plugin', 'new', '../x'], 'its "name" must be a small letter'],
+    [['plugin', 'new', 'My Plugin'], 'its "name" must begin with a small letter'],
+    [['plugin', 'new', '../x'], 'its "name" must begin with a small letter'],
+    [['plugin', 'new', 'a'.repeat(65)], 'up to 63 small letters, digits'],
+    [['plugin', 'new', 'fs'], 'Node.js has a module called "fs"'],
+    [['plugin', 'new', 'node_modules'], 'npm reserves it'],
+    [['plugin', 'new', 'sluicegate'], 'it is the name of the package that plugins import'],
     [['plugin', 'new', 'volumetric'], 'it is the name of a built-in limit plugin'],
     [['plugin', 'new', 'gateway'], 'a policy kind cannot be called "gateway"'],
     [['plugin', 'new', 'x', '--kind', 'limits'], 'Did you mean limit?'],

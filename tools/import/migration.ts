@@ -109,7 +109,7 @@ export class Migration {
       return [url.origin]
     })
     if (origins.length === 0) return undefined
-    const unique = this.nameFor('upstream', name)
+    const unique = this.nameFor('upstream', name.replace(/^.*@/, ''))
     const entry = origins.length === 1 ? { url: origins[0] } : { urls: [...new Set(origins)] }
     this.#upstreams.set(unique, new From(this.#place(at), entry))
     return unique

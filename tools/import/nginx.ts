@@ -183,8 +183,13 @@ class NginxImport {
         `the zone "${zoneName}" is counted for this limit alone, not with its others.`,
       )
     }
+    // A server with one name is a project; else nothing in a key stands for it but the location.
+    const key = parts.map(part => (part === 'path' && hosts.length === 1 ? 'project' : part))
+    if (key.includes('path') && match.length > 1) {
+      this.#into.changed(directive, 'each location is counted by itself, not all of the server together.')
+    }
     const common = {
-      ...{ name: zoneName ?? name, match, key: parts, hosts, reportOnly: dryRun },
+      ...{ name: zoneName ?? name, match, key, hosts, reportOnly: dryRun },
       ...(only !== undefined && { networks: only }),
     }
     if (name === 'limit_conn') {

@@ -1,6 +1,7 @@
 /** What the admin port does about access entries: lists, sets and removes them, and leaves a line in the log. */
 import { isCidr } from '../../../config/formats.js'
 import { unknownHostFault } from '../../../config/project-names.js'
+import { reservedNameFault } from '../../../config/reserved-names.js'
 import type { AccessBody, AccessDesk } from '../../admin/access.js'
 import { NotFound, Taken, Unnamed } from '../../admin/refusals.js'
 import { projectOf } from '../../explain/policy.js'
@@ -23,7 +24,7 @@ export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDe
 
     async put(id, body, address) {
       const { why, by, mode = 'enforce', ...said } = body
-      const fault = faultOf(body, loaded())
+      const fault = reservedNameFault(id) ?? faultOf(body, loaded())
       if (fault !== undefined) throw new Unnamed(fault)
       const owner = ownerOf(id, loaded())
       if (owner !== undefined)

@@ -25,7 +25,7 @@ export function shapeFault(candidate: unknown): string | undefined {
   if (!isObject(candidate)) return 'it must be a map that definePlugin takes'
   const { name, kind, schema, create } = candidate
   if (typeof name !== 'string' || !NAME.test(name)) {
-    return 'its "name" must be a small letter, then small letters, digits, ".", "_" or "-"'
+    return 'its "name" must begin with a small letter and go on with up to 63 small letters, digits, ".", "_" or "-"'
   }
   if (!KINDS.includes(kind)) return `the "kind" of "${name}" must be identify, limit or observe`
   if (!isObject(schema)) return `the "schema" of "${name}" must be a JSON Schema, such as Type.Object({})`

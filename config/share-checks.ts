@@ -1,0 +1,24 @@
+/** What no schema can say of shares. Pure. */
+import type { UnplacedProblem } from './problem.js'
+import { isProjectLimits, type PolicyFile } from './types.js'
+
+type ShareFault = UnplacedProblem & { readonly file: string }
+
+/** A share of what is in force for nobody. */
+export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
+  return policies.flatMap(policy => {
+    const { file } = policy
+    if (isProjectLimits(policy)) return checkShare(policy.document, file, [])
+    return policy.document.rules.flatMap((rule, i) => checkShare(rule, file, ['rules', i]))
+  })
+}
+
+function checkShare(
+  { mode, enforceFor }: { readonly mode: string; readonly enforceFor?: string | undefined },
+  file: string,
+  path: UnplacedProblem['path'],
+): ShareFault[] {
+  if (mode === 'enforce' || enforceFor === undefined) return []
+  const message = `"enforceFor" says for which share a rule is enforced, but with mode: report-only that is nobody. Write mode: enforce, or remove enforceFor.`
+  return [{ file, path: [...path, 'enforceFor'], message }]
+}
