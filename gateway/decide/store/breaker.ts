@@ -28,6 +28,8 @@ async function start<T>(call: () => Promise<T>): Promise<T> {
 export class Breaker {
   readonly #options: BreakerOptions
   #failures = 0
+  #closed = false
+  #doubt: NodeJS.Timeout | undefined
   #probe: NodeJS.Timeout | undefined
   #asking = false
 
@@ -78,7 +80,23 @@ export class Breaker {
     })
   }
 
+  /**
+   * A connection has closed, or was never made: asks whether Redis counts the neighbours of `key` until it does or the breaker
+   * opens, so that this is known before a request needs it. A new connection is made before the first of these calls.
+   */
+  suspect(key: string): void {
+    if (this.open || this.#closed || this.#doubt !== undefined) return
+    const look = async () => {
+      const answered = await this.within(key, () => this.#options.ping(key).then(() => true), undefined, true)
+      this.#doubt = undefined
+      if (!answered) this.suspect(key)
+    }
+    this.#doubt = setTimeout(look, PROBE_EVERY_MS).unref()
+  }
+
   close(): void {
+    this.#closed = true
+    clearTimeout(this.#doubt)
     clearInterval(this.#probe)
   }
 

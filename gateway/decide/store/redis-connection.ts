@@ -40,6 +40,14 @@ export function connectRedis(url: string, log: Log): RedisClient {
   return client
 }
 
+/** Calls `listener` whenever a connection has closed, or could not be made. */
+export function onClosed(client: RedisClient, listener: () => void): void {
+  client.on('close', listener)
+  if (!(client instanceof Cluster)) return
+  for (const node of client.nodes()) node.on('close', listener)
+  client.on('+node', node => node.on('close', listener))
+}
+
 const troubles = new WeakMap<RedisClient, NodeJS.ErrnoException>()
 
 /** What went wrong last with a connection, as `ECONNREFUSED` or in Redis's own words. */

@@ -30,7 +30,7 @@ export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDe
       if (owner !== undefined)
         throw new Taken(`The name "${id}" is already used at ${placeOf(owner)}: choose another one.`)
       const act = actOf('access', sentenceOf({ id, mode, ...said }), { ...body, from: address, set: id })
-      const entry: RuntimeEntry = { id, ...said, mode, why, by: act.by, at: act.at }
+      const entry: RuntimeEntry = { id, ...said, mode, why, by: act.by, at: act.at, act: act.id }
       const isNew = await kept.change(contents => ({
         changes: [
           ...roomFor('access', id, contents),

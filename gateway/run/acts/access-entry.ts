@@ -17,6 +17,8 @@ export interface RuntimeEntry extends Ending {
   readonly by: string
   /** When, ISO 8601. */
   readonly at: string
+  /** Id of the act that has set it. */
+  readonly act?: string
 }
 
 /** Where records say that an entry is written. */

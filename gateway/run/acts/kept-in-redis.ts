@@ -30,24 +30,33 @@ type Step =
   | readonly ['hdel', string, string]
   | readonly ['del', string]
 
+export interface KeptHooks {
+  /** Hears of each change, whoever made it. */
+  changed(): void
+  /** Hears of each regular look that fails. */
+  unanswered(): void
+}
+
 export class KeptInRedis implements Kept {
   contents: Contents = EMPTY
   readonly #redis: RedisClient
-  readonly #changed: () => void
+  readonly #hooks: KeptHooks
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version: string | undefined
+  /** The JSON of the contents. */
+  #texts: Readonly<Record<Shelf, Readonly<Record<string, string>>>> = { access: {}, modes: {}, acts: {} }
   /** The highest number that a version had. */
   #number = 0
   #looking: Promise<void> | undefined
   #changing: Promise<unknown> = Promise.resolve()
 
-  /** A connection of its own keeps it out of the way of requests. `changed` hears of each change, whoever made it. */
-  constructor(url: string, changed: () => void, log: Log) {
+  /** A connection of its own keeps it out of the way of requests. */
+  constructor(url: string, hooks: KeptHooks, log: Log) {
     this.#redis = connectRedis(url, log)
-    this.#changed = changed
+    this.#hooks = hooks
     this.#log = log
-    this.#timer = setInterval(() => void this.#look().catch(() => undefined), LOOK_EVERY_MS).unref()
+    this.#timer = setInterval(() => void this.#look().catch(hooks.unanswered), LOOK_EVERY_MS).unref()
   }
 
   /** Resolves when the contents are known, or when Redis does not answer in time. */
@@ -127,13 +136,15 @@ export class KeptInRedis implements Kept {
     const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
     if (version === (this.#version ?? null)) return
     if (this.#version !== undefined && numberOf(version) < this.#number) await this.#restore()
-    const texts = await this.#readAll()
-    const values = SHELVES.map((shelf, i) => [shelf, this.#parsed(shelf, texts[i] ?? {})])
+    const [access = {}, modes = {}, acts = {}] = await this.#readAll()
+    const texts = { access, modes, acts }
+    const values = SHELVES.map(shelf => [shelf, this.#parsed(shelf, texts[shelf])])
     this.contents = Object.fromEntries(values) as Contents
-    this.#version = texts[0]?.[VERSION]
+    this.#texts = texts
+    this.#version = access[VERSION]
     const number = numberOf(this.#version ?? null)
     if (number < Number.POSITIVE_INFINITY) this.#number = Math.max(this.#number, number)
-    this.#changed()
+    this.#hooks.changed()
   }
 
   /**
@@ -165,15 +176,19 @@ export class KeptInRedis implements Kept {
     this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were restored')
   }
 
-  /** Without what cannot be read: it is not in force here, and the log says so. */
+  /**
+   * Without what cannot be read: it is not in force here, and the log says so. What has not changed is the same object as
+   * before.
+   */
   #parsed(
     shelf: Shelf,
     { [VERSION]: _version, ...texts }: Readonly<Record<string, string>>,
   ): Map<string, never> {
     const values = new Map<string, never>()
     for (const [id, text] of Object.entries(texts)) {
+      const known = this.#texts[shelf][id] === text ? this.contents[shelf].get(id) : undefined
       try {
-        values.set(id, readKept(shelf, text) as never)
+        values.set(id, (known ?? readKept(shelf, text)) as never)
       } catch (error) {
         this.#log.error({ err: error, shelf, id }, 'what Redis keeps for the admin port cannot be read')
       }

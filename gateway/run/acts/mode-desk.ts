@@ -19,6 +19,8 @@ export interface KeptMode extends Ending {
   readonly by: string
   /** ISO 8601. */
   readonly at: string
+  /** Id of the act that has set it. */
+  readonly act?: string
 }
 
 /** Where a rule's mode comes from that was set here. */
@@ -40,6 +42,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
         why: wish.why,
         by: act.by,
         at: act.at,
+        act: act.id,
       }
       const created = await kept.change(contents => ({
         changes: [
