@@ -7,7 +7,7 @@ import { sleep, unhurried, within } from '../helpers/wait.js'
 import { rulesOf, start } from './decide/volumes.js'
 
 // They wait for seconds to be over.
-t.jobs = 4
+t.jobs = 2
 /** What has to be sent within the second of a burst. */
 const SOON = 900
 
