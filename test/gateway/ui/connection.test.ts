@@ -7,6 +7,8 @@ import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { findings, operated, visit } from './operator.js'
 
+t.jobs = 2
+
 const KEY = 'canary-0123456789abcdef'
 
 t.test('the page’s files need no key, come from this port only, and run in no frame', async t => {
