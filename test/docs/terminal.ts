@@ -83,7 +83,8 @@ export function openTerminal(
         if (group !== undefined) end(group, 'SIGTERM')
         await waitUntil(`port ${port} to be free`, () => isFree(port), LIMIT)
       }
-      await enter(commands, script => `${script} & echo $!`)
+      // Disowned, so that the shell says nothing about its end in the output of another block.
+      await enter(commands, script => `${script} & disown; echo $!`)
       const group = Number(noted('end'))
       for (const port of ports) {
         serving.set(port, group)
