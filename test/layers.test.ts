@@ -136,7 +136,11 @@ const HOMES: Record<string, readonly string[]> = {
   fastify: ['gateway/admin/server.ts', 'services/directory/routes/http.ts', 'services/identity/app.ts'],
   '@fastify/swagger': ['gateway/admin/api-document.ts', 'services/directory/routes/api-document.ts'],
   '@fastify/busboy': ['services/identity/form/multipart.ts'],
-  libsql: ['services/directory/store/sqlite.ts', 'services/identity/store/sqlite.ts'],
+  libsql: [
+    'services/directory/store/sqlite.ts',
+    'services/directory/store/sqlite-checkpoints.ts',
+    'services/identity/store/sqlite.ts',
+  ],
   mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
   // The language schemas are written in: spoken wherever a shape is declared.
   typebox: [

@@ -10,7 +10,7 @@ const OVERHEADS = [
 ]
 const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 
-/** What the gauges of load show. */
+/** Values of the load gauges. */
 export interface Vitals {
   connections(): number
   readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
@@ -66,7 +66,7 @@ export class Metrics {
   )
   readonly #storeLate = this.#series.counter(
     'sluice_store_late_total',
-    'Answers of the counter store that came after the deadline, so that what they had charged was given back.',
+    'Answers of the counter store that came after the deadline, so that what they had charged was refunded.',
   )
   readonly #storeDuration = this.#series.histogram(
     'sluice_store_duration_seconds',
@@ -75,7 +75,7 @@ export class Metrics {
   )
   readonly #fallback = this.#series.gauge(
     'sluice_store_fallback_active',
-    '1 while the counter store is away and each rule goes on as its onStoreError says.',
+    '1 while the counter store is away and each rule follows its onStoreError.',
     { aggregator: 'max' },
   )
   readonly #policy = this.#series.gauge('sluice_policy_info', '1 for the revision of the policy in force.', {
@@ -94,7 +94,7 @@ export class Metrics {
   )
   readonly #turnedAway = this.#series.counter(
     'sluice_connections_refused_total',
-    'Connections refused, by the limit they were beyond: all (maxConnections) or client (maxConnectionsPerClient).',
+    'Connections refused, by the limit they exceeded: all (maxConnections) or client (maxConnectionsPerClient).',
     ['cap'],
   )
 
@@ -124,7 +124,7 @@ export class Metrics {
     return { finished: event => this.#finished(event) }
   }
 
-  /** An answer was given before there was a request: what came was not HTTP. */
+  /** An answer to input that was not HTTP. */
   refusedUnread(status: number): void {
     this.#requests.inc('', 'other', String(status), 'gateway')
   }
@@ -206,13 +206,13 @@ export class Metrics {
     this.#looked('sluice_connections', 'Connections of clients that are open.', 'sum', connections)
     this.#looked(
       'sluice_event_loop_delay_seconds',
-      'How late this process ran when it last looked, a tenth of a second ago at most.',
+      'Delay of the event loop of this process when it was last measured, at most a tenth of a second ago.',
       'max',
       () => loopDelay.delayMs / 1000,
     )
     this.#looked(
       'sluice_overloaded',
-      '1 while new requests get 503 because this process runs too late.',
+      '1 while new requests get 503 because the event loop is delayed too long.',
       'max',
       () => (loopDelay.overloaded ? 1 : 0),
     )

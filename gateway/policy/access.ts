@@ -15,7 +15,7 @@ export interface AccessEntry {
   readonly until: number | undefined
 }
 
-/** An entry that speaks of a request. */
+/** An entry that matches a request. */
 export interface AccessMatch {
   readonly entry: AccessEntry
   /** The network, or the id of the project, that it names. */
@@ -24,7 +24,7 @@ export interface AccessMatch {
   readonly bits: number
 }
 
-/** What access entries say of one request: at most one of each mode decides. */
+/** The access entries that decide one request: at most one of each mode. */
 export interface Ruling {
   readonly enforced: AccessMatch | undefined
   readonly reported: AccessMatch | undefined
@@ -102,14 +102,18 @@ export class Access {
    *
    * @param project undefined when nobody knows it
    */
-  rulingOn({ client }: Pick<Facts, 'client'>, project: Pick<Project, 'id'> | undefined): Ruling | undefined {
+  rulingOn(
+    { client }: Pick<Facts, 'client'>,
+    project: Pick<Project, 'id' | 'alias'> | undefined,
+  ): Ruling | undefined {
     const { table } = this.#runtime
     if (this.#files.entries.length === 0 && table.entries.length === 0) return undefined
     const address = parseNetwork(client)
+    const name = project?.alias ?? project?.id
     const find = (mode: Mode): AccessMatch | undefined =>
       better(
-        this.#files.find(mode, address, project?.id, this.#isInForce),
-        table.find(mode, address, project?.id, this.#isInForce),
+        this.#files.find(mode, address, name, this.#isInForce),
+        table.find(mode, address, name, this.#isInForce),
       )
     const [enforced, reported] = [find('enforce'), find('report-only')]
     return enforced === undefined && reported === undefined ? undefined : { enforced, reported }

@@ -37,7 +37,7 @@ const COLUMNS = [
   'warnings',
 ]
 
-/** @returns as `redisSections` */
+/** @returns as `redisParts` */
 export async function mongoSections({ short, wants }) {
   const faults = Object.entries(FAULTS).filter(
     ([name]) => (!short || IN_SHORT.includes(name)) && wants(`mongodb / ${name}`),
@@ -60,10 +60,8 @@ export async function mongoSections({ short, wants }) {
     const rows = []
     for (const [name, fault] of faults) {
       rows.push(
-        verdictRow(
-          'mongodb',
-          name,
-          await measure(fault, { proxy, server, gateway, kept: await directory() }),
+        await verdictRow('mongodb', name, async () =>
+          measure(fault, { proxy, server, gateway, kept: await directory() }),
         ),
       )
     }
@@ -109,7 +107,7 @@ async function measure(fault, { gateway, kept: directory, ...parts }) {
   const found = await directory.users()
   const warnings = warningsOf(gateway).length
   const backMs = backAt - ended
-  return [
+  const cells = [
     kept(told(seen.reads), '200, or 503 with Retry-After', areHonest(seen.reads, 200)),
     kept(told(seen.writes), '201, or 503 with Retry-After', areHonest(seen.writes, 201)),
     keptInTime(longest, ANSWER_WITHIN_MS, lateMs),
@@ -121,6 +119,7 @@ async function measure(fault, { gateway, kept: directory, ...parts }) {
     kept(`${found} of ${acknowledged}`, 'all', found >= acknowledged),
     kept(warnings, 0, warnings === 0),
   ]
+  return { cells, lateMs }
 }
 
 /** A client is told that it is done, or when to come back. */

@@ -16,7 +16,8 @@ const SLACK_MS = 250
 /**
  * @param projects gives one that nobody has asked for yet
  * @returns what was measured, with a promise beside each (`cells` of `told`, `promise` and `isKept`); how many requests were
- *   `sent`; for how long the run waited for a core (`lateMs`); and what the gateways should not have said (`complaints`)
+ *   `sent`; for how long the run waited for a core (`lateMs`); what the gateways should not have said (`complaints`); and `mend`, which
+ *   ends what is left of the fault
  */
 export async function runCell({ fault, form, gateways, app, projects }) {
   const project = projects.next()
@@ -38,7 +39,6 @@ export async function runCell({ fault, form, gateways, app, projects }) {
     ;[awayMs, seen] = await Promise.all([watch.stop(), load.stop()])
   }
   const lateMs = gateways.waitedMs() - waited
-  await fault.after?.(at)
   const hasFailed = (await gateways.state()).failed > failed
   // Where the machine let Redis seem late, a call that was expected to be counted was not.
   const isExcused = hasFailed && lateMs > DEADLINE_MS
@@ -49,6 +49,7 @@ export async function runCell({ fault, form, gateways, app, projects }) {
     sent: seen.sent,
     lateMs,
     complaints,
+    mend: async () => fault.after?.(at),
     cells: cellsOf({ ...seen, ...back, awayMs, lateMs, mostPercent, slots, complaints }),
   }
 }

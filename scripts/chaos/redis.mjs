@@ -20,7 +20,6 @@ const TITLES = {
 const SHORT = {
   single: [
     'latency 30 ms',
-    'black hole',
     'half-open',
     'restart, empty',
     'out of memory',
@@ -33,22 +32,18 @@ const SHORT = {
 }
 
 /**
- * @param wants whether a cell is run, by `form / fault`
- * @returns sections of the page: `title`, `columns`, `rows` of `name` and `cells`
+ * One function for each form. Its `wants` says whether a cell is run, by `form / fault`; it resolves to sections of the page:
+ * `title`, `columns`, `rows` of `name` and `cells`.
  */
-export async function redisSections({ short, wants }) {
-  const sections = []
-  for (const [name, start] of Object.entries(FORMS)) {
-    const faults = Object.entries(FAULTS).filter(
-      ([fault, { forms }]) =>
-        (forms?.includes(name) ?? true) &&
-        (!short || SHORT[name].includes(fault)) &&
-        wants(`${name} / ${fault}`),
-    )
-    if (faults.length > 0) sections.push(await section(name, start, faults))
-  }
-  return sections
-}
+export const redisParts = Object.entries(FORMS).map(([name, start]) => async ({ short, wants }) => {
+  const faults = Object.entries(FAULTS).filter(
+    ([fault, { forms }]) =>
+      (forms?.includes(name) ?? true) &&
+      (!short || SHORT[name].includes(fault)) &&
+      wants(`${name} / ${fault}`),
+  )
+  return faults.length > 0 ? [await section(name, start, faults)] : []
+})
 
 async function section(name, start, faults) {
   const rows = []
@@ -82,11 +77,18 @@ async function onOne(t, name, start, faults, rows) {
     },
   }
   for (const [title, fault] of faults) {
-    await waitUntil('the gateways to count together', () => gateways.countTogether(projects.next()), 20_000)
-    const { cells, sent, lateMs, complaints } = await runCell({ fault, form, gateways, app, projects })
-    const more = ` (${sent} requests, ${Math.round(lateMs)} ms waiting for a core)`
-    rows.push(verdictRow(name, title, cells, more))
-    for (const complaint of complaints) say(`  ${complaint}`)
-    if (!cells.every(({ isKept }) => isKept)) return
+    let mend
+    const row = await verdictRow(name, title, async () => {
+      await mend?.()
+      await waitUntil('the gateways to count together', () => gateways.countTogether(projects.next()), 20_000)
+      const measured = await runCell({ fault, form, gateways, app, projects })
+      mend = measured.mend
+      for (const complaint of measured.complaints) say(`  ${complaint}`)
+      return { ...measured, more: `${measured.sent} requests, ` }
+    })
+    rows.push(row)
+    if (!row.cells.every(({ isKept }) => isKept)) return
+    // Nothing comes after the last one.
+    if (title !== faults.at(-1)[0]) await mend()
   }
 }

@@ -38,7 +38,7 @@ const FAULTS = {
   'no HTTP': { on: socket => socket.end('what is this?\r\n\r\n'), answer: 502, withinMs: 0 },
 }
 
-/** @returns as `redisSections` */
+/** @returns as `redisParts` */
 export async function upstreamSections({ short, wants }) {
   const faults = Object.entries(FAULTS).filter(
     ([name]) => (!short || IN_SHORT.includes(name)) && wants(`upstream / ${name}`),
@@ -48,7 +48,8 @@ export async function upstreamSections({ short, wants }) {
   try {
     const rows = []
     const measure = await startAll(t, faults)
-    for (const [name, fault] of faults) rows.push(verdictRow('upstream', name, await measure(name, fault)))
+    for (const [name, fault] of faults)
+      rows.push(await verdictRow('upstream', name, () => measure(name, fault)))
     const note = `One gateway with \`timeouts: { head: ${HEAD_MS} ms, idle: ${IDLE_MS} ms }\`; ${TIMES} POST requests at once to the upstream that fails, and honest ones to another.`
     return [{ title: 'Upstreams', note, columns: COLUMNS, rows }]
   } finally {
@@ -109,7 +110,7 @@ rules: [{ id: all, match: [POST /**], key: [project], max: 1000, mode: enforce, 
     const longest = Math.max(...answers.map(({ ms }) => ms))
     const longestBeside = Math.max(...beside.map(({ ms }) => ms))
     const warnings = complaintsOf(gateway).length - complained
-    return [
+    const cells = [
       kept(statuses(answers), answer, statuses(answers) === String(answer)),
       keptInTime(longest, withinMs + SLACK_MS, lateMs),
       kept(
@@ -120,6 +121,7 @@ rules: [{ id: all, match: [POST /**], key: [project], max: 1000, mode: enforce, 
       kept(slots, 0, slots === 0),
       kept(warnings, 0, warnings === 0),
     ]
+    return { cells, lateMs }
   }
 }
 

@@ -3,51 +3,29 @@ import { promisify } from 'node:util'
 import Database from 'libsql'
 import { sqliteFault } from '../../storage/sqlite-faults.js'
 import { atomically } from '../../storage/sqlite-transaction.js'
-import { openVersion } from '../../storage/sqlite-version.js'
 import type { Log } from '../log.js'
 import type { Member } from '../model.js'
 import type { Change, Head, Store, Write } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'
 import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
-import { departedSchema } from './sqlite-departed.js'
+import { createCheckpoints, otherConnection } from './sqlite-checkpoints.js'
 import { createDirectoryStore } from './sqlite-directories.js'
-import { eventSchema, laterColumns } from './sqlite-event-schema.js'
 import { createEventStore, insertEvents } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
-import { createLinkStore, linkSchema } from './sqlite-links.js'
-import { createPullStore, pullSchema } from './sqlite-pulls.js'
+import { createLinkStore } from './sqlite-links.js'
+import { createPullStore } from './sqlite-pulls.js'
 import { scanAll, scanTerms } from './sqlite-scan.js'
-import { countOnce, type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
-import { createSetupLinkStore, laterSetupLinkColumn, setupLinkSchema } from './sqlite-setup-links.js'
-
-/** Of the tables. Version 1 may lack the counts and several webhooks. */
-const VERSION = 2
-const OLDEST = 1
-
-function makeTables(db: Database.Database, file: string, say: Log['info']): void {
-  const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resources'").get() === undefined
-  const migrate = (): void => {
-    const counted = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resource_counts'").get()
-    db.exec([sqliteSchema, eventSchema, departedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'))
-    if (counted === undefined) db.exec(countOnce)
-    addLaterColumns(db)
-  }
-  openVersion({ db, file, version: VERSION, oldest: OLDEST, isNew, migrate, say })
-}
-
-function addLaterColumns(db: Database.Database): void {
-  for (const { table, column, sql } of [...laterColumns, laterSetupLinkColumn]) {
-    const columns = db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]
-    if (!columns.some(({ name }) => name === column)) db.exec(sql)
-  }
-}
+import { type ResourceRow, toResource } from './sqlite-schema.js'
+import { createSetupLinkStore } from './sqlite-setup-links.js'
+import { makeTables, VERSION } from './sqlite-tables.js'
 
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
  * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
  * the data cannot part (sqlite-group.ts). What was answered survives a power cut: SQLite itself is left to flush at its
  * checkpoints (`synchronous=NORMAL`), and each commit is flushed by us, as SQLite would hold up the whole process meanwhile.
- * 16 MiB of cache and as much of log, as each new resource is written at many places of the indexes.
+ * 16 MiB of cache, as each new resource is written at many places of the indexes. SQLite's own checkpoint, here at 160 MiB of log,
+ * is for what sqlite-checkpoints.ts could not do.
  */
 export function openSqlite(
   file: string,
@@ -60,7 +38,8 @@ export function openSqlite(
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
-  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;')
+  db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 40000;')
+  db.exec('PRAGMA journal_size_limit = 33554432')
   try {
     makeTables(db, file, say)
   } catch (error) {
@@ -77,7 +56,11 @@ export function openSqlite(
     return statement
   }
   // Parameters go in as one array: libsql takes a lone null for named parameters.
-  const run = (sql: string, ...values: unknown[]): number => prepared(sql).run(values).changes
+  const run = (sql: string, ...values: unknown[]): number => {
+    const { changes } = prepared(sql).run(values)
+    checkpoints.wrote(changes)
+    return changes
+  }
   const all = <Row>(sql: string, ...values: unknown[]): Row[] => prepared(sql).all(values) as Row[]
   const one = <Row>(sql: string, ...values: unknown[]): Row | undefined =>
     prepared(sql).get(values) as Row | undefined
@@ -89,6 +72,11 @@ export function openSqlite(
   const flushLog = promisify(fdatasync)
   const disk: Disk = { flush: () => flushLog(log), flushNow: () => fdatasyncSync(log) }
   const group = createGroup(text => db.exec(text), disk)
+  const beside = otherConnection(file)
+  const checkpoints = createCheckpoints({
+    elsewhere: beside.pass,
+    here: () => group.alone(() => void db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()),
+  })
   /** For what is no change of users or groups: its writes are on the disk when they return. */
   const writing: Sql = {
     ...sql,
@@ -242,7 +230,8 @@ export function openSqlite(
       } catch {
         // What is not on the disk was not confirmed.
       }
-      await group.settled()
+      await Promise.all([group.settled(), checkpoints.settled()])
+      beside.close()
       closeSync(log)
       statements.clear()
       try {

@@ -60,7 +60,8 @@ class SqliteStore implements IdentityStore {
 
   constructor(db: Database.Database) {
     this.#db = db
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000;')
+    // Checkpoints of 1 MiB: a larger one would hold up requests for longer.
+    db.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 250;')
   }
 
   /** Throws an Error with a sentence when the file is of a newer release. */

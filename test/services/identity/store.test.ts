@@ -232,3 +232,14 @@ t.test('a SQLite file of a newer release is refused with a sentence, and stays a
   })
   t.match(raw.prepare('PRAGMA user_version').get(), { user_version: 9 })
 })
+
+t.test('SQLite moves its log into the file 1 MiB at a time, so that no request waits for long', async t => {
+  const file = join(t.testdir(), 'identity.db')
+  const store = await openSqliteStore(file, uniqueBy('email'))
+  t.teardown(() => store.close())
+  for (let i = 0; i < 300; i += 1) {
+    const one = identity({ email: `u${i}@example.com`, bio: 'x'.repeat(3000) })
+    await store.create(one, held(one))
+  }
+  t.ok(statSync(`${file}-wal`).size < 1.2 * 1024 * 1024)
+})

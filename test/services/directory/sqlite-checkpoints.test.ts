@@ -1,0 +1,94 @@
+import { closeSync, openSync, readSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import t from 'tap'
+import { openSqlite } from '../../../services/directory/store/sqlite.js'
+import { createCheckpoints } from '../../../services/directory/store/sqlite-checkpoints.js'
+import { newDirectory, newResource, save, write } from './store-fixtures.js'
+
+/** Checkpoints of a log of some pages, with `during` written beside each pass; tells what was done where. */
+function watched(pages: number, during: readonly (number | Error)[]) {
+  const done: string[] = []
+  const left = [...during]
+  const checkpoints = createCheckpoints({
+    elsewhere: async () => {
+      done.push('elsewhere')
+      const next = left.shift() ?? 0
+      if (typeof next !== 'number') throw next
+      checkpoints.wrote(next)
+      return pages
+    },
+    here: () => done.push('here'),
+  })
+  return { checkpoints, done }
+}
+
+t.test('a log is moved into the file on another thread once much has been written', async t => {
+  const { checkpoints, done } = watched(900, [])
+  checkpoints.wrote(999)
+  await setImmediate()
+  t.same(done, [])
+  checkpoints.wrote(1)
+  await checkpoints.settled()
+  t.same(done, ['elsewhere'])
+  checkpoints.wrote(999)
+  await checkpoints.settled()
+  t.same(done, ['elsewhere'], 'what was moved is not counted again')
+})
+
+t.test('the serving thread moves no more than what fewer than 250 rows wrote', async t => {
+  for (const [pages, during, expected] of [
+    [4001, [249], ['elsewhere', 'here']],
+    [4001, [250, 0], ['elsewhere', 'elsewhere', 'here']],
+    [4001, [50_000, 3000, 400, 249], ['elsewhere', 'elsewhere', 'elsewhere', 'elsewhere', 'here']],
+    [4000, [0], ['elsewhere']],
+  ] as const) {
+    const { checkpoints, done } = watched(pages, during)
+    checkpoints.wrote(1000)
+    await checkpoints.settled()
+    t.same(done, expected)
+  }
+})
+
+t.test('a pass that fails is left to the next one', async t => {
+  const { checkpoints, done } = watched(4001, [new Error('SQLITE_IOERR')])
+  checkpoints.wrote(1000)
+  await checkpoints.settled()
+  t.same(done, ['elsewhere'])
+  checkpoints.wrote(1000)
+  await checkpoints.settled()
+  t.same(done, ['elsewhere', 'elsewhere', 'here'])
+})
+
+/** The log's first salt, which changes each time it is begun anew (https://www.sqlite.org/walformat.html). */
+function saltOf(log: string): number {
+  const bytes = Buffer.alloc(20)
+  const handle = openSync(log, 'r')
+  readSync(handle, bytes)
+  closeSync(handle)
+  return bytes.readUInt32BE(16)
+}
+
+t.test('the log of a directory is begun anew while it is written to, and nothing is lost', async t => {
+  const file = join(t.testdir(), 'directory.db')
+  const store = openSqlite(file)
+  const directory = newDirectory()
+  await store.createDirectory(directory)
+  const salt = saltOf(`${file}-wal`)
+  let users = 0
+  while (saltOf(`${file}-wal`) === salt && users < 40_000) {
+    const some = Array.from({ length: 20 }, (_, i) => newResource(directory, 'user', `u${users + i}`))
+    await write(
+      store,
+      directory,
+      some.map(user => save(user)),
+      1,
+    )
+    users += some.length
+  }
+  t.ok(statSync(`${file}-wal`).size < 100 * 1024 * 1024, 'long before SQLite would do so by itself')
+  await store.close()
+  const next = openSqlite(file)
+  t.teardown(() => next.close())
+  t.equal(await next.count(directory.id, 'user'), users)
+})
