@@ -13,13 +13,13 @@ t.test('docs/network.md: the address that does not answer is left out', async t 
   await walk(t, 'docs/network.md', {
     before: {
       async 'seq 12'(walk) {
-        const { folder, port, run, serve, shown } = walk
+        const { folder, run, serveGateway, shown } = walk
         await serveHello(walk, 4444)
         await run('sluice init config --limit 1000/m')
         const gateway = join(folder, 'config', 'gateway.yaml')
         const text = readFileSync(gateway, 'utf8').replace(/^upstreams:\n.*\n/m, shown('upstreams:\n  hydra'))
         writeFileSync(gateway, text.replace('upstream: app', 'upstream: hydra'))
-        await serve('sluice serve --config config', [port(8080)])
+        await serveGateway('sluice serve --config config')
       },
     },
   })

@@ -14,7 +14,7 @@ export function copyShipped({ folder }: PageWalk): void {
 /** The shipped configuration as `config`, and a gateway on it. */
 export async function serveShipped(walk: PageWalk): Promise<void> {
   copyShipped(walk)
-  await walk.serve('sluice serve --config config', [walk.port(8080)])
+  await walk.serveGateway('sluice serve --config config')
 }
 
 /** The reader's own service, on the port that the page writes. */

@@ -15,7 +15,7 @@ t.test('docs/start.md: a limit, a configuration and five calls', async t => {
     env: { API_KEYS: KEY },
     blanks: { 'sk_...': KEY },
     before: {
-      'API_KEY=': ({ port, serve }) => serve(`sluice serve --config ${inProject('config')}`, [port(8080)]),
+      'API_KEY=': ({ serveGateway }) => serveGateway(`sluice serve --config ${inProject('config')}`),
     },
   })
 })

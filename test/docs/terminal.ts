@@ -48,9 +48,15 @@ export function openTerminal(
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const serving = new Map<number, number>()
-  t.teardown(async () => {
+  // A test that ends early must not leave them behind either.
+  const endAll = () => {
     for (const group of new Set(serving.values())) end(group, 'SIGKILL')
     shell.kill('SIGKILL')
+  }
+  process.once('exit', endAll)
+  t.teardown(() => {
+    process.off('exit', endAll)
+    endAll()
     rmSync(home, { recursive: true, force: true, maxRetries: 5 })
   })
   // With job control each program that goes on has a process group of its own.
@@ -83,10 +89,11 @@ export function openTerminal(
         if (group !== undefined) end(group, 'SIGTERM')
         await waitUntil(`port ${port} to be free`, () => isFree(port), LIMIT)
       }
-      await enter(commands, script => `${script} & echo $!`)
+      // Disowned, so that the shell says nothing about its end in the output of another block.
+      await enter(commands, script => `${script} & disown; echo $!`)
       const group = Number(noted('end'))
+      for (const port of ports) serving.set(port, group)
       for (const port of ports) {
-        serving.set(port, group)
         await waitUntil(`port ${port} after ${commands}`, () => answers(port), LIMIT).catch(error => {
           throw new Error(noted('out'), { cause: error })
         })

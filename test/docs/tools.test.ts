@@ -62,21 +62,21 @@ function nineDays(): AskedRequest[] {
 }
 
 /** The shipped gateway; a project has asked three times, and a developer eight times at once. */
-async function serveAsked({ port, run, serve }: PageWalk): Promise<void> {
-  await serve('sluice serve --config config', [port(8080)])
+async function serveAsked({ port, run, serveGateway }: PageWalk): Promise<void> {
+  await serveGateway('sluice serve --config config')
   await run(`ask() { curl -s -o /dev/null -H "Host: $1" http://127.0.0.1:${port(8080)}/files; }
     for i in 1 2 3; do ask acme.localhost; done; (for i in 1 2 3 4 5 6 7 8; do ask dev.localhost & done; wait)`)
 }
 
 /** Three directories whose secrets are encrypted with the old key, and a gateway that knows both. */
-async function serveOldKey({ port, run, serve }: PageWalk): Promise<void> {
+async function serveOldKey({ port, run, serveGateway }: PageWalk): Promise<void> {
   await run('OLD=$(openssl rand -base64 32) NEW=$(openssl rand -base64 32)')
   const gateway = 'sluice serve --config config'
-  await serve(`ENCRYPTION_KEY="$OLD" ${gateway}`, [port(8080)])
+  await serveGateway(`ENCRYPTION_KEY="$OLD" ${gateway}`)
   await run(`for tenant in a b c; do
     curl -s http://127.0.0.1:${port(8080)}/api/v1/directory-sync -H 'Authorization: Api-Key ${API_KEY}' \\
       -H 'Content-Type: application/json' -d "{\\"tenant\\":\\"$tenant\\",\\"product\\":\\"crm\\"}"; done`)
-  await serve(`ENCRYPTION_KEY="$NEW,$OLD" ${gateway}`, [port(8080)])
+  await serveGateway(`ENCRYPTION_KEY="$NEW,$OLD" ${gateway}`)
 }
 
 t.test('docs/tools.md: every command does what its section shows', async t => {
@@ -85,8 +85,8 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
     numbersVary: ['sluice top', 'sluice counters'],
     before: {
       'check --config ./config': prepare,
-      'explain GET /admin/identities --project developer --live': ({ port, serve }) =>
-        serve('sluice serve --config config', [port(8080)]),
+      'explain GET /admin/identities --project developer --live': ({ serveGateway }) =>
+        serveGateway('sluice serve --config config'),
       'diff ./config': ({ folder }) =>
         copy(folder, 'config-next', [
           [LIMITS, /scim: { burst: 10, sustained: 300 }/g, 'scim: { burst: 20, sustained: 300 }'],

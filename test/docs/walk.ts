@@ -9,6 +9,8 @@ import { openTerminal, type PageOutput, type PageTerminal, unusedPort } from './
 export interface PageWalk extends PageTerminal {
   /** The port that stands for one that the page writes. */
   port(written: number): number
+  /** Starts a gateway, and waits until both of its ports answer. */
+  serveGateway(command: string): Promise<void>
   /** The page's own block that begins with these words, with ports and days of this walk. */
   shown(words: string): string
 }
@@ -25,8 +27,8 @@ export interface WalkOptions {
   readonly numbersVary?: readonly string[]
 }
 
-/** Programs that go on until they are ended: a block of `sh` with one of them is a terminal of its own. */
-const SERVES = /\bserve --|\.listen\(|^npm start/m
+/** Gateways, which go on until they are ended: a block of `sh` with one of them is a terminal of its own. */
+const SERVES = /\bserve --|^npm start/m
 /** A block that begins with the name of a file is that file. */
 const FILE = /^(?:#|\/\/) ([\w./-]+\.(?:yaml|js|conf))\n/
 const ADDRESS = /(?<=(?:127\.0\.0\.1|localhost):|listen\(|port: )\d{4,5}\b/g
@@ -35,8 +37,8 @@ const WRITTEN = Date.UTC(2026, 10, 22)
 const DAY = 86_400_000
 
 /** Walks through a page. Every block of commands is run, but for those that `not-run.ts` gives a reason for. */
-export async function walk(t: Test, page: string, surroundings: WalkOptions = {}): Promise<void> {
-  const { installed = inProject(), env = {}, blanks = {}, before = {}, numbersVary = [] } = surroundings
+export async function walk(t: Test, page: string, options: WalkOptions = {}): Promise<void> {
+  const { installed = inProject(), env = {}, blanks = {}, before = {}, numbersVary = [] } = options
   const blocks = blocksOf(page)
   const written = blocks.flatMap(({ text }) => [...text.matchAll(ADDRESS)]).map(([port]) => Number(port))
   const ports = new Map<number, number>()
@@ -57,7 +59,8 @@ export async function walk(t: Test, page: string, surroundings: WalkOptions = {}
     },
   )
   const shown = (words: string) => here(blocks.find(({ text }) => text.startsWith(words))?.text ?? '')
-  const walking: PageWalk = { ...terminal, port, shown }
+  const serveGateway = (command: string) => terminal.serve(command, [port(8080), port(8081)])
+  const walking: PageWalk = { ...terminal, port, serveGateway, shown }
 
   const compare = (
     place: string,
@@ -90,9 +93,11 @@ export async function walk(t: Test, page: string, surroundings: WalkOptions = {}
         `mkdir -p $(dirname ${file}); cat > ${file} << 'END OF FILE'\n${here(block.text)}END OF FILE\n`,
       )
     } else if (block.tag === 'sh' && !isNotRun(block)) {
-      if (SERVES.test(block.text))
-        await terminal.serve(here(block.text), portsOf(here(block.text), port(8080)))
-      else compare(place, await terminal.run(here(block.text)), block.text, outputOf(blocks, i))
+      const text = here(block.text)
+      const [, listening] = /\.listen\((\d+)/.exec(text) ?? []
+      if (listening !== undefined) await terminal.serve(text, [Number(listening)])
+      else if (SERVES.test(text)) await serveGateway(text)
+      else compare(place, await terminal.run(text), text, outputOf(blocks, i))
     }
   }
   t.same([...waiting], [], 'no preparation is left over')
@@ -105,12 +110,6 @@ export const isNotRun = (block: PageBlock): boolean =>
 function outputOf(blocks: readonly PageBlock[], i: number): string | undefined {
   const next = blocks[i + 1]
   return next?.tag === 'output' ? next.text : undefined
-}
-
-/** The ports on which a block's programs listen. */
-function portsOf(text: string, gateway: number): number[] {
-  const others = [...text.matchAll(/listen\((\d+)/g)].map(([, port]) => Number(port))
-  return others.length > 0 ? others : [gateway]
 }
 
 /** Without the white space that nobody sees. */
