@@ -55,7 +55,7 @@ Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict;
 async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded | Unloadable> {
   const loaded = await load(path, env, quiet)
   if ('problems' in loaded) return loaded
-  // A plugin that goes on working would keep this process from its end.
+  // A plugin that keeps working would prevent this process from exiting.
   await loaded.compiled.close()
   const problems = tryLimiters(loaded, quiet)
   return problems.length === 0 ? loaded : { problems, sources: loaded.sources }

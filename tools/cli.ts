@@ -1,4 +1,4 @@
-/** The `sluice` command. What it can do stands in tools/commands.ts. */
+/** The `sluice` command. Its subcommands are listed in tools/commands.ts. */
 
 import { Failure } from '../gateway/run/load.js'
 import { processIo } from './io.js'

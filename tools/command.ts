@@ -10,7 +10,7 @@ export type Option =
   | {
       readonly type: 'string'
       readonly short?: string
-      /** What stands for the value in `--help`, such as FILE. */
+      /** The placeholder for the value in `--help`, such as FILE. */
       readonly value: string
       readonly default?: string
       /** May be given several times. */

@@ -1,4 +1,4 @@
-/** `sluice serve`: the gateway as a process, which runs until it is told to stop. */
+/** `sluice serve`: runs the gateway until it is told to stop. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../gateway/run/load.js'

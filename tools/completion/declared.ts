@@ -6,7 +6,7 @@ export interface DeclaredOption {
   /** With its dashes. */
   readonly names: readonly string[]
   readonly help: string
-  /** What stands for its value; undefined when it takes none. */
+  /** The placeholder for its value; undefined if it takes none. */
   readonly value: string | undefined
   /** The values it takes, where its placeholder lists them. */
   readonly choices: readonly string[]
@@ -35,7 +35,7 @@ export async function declaredCommands(): Promise<DeclaredCommand[]> {
   return [...commands.map(declared), help]
 }
 
-/** What may stand in a command's place. */
+/** The general options, which may stand in place of a command. */
 export const GENERAL_OPTIONS = ['--help', '--version']
 
 /** True where file names are what to offer. */

@@ -1,4 +1,4 @@
-/** An explanation from the files alone, with counters that nobody has ever asked. */
+/** An explanation from the files alone, with empty counters. */
 import { randomBytes } from 'node:crypto'
 import { type Asked, UnknownQuestion } from '../../gateway/admin/explain.js'
 import { Questions } from '../../gateway/decide/question.js'
@@ -17,7 +17,7 @@ export async function explainOffline(asked: Asked, config: string, io: Io): Prom
   const { store } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
   const limiters = createLimiters(loaded, toolsOf(loaded.config, quiet))
   const counters = {
-    // Hashes with a secret of the moment stand for nothing elsewhere, and are not shown.
+    // Hashes under a temporary secret mean nothing elsewhere, and are not shown.
     questions: new Questions(limiters, randomBytes(32), quiet),
     store,
     now: () => performance.now(),

@@ -7,7 +7,7 @@ import type { Section } from './source.js'
 
 /** A consumer's limit holds on every route, so its plan has one bucket for all of them. */
 export interface OwnPlan {
-  /** The kind of plugin that it stands in place of. */
+  /** The kind of plugin that it replaces. */
   readonly kind: string
   readonly quota: object
 }
@@ -77,7 +77,7 @@ function planOf(
   return plan
 }
 
-/** A number is none: YAML has changed a key such as 0123 or 1e5 before it is read. */
+/** A number cannot be a key: YAML has already changed values such as 0123 or 1e5. */
 function hashOf(credential: Section, into: Migration): string[] {
   const { key } = credential.node
   if (typeof key === 'number')

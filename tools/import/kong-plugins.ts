@@ -27,7 +27,7 @@ export class KongPlugins {
     return this.#keyAuth
   }
 
-  /** Those that limit and are on; what the others are is told. */
+  /** The plugins that limit and are enabled; the others are reported. */
   limitersOf(plugins: readonly Section[]): Section[] {
     return plugins.filter(plugin => this.#isLimiter(plugin))
   }

@@ -81,7 +81,7 @@ export function bucketQuota(
 const written = (key: string, window: KongWindow | undefined): object =>
   window === undefined ? {} : { [key]: window.requests }
 
-/** Each window as a meter's; those that no meter can have are told of. */
+/** Each window as that of a meter; those that a meter cannot have are reported. */
 export function meterQuotas(windows: readonly KongWindow[], config: Section, into: Migration): WindowQuota[] {
   return windows.flatMap(({ name, seconds, requests }) => {
     if (seconds <= LONGEST_METER) return { requests, per: `${seconds}s` }

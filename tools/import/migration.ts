@@ -11,7 +11,7 @@ import type { WindowQuota } from './rate.js'
 import { withoutSecret } from './without-secret.js'
 import { From, yamlText } from './yaml-text.js'
 
-/** The plan and environment of whoever has none of their own. */
+/** The plan and environment of everybody without their own. */
 export const ANY_PLAN = 'any'
 const ENVIRONMENT = 'live'
 

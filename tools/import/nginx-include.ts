@@ -24,7 +24,7 @@ export class Includes {
     this.#main = main
   }
 
-  /** The directives with those of included files. @throws {NginxFault} when one of these is none of nginx's */
+  /** The directives, including those of included files. @throws {NginxFault} if one of them is not valid */
   expand(directives: readonly Directive[], within = [resolve(this.#main.file)]): Directive[] {
     return directives.flatMap(one => {
       if (one.name === 'include') return this.#included(one, within)

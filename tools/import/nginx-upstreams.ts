@@ -7,7 +7,7 @@ import { withoutSecret } from './without-secret.js'
 export interface Located {
   /** Of its server, where there are several. */
   readonly hosts: readonly string[]
-  /** Of the location; everything when it is none. */
+  /** Of the location; everything if there is none. */
   readonly pattern: string
 }
 

@@ -14,7 +14,7 @@ interface Zone {
   readonly rate: number
 }
 
-/** `limit_req` or `limit_conn`, as it stands in some block. */
+/** `limit_req` or `limit_conn` in some block. */
 interface Limit {
   readonly directive: Directive
   readonly dryRun: boolean
@@ -213,7 +213,7 @@ class NginxImport {
     this.#into.meter({ ...common, quota }, directive)
   }
 
-  /** The hosts of a server; those with a pattern are told of. */
+  /** The hosts of a server; patterns are reported. */
   #hostsOf(server: Directive): string[] {
     const named = (server.block ?? []).filter(({ name }) => name === 'server_name')
     const hosts = named.flatMap(one =>

@@ -137,7 +137,7 @@ function followed(item: Node, at: Path, { document, report }: Reading): { item: 
   return { item, at }
 }
 
-/** Of a segment that is a parameter only the place counts; its name may hold what a pattern's may not. */
+/** Only the position of a parameter counts; its name may contain what a pattern's may not. */
 function plainParameters(path: string): string {
   return path.replace(/(?<=\/)\{([^{}/]+)\}(?=\/|$)/g, (whole, name: string) =>
     /^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? whole : `{_${name.replace(/[^A-Za-z0-9_-]/g, '_')}}`,

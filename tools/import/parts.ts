@@ -3,7 +3,7 @@ import type { Path } from '../../config/problem.js'
 import type { KeyPart } from '../../config/words.js'
 import type { Position } from '../../config/yaml.js'
 
-/** Where something stands in the file that is read. */
+/** A position in the file that is read. */
 export interface Origin extends Position {
   readonly path?: Path
   /** Where it is not the file that the command names. */
@@ -12,7 +12,7 @@ export interface Origin extends Position {
 
 /** What volumetric and in-flight rules have in common. */
 export interface RuleParts {
-  /** Made a name, and told apart from others of the same. */
+  /** Turned into a unique name. */
   readonly name: string
   readonly match: readonly string[]
   readonly key: readonly KeyPart[]

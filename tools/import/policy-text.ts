@@ -18,7 +18,7 @@ export function suggestedLimits(buckets: Buckets): Record<string, { burst: numbe
   )
 }
 
-/** Patterns stand in quotes, so that nothing in them is YAML's. */
+/** Patterns are quoted, so that YAML does not interpret them. */
 export function policyText(buckets: Buckets, files: readonly string[]): string {
   const head = `# From ${printable(files.map(file => basename(file)).join(', '))}.\nversion: 1\nkind: project-limits\n`
   if (buckets.size === 0) return `${head}buckets: {}\n`

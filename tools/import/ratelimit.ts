@@ -106,7 +106,7 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
     {
       name,
       match: [trail.method === undefined ? path : `${trail.method.toUpperCase()} ${path}`],
-      // What names nobody is counted for all requests together.
+      // Without a part that identifies the client, all requests count together.
       key: trail.key.length === 0 ? ['path'] : [...new Set(trail.key)],
       ...(trail.network !== undefined && { networks: [trail.network] }),
       reportOnly: one.node.shadow_mode === true,

@@ -4,7 +4,7 @@ import type { Node } from './group.js'
 
 export type Report = (path: Path, message: string, atKey?: boolean) => void
 
-/** The nearest list counts: an operation's, its path's, the document's. Variables stand for their defaults. */
+/** The nearest list applies: that of the operation, its path or the document. Variables take their defaults. */
 export function basesOf(holders: readonly (readonly [Node, Path])[], report: Report): readonly string[] {
   const [holder, at] = holders.find(([{ servers }]) => Array.isArray(servers) && servers.length > 0) ?? []
   if (holder === undefined || at === undefined) return ['']
@@ -25,10 +25,10 @@ export function basesOf(holders: readonly (readonly [Node, Path])[], report: Rep
   return distinct
 }
 
-/** A list counts for many operations, and is told of once. */
+/** A list applies to many operations, and is reported once. */
 const basesOfList = new WeakMap<Node, readonly string[]>()
 
-/** An object's members; nothing of what is none. */
+/** The members of an object; nothing for other values. */
 export function nodeOf(value: unknown): Node {
   return typeof value === 'object' && value !== null ? (value as Node) : {}
 }

@@ -8,7 +8,7 @@ export interface Fit {
   readonly host?: string
 }
 
-/** A rule that says more than paths, methods and hosts do; the message tells which part. */
+/** A rule that uses more than paths, methods and hosts; the message names the part. */
 export class RuleFault extends Error {}
 
 const TOKEN = /\s*(?:(&&|\|\||!|\(|\))|([A-Za-z]+)\s*\(((?:\s*(?:`[^`]*`|"[^"]*")\s*,?)*)\))\s*/y

@@ -119,7 +119,7 @@ function byHosts(name: string, fits: readonly Fit[]): Routed[] {
   ]
 }
 
-/** A chain stands for its middlewares. */
+/** A chain is replaced by its middlewares. */
 function chained(
   name: string,
   middlewares: ReadonlyMap<string, Section>,

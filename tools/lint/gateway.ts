@@ -20,7 +20,7 @@ function heldProxies({ gatewayFile: file, gateway }: Config): Remark[] {
   const proxies = gateway.trustedProxies
   return proxies.flatMap((proxy, i): Remark[] => {
     const holder = proxies.find((other, j) => {
-      // Of two that are the same, the second is told of.
+      // Of two equal ones, the second is reported.
       return i !== j && createNetworks([other])(proxy) && (i > j || !createNetworks([proxy])(other))
     })
     if (holder === undefined) return []

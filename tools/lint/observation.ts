@@ -62,7 +62,7 @@ function tooLong({ what, path, since }: Observer, file: string, subject: Subject
   return [{ severity: 'warning', file, path: [...path, 'since'], message }]
 }
 
-/** No file tells when a mode was written, and a copy's date is a lie: only the operator knows. */
+/** No file records when a mode was written, and the date of a copy is wrong: only the operator knows. */
 function undated(observers: readonly Observer[], file: string): Remark[] {
   const undated = observers.filter(({ since }) => since === undefined)
   const [first] = undated

@@ -26,7 +26,7 @@ export function checkTrials({ limits, loaded: { config, compiled } }: Subject): 
     Object.entries(overrides).flatMap(([bucket, override]) => {
       const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as BucketConfig
       const path = ['projects', i, 'overrides', bucket, 'trial']
-      // Of a row's trial the row is told.
+      // A trial of a row is reported at the row.
       const isOwn = override !== UNLIMITED && override.trial !== undefined
       return !isOwn ? [] : remarksOn(bucket, quota, config.projectsFile, path)
     }),

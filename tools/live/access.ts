@@ -5,7 +5,7 @@ import { columns, table } from '../table.js'
 import { minuteOf, printable } from '../text.js'
 import { ask, KEY_HELP, LIVE, tell, UNTIL, WISH } from './ask.js'
 
-/** As `GET /access` tells of it. */
+/** As returned by `GET /access`. */
 interface ToldEntry {
   readonly id: string
   readonly action: string

@@ -36,7 +36,9 @@ export interface Call {
   readonly body?: object
 }
 
-/** The answer of the gateway that `--live` names. @throws {Unusable} {Failure} with why there is none */
+/**
+ * The answer of the gateway named by `--live`. @throws {Unusable} {Failure} with the reason if there is none
+ */
 export async function ask<Answer>({ method = 'GET', path, query = {}, body }: Call, where: string, io: Io) {
   const asked = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {

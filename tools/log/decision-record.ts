@@ -1,4 +1,4 @@
-/** Reads decision records out of a gateway's log, whatever else stands in it. */
+/** Reads decision records from a gateway's log, and ignores other lines. */
 import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/record.js'
 import type { Entry, Unread } from './read.js'
 

@@ -20,7 +20,7 @@ const MOST_TROUBLE = 0.01
 
 export class Intake {
   lines = 0
-  /** Lines that told of a request. */
+  /** Lines that describe a request. */
   used = 0
   /** Lines of something else. */
   other = 0

@@ -13,7 +13,7 @@ export interface LogFile {
   readonly size: number | undefined
 }
 
-/** Undefined stands for a line that was skipped, and told of. */
+/** Undefined for a line that was skipped and reported. */
 export type Line = string | undefined
 
 /** A line longer than this is no log line; its rest is skipped unread. */
@@ -76,7 +76,7 @@ async function* counted(raw: Readable, onBytes: (bytes: number) => void): AsyncG
   }
 }
 
-/** Gzip is told by its first two bytes, whatever the file is called. */
+/** Gzip is recognized by its first two bytes, whatever the file's name. */
 async function unzipped(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<Buffer>> {
   let head = Buffer.alloc(0)
   while (head.length < 2) {

@@ -5,7 +5,7 @@ import { TimeHeap } from './heap.js'
 import type { Intake, Trouble } from './intake.js'
 import { findLog, type LogFile, readLines } from './lines.js'
 
-/** What a line told of. */
+/** What a line describes. */
 export interface Entry {
   /** When the request came, ms since the epoch. */
   readonly at: number

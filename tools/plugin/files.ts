@@ -86,7 +86,7 @@ export default definePlugin({
   }),
   create({ header }, { projects }) {
     const byId = new Map(projects.map(project => [project.id, project]))
-    // Of nobody it knows the next identifier is asked.
+    // Otherwise the next identifier is asked.
     return { identify: facts => byId.get(facts.header(header) ?? '') }
   },
 })

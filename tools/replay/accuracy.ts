@@ -245,7 +245,7 @@ function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>)
   ]
 }
 
-/** What the conditions of rules ask for, and no line tells whole. */
+/** What the conditions of rules need but the log records only in part. */
 function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
   const conditional = rulesOf(policies)
   const isRecords = [...formats].some(({ name }) => name === 'records')
@@ -265,7 +265,7 @@ function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): 
   return sentences
 }
 
-/** What an address in a decision record is told as. */
+/** How decision records shorten an address. */
 const TOLD_BITS = { v4: 24, v6: 64 }
 
 /** Entries whose networks the log cannot tell. */

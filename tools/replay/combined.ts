@@ -22,7 +22,7 @@ export function combined(host: string | undefined): Format {
       if (who === undefined || time === undefined || request === undefined) return undefined
       const at = timeOf(time)
       if (at === undefined) return { trouble: 'broken', reason: `"${time}" is not a time` }
-      // The virtual host stands in front of the address, if at all.
+      // The virtual host, if there is one, comes before the address.
       const words = who.split(' ')
       const [client, , user] = words.slice(-3)
       const [, method = '', target = ''] = REQUEST.exec(request) ?? []

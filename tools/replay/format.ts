@@ -15,7 +15,7 @@ export interface FormatOptions {
 
 const NAMES = ['auto', 'records', 'combined', 'envoy', 'json']
 
-/** Reads the lines of one file; of which kind they are is told by the first that can be read, unless it is named. */
+/** Reads the lines of one file. Unless the format is named, the first readable line decides it. */
 export class FormatReader {
   readonly #formats: readonly Format[]
   /** Those that were found. */

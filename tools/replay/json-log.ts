@@ -4,7 +4,7 @@ import { Unusable } from '../command.js'
 import { type LoggedRequest, trafficOfRequest } from './logged-request.js'
 import type { Format, LoggedFacts } from './traffic.js'
 
-/** What of a request stands in which field. */
+/** Which field holds which part of a request. */
 export type FieldNames = ReadonlyMap<string, readonly string[]>
 
 /** What a field may be mapped to; `header:NAME` as well. */

@@ -29,7 +29,7 @@ export type Judged =
 
 /** Was denied before anybody knew whose request it is. */
 const NOBODY = { id: 'nobody' }
-/** No log tells the fields of answers. */
+/** Logs do not record the fields of answers. */
 const NO_FIELDS = { get: () => undefined }
 
 export class Simulation {

@@ -1,4 +1,4 @@
-/** A request as a log tells of it, ready to be judged by another policy. */
+/** A request from a log, ready to be judged by another policy. */
 
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
@@ -45,12 +45,12 @@ export interface LoggedProject {
 export interface Format {
   readonly name: string
   readonly title: string
-  /** What each of its lines tells; headers and body only as far as `seen` says. */
+  /** What each of its lines records; headers and body only as `seen` says. */
   readonly tells: ReadonlySet<LoggedFacts>
   read(line: string): Traffic | Unread | undefined
 }
 
-/** The facts of a request, of which a log tells little. */
+/** The facts of a request, as far as the log has them. */
 export function factsOf(
   known: Pick<Facts, 'id' | 'method' | 'path'> & Partial<Facts>,
   headers: ReadonlyMap<string, string> | undefined = undefined,
@@ -95,7 +95,7 @@ export function trafficOf(record: LoggedDecision): Traffic {
         method,
         path,
         query: flow === undefined ? '' : `?flow=${flow}`,
-        // An address stands in the log as its network alone; a hash tells apart those of one.
+        // The log has only the network of an address; a hash distinguishes addresses within it.
         client: ip.replace(/\/\d+$/, ''),
         network: client,
         authenticated: auth === 'authenticated',

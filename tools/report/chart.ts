@@ -49,7 +49,7 @@ ${drawn.join('\n')}
 </svg>`
 }
 
-/** How many hours one bar stands for. */
+/** How many hours one bar covers. */
 function joinOf(hours: readonly Bar[]): number {
   const span = ((hours.at(-1) as Bar).at - (hours[0] as Bar).at) / HOUR_MS + 1
   return Math.ceil(span / MOST_BARS)

@@ -68,7 +68,7 @@ function nothingFound(names: readonly string[], { lines, troubles, shown: [first
   return first === undefined ? found : `${found} ${first.file}:${first.line}: ${first.reason}.`
 }
 
-/** Of a log that was written in its place nothing would be left. */
+/** Writing the report over a log would destroy the log. */
 function checkPageName(file: string): void {
   if (/\.html?$/i.test(file)) return
   throw new Unusable(`--html is "${file}"; name a file that ends in .html, because its content is replaced.`)

@@ -22,7 +22,7 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
       logged: allowed === 0 ? ('refused' as const) : sample === 1 ? ('all' as const) : sample,
       /** Records that the gateway left out in floods, by rule. */
       dropped: Object.fromEntries([...dropped].sort()),
-      /** Records of rules beyond the number that is told apart. */
+      /** Records of rules beyond the number that is tracked. */
       beyond,
     },
     percentile,

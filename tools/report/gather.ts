@@ -17,7 +17,7 @@ export class Gathered {
   sample = 1
   /** Records of rules beyond the bound. */
   beyond = 0
-  /** True when no record tells of report-only rules beside the enforced ones: an older gateway wrote them. */
+  /** True if no record lists the report-only rules beside the enforced ones: an older gateway wrote them. */
   isOld = true
 
   get tallies(): readonly RuleTally[] {
@@ -58,7 +58,7 @@ export class Gathered {
     }
   }
 
-  /** The rule's tally in that mode; undefined where no record tells of it. */
+  /** The rule's tally in that mode; undefined if there are no records. */
   tallyOf(rule: string, mode: Mode): RuleTally | undefined {
     return this.#tallies.get(`${mode} ${rule}`)
   }

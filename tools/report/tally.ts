@@ -32,7 +32,7 @@ export class RuleTally {
   readonly kind: string
   readonly mode: Mode
   src: string | null = null
-  /** Its requests cost what their answers say, which no record tells. */
+  /** Its requests cost what their answers say, which records do not contain. */
   countsAnswers = false
   /** Per cent of its keys for which the rule is in force, as last seen; undefined where it is for all, or for none. */
   enforcedFor: number | undefined
@@ -60,7 +60,7 @@ export class RuleTally {
     this.mode = mode
   }
 
-  /** The rule was asked about a request that stands for `weight` requests. */
+  /** The rule was asked about a request that represents `weight` requests. */
   asked(at: number, weight: number): void {
     this.#observed(at)
     this.seen += weight
@@ -109,7 +109,7 @@ export class RuleTally {
     return this.peaks.get(`${policy} ${quota}`)
   }
 
-  /** What was asked for under the former quota is told with the present one. */
+  /** Demand under the former quota is reported with the present one. */
   #edited(peak: Peak, before: number): void {
     const former = this.#peakOf(peak.policy, before)
     this.peaks.delete(`${peak.policy} ${before}`)

@@ -3,7 +3,7 @@ import { printable } from '../text.js'
 
 export interface GridColumn<Row> {
   readonly title: string
-  /** What stands in it; numbers stand right. */
+  /** Its content; numbers are aligned right. */
   cell(row: Row): string | number
   /** What it is sorted by, from the largest; without it the order is as it comes. */
   readonly by?: (row: Row) => number

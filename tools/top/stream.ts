@@ -1,14 +1,14 @@
-/** Follows what a running gateway tells of now. */
+/** Follows the live data of a running gateway. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
 import { Failure } from '../../gateway/run/load.js'
 import type { AdminPort } from '../admin.js'
 import { printable } from '../text.js'
 
-/** The next snapshot, or why there is none just now. */
+/** The next snapshot, or why there is none at the moment. */
 export type SeenSnapshot = { readonly snapshot: LiveSnapshot } | { readonly lost: string }
 
-/** A stream tells each second: after so long without a word nobody is there. */
+/** A stream sends a snapshot each second; after this long without one the gateway is gone. */
 const SILENT_MS = 5000
 const PAUSES_MS = [1000, 2000, 5000]
 

@@ -70,7 +70,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
       ...(isJsonObject(keyed) ? Object.keys(keyed) : []),
     ]
     for (const source of sources) {
-      if (typeof source !== 'string') throw new SchemaError(`${where}: pattern must be a text`)
+      if (typeof source !== 'string') throw new SchemaError(`${where}: pattern must be a string`)
       try {
         if (!patterns.has(source)) patterns.set(source, new LinearPattern(source, effort))
       } catch (error) {
