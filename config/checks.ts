@@ -1,4 +1,4 @@
-/** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
+/** Checks that a schema cannot express: names that must exist, be unique, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
 import { checkAccess } from './access-checks.js'
 import { checkColumns } from './column-checks.js'
@@ -14,7 +14,7 @@ import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type Rule
 /** The services that run inside this process. */
 const EMBEDDED_SERVICES = new Set(['directory', 'identity', 'welcome'])
 
-/** Every fault that shows only when the documents are seen together. */
+/** Every fault that only shows when all documents are checked together. */
 export function checkConfig(read: Readable): FileFault[] {
   const limits = read.policies.filter(isProjectLimits)
   const rules = read.policies.filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
@@ -35,19 +35,19 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,
-    // Of a misspelt word, what its row then leaves out is only the consequence.
+    // If a word is misspelt, the columns its row then misses are only a consequence.
     ...(planWords === undefined || plans.length > 0 ? [] : checkColumns(read, limits, planWords)),
   ]
 }
 
-/** What stands there must not be open to a network. */
+/** The admin port must not be open to a network without a key. */
 function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
   const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
   return [{ file, path: ['admin', 'host'], message }]
 }
 
-/** Also for `auto` on one core: the same file must not be right on one machine and wrong on another. */
+/** Also for `auto` on one core: a file must not be valid on one machine and invalid on another. */
 function checkWorkers({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined || gateway.listen.workers === 1 || gateway.redis !== '') return []
   const message = `Several workers need Redis, where they count together: set redis, such as "\${REDIS_URL:-}" with REDIS_URL in the environment, or write workers: 1.`
@@ -122,7 +122,7 @@ function checkQuotas(
   )
 }
 
-/** What is wrong in the quotas themselves, of rows and of overrides. */
+/** Faults in the quotas of rows and overrides. */
 function checkWindows(
   { projects = [], projectsFile }: Readable,
   limits: readonly ProjectLimitsPolicy[],
@@ -165,7 +165,7 @@ function checkNames(
   return [...owners.faults, ...reserved]
 }
 
-/** Values that only one place may hold. */
+/** Values that may occur only once. */
 class Owners {
   readonly faults: FileFault[] = []
   readonly #read: Readable

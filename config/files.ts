@@ -9,7 +9,7 @@ export function gatewayFileOf(path: string): string {
   try {
     return statSync(path).isDirectory() ? join(path, 'gateway.yaml') : path
   } catch {
-    return path // Reading it tells what is wrong.
+    return path // Reading the file will report what is wrong.
   }
 }
 

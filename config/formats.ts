@@ -1,4 +1,4 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days, moments and time zones; ciphers. */
+/** Formats of strings: addresses of upstreams, Redis and networks; days, timestamps and time zones; ciphers. */
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
 
@@ -15,10 +15,13 @@ export function isHttpOrigin(text: string): boolean {
   )
 }
 
-/** URLs would take more, such as "${PORT}" that nobody has replaced. */
+/** URL accepts more, such as "${PORT}" that was never replaced. */
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 
-/** What a person meant who wrote `3000`, `localhost:3000` or `http://localhost:3000/path`; undefined when nobody knows. */
+/**
+ * The address meant by `3000`, `localhost:3000` or `http://localhost:3000/path`; undefined if it cannot be
+ * guessed.
+ */
 export function originMeantBy(text: string): string | undefined {
   const full = /^:?\d+$/.test(text) ? `127.0.0.1:${text.replace(':', '')}` : text
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(full) ? full : `http://${full}`

@@ -1,10 +1,10 @@
-/** What no schema can say of shares. Pure. */
+/** Checks of `enforceFor` that a schema cannot express. Pure. */
 import type { UnplacedProblem } from './problem.js'
 import { isProjectLimits, type PolicyFile } from './types.js'
 
 type ShareFault = UnplacedProblem & { readonly file: string }
 
-/** A share of what is in force for nobody. */
+/** Faults of an `enforceFor` beside report-only mode, where it has no effect. */
 export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
   return policies.flatMap(policy => {
     const { file } = policy
@@ -19,6 +19,6 @@ function checkShare(
   path: UnplacedProblem['path'],
 ): ShareFault[] {
   if (mode === 'enforce' || enforceFor === undefined) return []
-  const message = `"enforceFor" says for which share a rule is enforced, but with mode: report-only that is nobody. Write mode: enforce, or remove enforceFor.`
+  const message = `"enforceFor" has no effect with mode: report-only. Write mode: enforce, or remove enforceFor.`
   return [{ file, path: [...path, 'enforceFor'], message }]
 }

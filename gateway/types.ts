@@ -21,7 +21,7 @@ export interface Facts {
   readonly method: string
   /** Normal form of the path: what is matched is what is forwarded. */
   readonly path: string
-  /** `path` in small letters, where the upstream takes either case for the same: matched, counted and logged in its place. */
+  /** `path` in lowercase, where the upstream takes either case for the same: matched, counted and logged in its place. */
   readonly foldedPath?: string | undefined
   /** Raw query with its `?`, or ''. */
   readonly query: string

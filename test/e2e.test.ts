@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import { mongoUrl } from './helpers/mongo.js'
 import { redisUrl } from './helpers/redis.js'
 import { inProject, projectFile, root } from './helpers/root.js'
-import { waitUntil } from './helpers/wait.js'
+import { sleep, waitUntil } from './helpers/wait.js'
 
 const run = promisify(execFile)
 
@@ -19,8 +19,10 @@ interface Process {
   readonly child: ChildProcess
   readonly url: string
   readonly adminUrl: string
-  readonly apiKey: string
+  /** What the first start on a folder prints. It goes another way than the log, so it may come after the ready line. */
+  apiKey(): Promise<string>
   out(): string
+  err(): string
 }
 
 /** Starts `sluice serve` on free ports with the shipped configuration. */
@@ -47,12 +49,13 @@ async function serve(t: Test, folder: string, env: Record<string, string> = {}):
     },
     20_000,
   )
-  const apiKey = /sk_\S+/.exec(err)?.[0] ?? ''
-  return { child, url: ready[1] as string, adminUrl: ready[2] as string, apiKey, out: () => out }
+  const apiKey = async () => (await waitUntil('the key', () => /sk_\S+(?=\s)/.exec(err)))[0]
+  const [, url, adminUrl] = ready as unknown as [string, string, string]
+  return { child, url, adminUrl, apiKey, out: () => out, err: () => err }
 }
 
 /** The five calls of docs/start.md, as written but for the address and the key; what each printed. */
-async function fiveCalls({ url, apiKey }: Process): Promise<string[]> {
+async function fiveCalls({ url }: Process, apiKey: string): Promise<string[]> {
   const page = projectFile('docs/start.md').split('## Five calls')[1] as string
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
     .map(([, block]) => block as string)
@@ -103,25 +106,21 @@ function folderFor(t: Test): string {
 t.test('with nothing but Node, the five calls of docs/start.md print what it says', async t => {
   const folder = folderFor(t)
   const first = await serve(t, folder)
-  t.match(first.apiKey, /^sk_/, 'the first start shows the key it made')
-  check(t, await fiveCalls(first))
-  t.notMatch(
-    first.out(),
-    new RegExp(`${first.apiKey}|ann@|hush`),
-    'no secret and no personal data in the log',
-  )
+  const apiKey = await first.apiKey()
+  check(t, await fiveCalls(first, apiKey))
+  t.notMatch(first.out(), new RegExp(`${apiKey}|ann@|hush`), 'no secret and no personal data in the log')
 
   first.child.kill('SIGTERM')
   t.strictSame(await once(first.child, 'exit'), [0, null], 'SIGTERM ends it well')
   const second = await serve(t, folder)
-  t.equal(second.apiKey, '', 'the second start shows no key')
   const { stdout } = await run('curl', [
     '-s',
     `${second.url}/api/v1/directory-sync/users?tenant=acme&product=crm`,
     '-H',
-    `Authorization: Api-Key ${first.apiKey}`,
+    `Authorization: Api-Key ${apiKey}`,
   ])
   t.match(JSON.parse(stdout), { data: [{ email: 'ann@acme.example' }] }, 'what was stored is still there')
+  t.notMatch(second.err(), /sk_/, 'the second start shows no key')
 })
 
 t.test(
@@ -131,7 +130,7 @@ t.test(
     const mongoAt = await mongoUrl(t)
     if (redisAt === undefined || mongoAt === undefined) return
     const gateway = await serve(t, folderFor(t), { REDIS_URL: redisAt, MONGODB_URL: mongoAt })
-    check(t, await fiveCalls(gateway))
+    check(t, await fiveCalls(gateway, await gateway.apiKey()))
 
     const redis = new Redis(redisAt)
     t.teardown(() => redis.disconnect())
@@ -157,8 +156,17 @@ t.test(
     const stores: Record<string, string>[] = redisAt === undefined ? [{}] : [{}, { REDIS_URL: redisAt }]
     for (const env of stores) {
       const { url } = await serve(t, folderFor(t), env)
-      const script = `for i in $(seq 30); do curl -s -o /dev/null -w '%{http_code}\\n' -H 'Host: dev.localhost' ${url}/sessions/whoami & done; wait`
-      const { stdout } = await run('bash', ['-c', script], { timeout: 20_000 })
+      const target = `${url}/sessions/whoami`
+      const each = ['-o', '/dev/null', '-w', '%{http_code}\n', '-H', 'Host: dev.localhost', target]
+      const all = Array.from({ length: 30 }, (_, i) => (i === 0 ? each : ['--next', ...each])).flat()
+      let stdout = ''
+      for (let tries = 0; tries < 5; tries += 1) {
+        const start = performance.now()
+        ;({ stdout } = await run('curl', ['-s', '--parallel', '--parallel-immediate', ...all]))
+        if (performance.now() - start < 900) break
+        // A busy machine took longer than the second that is limited.
+        await sleep(1100)
+      }
       const codes = stdout.trim().split('\n')
       t.equal(codes.length, 30)
       t.equal(codes.filter(code => code !== '429').length, 10, Object.keys(env)[0] ?? 'in process')
@@ -185,29 +193,32 @@ t.test(
   },
 )
 
-t.test('a body too large for a service is answered 413 in its own words, through the gateway', async t => {
+t.test('through the gateway and beside it', async t => {
   const folder = folderFor(t)
-  const { url, apiKey } = await serve(t, folder)
-  for (const path of ['/api/v1/directory-sync', '/self-service/registration', '/admin/identities']) {
-    for (const size of [1_100_000, 5_000_000]) {
-      const file = join(folder, 'large')
-      writeFileSync(file, 'a'.repeat(size))
-      const json = 'Content-Type: application/json'
-      const fields = ['Host: acme.localhost', `Authorization: Api-Key ${apiKey}`, json, 'Expect:']
-      const args = ['-s', '-w', '\n%{http_code}', ...fields.flatMap(field => ['-H', field])]
-      const { stdout } = await run('curl', [...args, '--data-binary', `@${file}`, url + path])
-      t.match(stdout, /\n413$/, `${path} ${size}`)
-      t.notMatch(stdout, /upstream/)
-    }
-  }
-})
+  const { url, adminUrl, apiKey } = await serve(t, folder)
 
-t.test('sluice health asks the admin port, where metrics are too', async t => {
-  const { adminUrl } = await serve(t, folderFor(t))
-  const args = [inProject('dist', 'gateway', 'cli.js'), 'health', '--config', 'config']
-  const health = (port: string) => run(process.execPath, args, { cwd: root, env: { ADMIN_PORT: port } })
-  t.match(await health(new URL(adminUrl).port), { stdout: 'ready\n' })
-  await t.rejects(health('1'), { code: 1, stderr: /Nothing answers/ })
-  const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
-  t.match(metrics, /^directory_events_waiting 0$/m, 'and the embedded services tell their numbers there')
+  t.test('a body too large for a service is answered 413 in its own words', async t => {
+    const key = await apiKey()
+    for (const path of ['/api/v1/directory-sync', '/self-service/registration', '/admin/identities']) {
+      for (const size of [1_100_000, 5_000_000]) {
+        const file = join(folder, 'large')
+        writeFileSync(file, 'a'.repeat(size))
+        const json = 'Content-Type: application/json'
+        const fields = ['Host: acme.localhost', `Authorization: Api-Key ${key}`, json, 'Expect:']
+        const args = ['-s', '-w', '\n%{http_code}', ...fields.flatMap(field => ['-H', field])]
+        const { stdout } = await run('curl', [...args, '--data-binary', `@${file}`, url + path])
+        t.match(stdout, /\n413$/, `${path} ${size}`)
+        t.notMatch(stdout, /upstream/)
+      }
+    }
+  })
+
+  t.test('sluice health asks the admin port, where metrics are too', async t => {
+    const args = [inProject('dist', 'gateway', 'cli.js'), 'health', '--config', 'config']
+    const health = (port: string) => run(process.execPath, args, { cwd: root, env: { ADMIN_PORT: port } })
+    t.match(await health(new URL(adminUrl).port), { stdout: 'ready\n' })
+    await t.rejects(health('1'), { code: 1, stderr: /Nothing answers/ })
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    t.match(metrics, /^directory_events_waiting 0$/m, 'and the embedded services tell their numbers there')
+  })
 })

@@ -45,13 +45,13 @@ export interface ExplainOptions {
   readonly loaded: Loaded
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
-  /** What the admin port of a running gateway was told. */
+  /** The entries and modes set on the admin port of a running gateway. */
   readonly runtime?: Pick<Runtime, 'table' | 'kept'>
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
 
-/** Where a question says nothing. */
+/** Defaults for what a question leaves out. */
 const USUAL_HOST = 'localhost'
 const USUAL_PEER = '127.0.0.1'
 
@@ -162,7 +162,7 @@ class Explainer {
     const verdict = await this.#look(request)
     const rules: ExplainedRule[] = []
     for (const one of request.matched) {
-      // Behind a refusal nobody is asked, but the question is about every rule.
+      // After a refusal the gateway asks no further rules, but an explanation covers every rule.
       const outcome =
         outcomeOf(verdict, one) ?? outcomeOf(await this.#look({ ...request, matched: [one] }), one)
       rules.push(explainedRule(one, request, outcome, questions))

@@ -1,5 +1,4 @@
-/** The policy that counts in the end, as the tables hold it that requests are matched by. */
-
+/** The effective policy, read from the tables that requests are matched by. */
 import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
 import { unknownHostFault } from '../../config/project-names.js'
 import { unknownName } from '../../config/readable.js'

@@ -12,11 +12,11 @@ export interface RefusedRule {
   readonly hidden: boolean
 }
 
-interface Said extends RefusedRule {
+interface RefusalSaid extends RefusedRule {
   readonly violated: readonly Reading[]
 }
 
-const said = new WeakMap<Rule, Said>()
+const said = new WeakMap<Rule, RefusalSaid>()
 
 /** In a flood it is the same for thousands of refusals, so it is made again only when other policies are violated. */
 export function refusedRule({ rule, readings }: Outcome): RefusedRule {

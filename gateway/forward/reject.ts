@@ -48,7 +48,7 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
 /** What `Allow` says of this server. */
 export const SERVED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-/** A refused request's body up to this size is read and dropped, so that the connection can stay open. */
+/** The body of a refused request is read and dropped up to this size, so that the connection can stay open. */
 const DRAIN_BYTES = 64 * 1024
 
 function drains(body: IncomingBody | undefined): boolean {

@@ -15,7 +15,7 @@ export interface AccessEntry {
   readonly until: number | undefined
 }
 
-/** An entry that speaks of a request. */
+/** An entry that matches a request. */
 export interface AccessMatch {
   readonly entry: AccessEntry
   /** The network, or the id of the project, that it names. */
@@ -24,7 +24,7 @@ export interface AccessMatch {
   readonly bits: number
 }
 
-/** What access entries say of one request: at most one of each mode decides. */
+/** The access entries that decide one request: at most one of each mode. */
 export interface Ruling {
   readonly enforced: AccessMatch | undefined
   readonly reported: AccessMatch | undefined

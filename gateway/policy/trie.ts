@@ -47,7 +47,7 @@ class Node<T> {
 export class PathTrie<T> {
   readonly #root = new Node<T>()
   readonly #added: { readonly pattern: Pattern; readonly value: T }[] = []
-  /** The same patterns in small letters, made when a request first needs them. */
+  /** The same patterns in lowercase, made when a request first needs them. */
   #folded: PathTrie<T> | undefined
 
   /** Adds a pattern; returns the one already there when the two are equally specific (a tie), and then adds nothing. */
@@ -103,7 +103,7 @@ export class PathTrie<T> {
     return foldedPath === undefined ? this.findAll(method, path) : this.folded().findAll(method, foldedPath)
   }
 
-  /** The tree of the same patterns in small letters. Of those that then are one, the first added is found. */
+  /** The tree of the same patterns in lowercase. Of those that then are one, the first added is found. */
   folded(): PathTrie<T> {
     if (this.#folded !== undefined) return this.#folded
     const folded = new PathTrie<T>()

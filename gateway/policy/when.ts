@@ -1,4 +1,4 @@
-/** What a rule's `when` asks for, as tests that are cheap to make for every request. Pure. */
+/** The conditions of a rule's `when`, as tests that are cheap for every request. Pure. */
 import type { Condition, Project } from '../types.js'
 import { createNetworks } from './networks.js'
 

@@ -44,11 +44,11 @@ export interface CoreOptions {
 
 export type Core = Awaited<ReturnType<typeof openCore>>
 
-/** A configuration that only waits for its turn. */
+/** A configuration that is ready to be put in force. */
 export interface Prepared {
   /** Puts it in force, in one step that cannot fail. */
   commit(): void
-  /** Gives back what it holds instead. */
+  /** Releases it instead. */
   discard(): void
 }
 
@@ -122,7 +122,7 @@ export async function openCore(options: CoreOptions) {
     },
     {
       ...listen,
-      // Of all clients together: each worker has its part.
+      // Of all clients together: each worker has its share.
       maxConnections: Math.ceil(listen.maxConnections / workers),
       trustedProxies: () => inForce.trustedProxies,
       turnedAway: cap => metrics.turnedAway(cap),

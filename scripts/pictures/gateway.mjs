@@ -1,11 +1,8 @@
 /** The gateway in the pictures: a small shop's, on a configuration that is edited while it runs. */
-import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { Failure, inProject } from '../lib/run.mjs'
+import { serve } from '../lib/serve.mjs'
 
 const projects = ['acme-production', 'globex-production', 'initech-staging']
 const PROJECTS = `version: 1
@@ -55,27 +52,11 @@ routes: [{ path: /**, upstream: shop }]
   write('policies/in-flight.yaml', IN_FLIGHT)
   write('policies/volumetric.yaml', VOLUMETRIC)
 
-  const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', 'config']
-  const child = spawn(process.execPath, command, {
-    cwd: folder,
-    env: { PATH: process.env.PATH, DATA_DIR: folder },
-  })
-  process.on('exit', () => child.kill('SIGKILL'))
-  const lines = []
-  const ready = new Promise(resolve => {
-    for (const stream of [child.stdout, child.stderr]) {
-      createInterface({ input: stream }).on('line', line => {
-        lines.push(line)
-        const [, url, adminUrl] = /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(line) ?? []
-        if (url) resolve({ url, adminUrl })
-      })
-    }
-  })
-  const addresses = await Promise.race([ready, sleep(60_000, undefined, { ref: false })])
-  if (!addresses) throw new Failure(`the gateway did not start:\n${lines.slice(-20).join('\n')}`)
-  const reload = () => fetch(`${addresses.adminUrl}/reload`, { method: 'POST' })
+  const { child, url, adminUrl } = await serve(join(folder, 'config'), { env: { DATA_DIR: folder } })
+  const reload = () => fetch(`${adminUrl}/reload`, { method: 'POST' })
   return {
-    ...addresses,
+    url,
+    adminUrl,
     /** Fewer imports a second than there were. */
     async tighten() {
       write('policies/limits.yaml', limits(5))

@@ -1,13 +1,12 @@
 /** The gateway under soak: the built command in processes of its own, on a configuration that reloads change. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { get as getSecurely } from 'node:https'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, inProject } from '../lib/run.mjs'
+import { isError, serve } from '../lib/serve.mjs'
 import { HOST } from './chance.mjs'
 
 const POLICIES = {
@@ -52,34 +51,18 @@ export async function startGateway(folder, settings) {
   }
   configure()
 
-  const args = [
-    '--expose-gc',
-    '--disable-warning=ExperimentalWarning',
-    '--import',
-    inProject('scripts', 'soak', 'probe.mjs'),
-  ]
-  const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
-  const child = spawn(process.execPath, [...args, ...command], {
-    env: { PATH: process.env.PATH, DATA_DIR: folder },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  process.on('exit', () => child.kill('SIGKILL'))
   const faults = []
-  let ready
-  const listening = new Promise(resolve => {
-    ready = resolve
+  const { child, ended, url, adminUrl } = await serve(folder, {
+    node: [
+      '--expose-gc',
+      '--disable-warning=ExperimentalWarning',
+      '--import',
+      inProject('scripts', 'soak', 'probe.mjs'),
+    ],
+    onLine(line) {
+      if (!line.startsWith('{') || isError(line)) faults.push(line)
+    },
   })
-  for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', line => {
-      const [, url, adminUrl] = /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(line) ?? []
-      if (url) ready({ url, adminUrl })
-      if (!line.startsWith('{') || JSON.parse(line).level >= 50) faults.push(line)
-    })
-  }
-  const ended = once(child, 'exit')
-  const { url, adminUrl } =
-    (await Promise.race([listening, ended.then(() => undefined), patience()])) ??
-    fail(`the gateway did not start:\n${faults.join('\n')}`)
   const isRunning = () => child.exitCode === null && child.signalCode === null
   const processes = async () => {
     const { workers = [] } = JSON.parse((await read(`${adminUrl}/state`)).body)
@@ -131,10 +114,6 @@ async function held(folder, pid) {
 /** Resolves to undefined when the gateway has had time enough, also on a slow and busy machine. */
 function patience() {
   return sleep(60_000, undefined, { ref: false })
-}
-
-function fail(sentence) {
-  throw new Failure(sentence)
 }
 
 /** On a connection of its own, which does not stay to be counted. */

@@ -1,4 +1,4 @@
-/** The words of the directory service: what is kept, and how it is addressed. Types only. */
+/** The data model of the directory service. Types only. */
 
 export type Json = null | boolean | number | string | Json[] | JsonObject
 export interface JsonObject {

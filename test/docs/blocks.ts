@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { inProject, projectFile } from '../helpers/root.js'
 
-export interface Block {
+export interface PageBlock {
   readonly page: string
   /** Of the fence, from 1. */
   readonly line: number
@@ -20,7 +20,7 @@ export const pages: readonly string[] = ['README.md', ...below.map(name => join(
 )
 
 /** All blocks of a page, in order. */
-export function blocksOf(page: string): Block[] {
+export function blocksOf(page: string): PageBlock[] {
   const text = projectFile(page)
   return [...text.matchAll(/^( *)```(\S*)\n([\s\S]*?)^\1```$/gm)].map(
     ([, indent = '', tag = '', body = ''], i, all) => ({
@@ -32,19 +32,19 @@ export function blocksOf(page: string): Block[] {
   )
 }
 
-export const firstLine = ({ text }: Block): string => text.split('\n', 1)[0] as string
+export const firstLine = ({ text }: PageBlock): string => text.split('\n', 1)[0] as string
 
 /** Where a block stands, for the title of an assertion. */
-export const placeOf = (block: Block): string => `${block.page}:${block.line} ${firstLine(block)}`
+export const placeOf = (block: PageBlock): string => `${block.page}:${block.line} ${firstLine(block)}`
 
 /** A command with what is shown of its output, or undefined where nothing is. */
-export interface Shown {
+export interface ShownCommand {
   readonly command: string
   readonly output: string | undefined
 }
 
 /** The commands of a `console` block: each `$ ` line, with those that a backslash continues, and the lines up to the next. */
-export function shownIn(block: Block): Shown[] {
+export function shownIn(block: PageBlock): ShownCommand[] {
   return [...block.text.matchAll(/^\$ ((?:.*\\\n)*.*\n)((?:(?!\$ ).*\n)*)/gm)].map(
     ([, command = '', output = '']) => ({ command, output: output === '' ? undefined : output }),
   )

@@ -1,15 +1,15 @@
 /** docs/rollout.md: a rule from the first line to the first refusal, on nine days of sign-ups. */
-import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { inProject } from '../helpers/root.js'
-import { type Asked, DAY, HOUR, logOf, MINUTE } from './traffic.js'
-import { type Walk, walk } from './walk.js'
+import { copyShipped } from './servers.js'
+import { type AskedRequest, DAY, HOUR, logOf, MINUTE } from './traffic.js'
+import { type PageWalk, walk } from './walk.js'
 
 const RULES = 'policies/volumetric.yaml'
 
 /** Sixty-nine sign-ups a day, each from an address of its own; an office with seven in a row, and somebody with twelve. */
-function signUps(): Asked[] {
+function signUps(): AskedRequest[] {
   const first = Date.UTC(2026, 10, 13) + 13 * HOUR + 56 * MINUTE
   return Array.from({ length: 9 }, (_, day) => day).flatMap(day => {
     const ordinary = Array.from({ length: 69 }, (_, i) => `203.0.${day}.${i}`)
@@ -30,8 +30,9 @@ function edit(file: string, ...changes: readonly (readonly [RegExp, string])[]):
 }
 
 t.test('docs/rollout.md: a rule is written, watched, tried and enforced', async t => {
-  const writeRule = ({ folder, shown }: Walk) => {
-    cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
+  const writeRule = (walk: PageWalk) => {
+    const { folder, shown } = walk
+    copyShipped(walk)
     appendFileSync(join(folder, 'config', RULES), `\n${shown('  # Sign-ups in a row')}`)
     edit(join(folder, 'config', 'gateway.yaml'), [/^log: .*$/m, shown('log: { decisions: all }').trim()])
   }

@@ -1,24 +1,16 @@
-/** The first pages of a new user, done as they are written. */
+/** The first pages of a new user with a checkout. */
 import t from 'tap'
-import { inProject, root } from '../helpers/root.js'
-import { packed } from '../package/packed.js'
+import { inProject } from '../helpers/root.js'
+import { serveHello, startFromRoot } from './servers.js'
 import { walk } from './walk.js'
 
-const HELLO = `node -e "require('http').createServer((req, res) => res.end('hello')).listen(3000)"`
 const KEY = 'sk_the-key-that-the-first-start-shows'
 
-t.test('README.md: a service of yours behind a limit in a minute, from the package', async t => {
-  const { installed } = packed(t)
-  await walk(t, 'README.md', {
-    installed,
-    before: {
-      'serve --upstream': ({ port, serve }) => serve(HELLO.replace('3000', String(port(3000))), [port(3000)]),
-      'npm start': ({ run }) => run(`cd ${root}; export DATA_DIR=$HOME/data`),
-    },
-  })
+t.test('README.md: a service of yours behind a limit in a minute, from a checkout', async t => {
+  await walk(t, 'README.md', { before: { 'serve --upstream': serveHello, 'npm start': startFromRoot } })
 })
 
-t.test('docs/start.md: a limit, a configuration and five calls, from a checkout', async t => {
+t.test('docs/start.md: a limit, a configuration and five calls', async t => {
   await walk(t, 'docs/start.md', {
     env: { API_KEYS: KEY },
     blanks: { 'sk_...': KEY },

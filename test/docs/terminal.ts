@@ -7,17 +7,17 @@ import { delimiter, join } from 'node:path'
 import type { Test } from 'tap'
 import { waitUntil } from '../helpers/wait.js'
 
-export interface Ran {
+export interface PageOutput {
   /** Standard output and error, as they came. */
   readonly out: string
   /** Commands that ended with another code than 0 and were not asked about it. */
   readonly failed: string
 }
 
-export interface Terminal {
+export interface PageTerminal {
   /** An empty folder, in which the shell begins. */
   readonly folder: string
-  run(commands: string): Promise<Ran>
+  run(commands: string): Promise<PageOutput>
   /** Starts a program that goes on, and waits until something listens on all the ports. What held one of them is ended first. */
   serve(commands: string, ports: readonly number[]): Promise<void>
 }
@@ -30,7 +30,7 @@ export function openTerminal(
   t: Test,
   env: Readonly<Record<string, string>>,
   programs: Readonly<Record<string, string>>,
-): Terminal {
+): PageTerminal {
   const home = mkdtempSync(join(tmpdir(), 'sluice-page-'))
   const [folder, bin, notes] = ['work', 'bin', 'notes'].map(name => join(home, name)) as [
     string,

@@ -3,15 +3,17 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { inProject } from '../helpers/root.js'
-import { type Asked, DAY, HOUR, logOf } from './traffic.js'
-import { type Walk, walk } from './walk.js'
+import { copyShipped } from './servers.js'
+import { type AskedRequest, DAY, HOUR, logOf } from './traffic.js'
+import { type PageWalk, walk } from './walk.js'
 
 const API_KEY = 'a-key-of-the-management-api'
 
 /** The shipped configuration as `config`, others beside it, and the documents that are imported. */
-function prepare({ folder }: Walk): void {
+function prepare(walk: PageWalk): void {
+  const { folder } = walk
   const fixture = (...parts: string[]) => inProject('test', 'fixtures', ...parts)
-  cpSync(inProject('config'), join(folder, 'config'), { recursive: true })
+  copyShipped(walk)
   cpSync(fixture('lint'), join(folder, 'lint'), { recursive: true })
   for (const name of ['shop.yaml', 'tickets.json']) cpSync(fixture('openapi', name), join(folder, name))
 }
@@ -33,15 +35,18 @@ const LIMITS = 'project-limits.yaml'
 const FLOODS = 'volumetric.yaml'
 
 /** Nine days: an ordinary request every twenty minutes, six floods of 55 recoveries, and a developer who asks too fast once. */
-function nineDays(): Asked[] {
+function nineDays(): AskedRequest[] {
   const first = Date.UTC(2026, 0, 5)
-  const ordinary = Array.from({ length: 9 * 72 }, (_, i) => ({
-    ...{ at: first + i * (HOUR / 3), from: `203.0.113.${i % 250}` },
-    ...{ host: i % 3 === 0 ? 'globex.localhost' : 'acme.localhost' },
-    ...(i % 4 === 0
-      ? { method: 'POST', path: '/self-service/registration' }
-      : { method: 'GET', path: '/sessions/whoami' }),
-  }))
+  const asks = [
+    'GET /sessions/whoami',
+    'POST /self-service/registration',
+    'GET /files',
+    'POST /self-service/recovery',
+  ]
+  const ordinary = Array.from({ length: 9 * 72 }, (_, i) => {
+    const [method = '', path = ''] = (asks[i % 4] as string).split(' ')
+    return { at: first + i * (HOUR / 3), from: `203.0.113.${i % 250}`, host: 'acme.localhost', method, path }
+  })
   const floods = Array.from({ length: 6 * 55 }, (_, i) => ({
     ...{
       at: first + Math.floor(i / 55) * 1.5 * DAY + 20 * HOUR + 1000 + (i % 55) * 700,
@@ -57,14 +62,14 @@ function nineDays(): Asked[] {
 }
 
 /** The shipped gateway; a project has asked three times, and a developer eight times at once. */
-async function serveAsked({ port, run, serve }: Walk): Promise<void> {
+async function serveAsked({ port, run, serve }: PageWalk): Promise<void> {
   await serve('sluice serve --config config', [port(8080)])
   await run(`ask() { curl -s -o /dev/null -H "Host: $1" http://127.0.0.1:${port(8080)}/files; }
     for i in 1 2 3; do ask acme.localhost; done; (for i in 1 2 3 4 5 6 7 8; do ask dev.localhost & done; wait)`)
 }
 
 /** Three directories whose secrets are encrypted with the old key, and a gateway that knows both. */
-async function serveOldKey({ port, run, serve }: Walk): Promise<void> {
+async function serveOldKey({ port, run, serve }: PageWalk): Promise<void> {
   await run('OLD=$(openssl rand -base64 32) NEW=$(openssl rand -base64 32)')
   const gateway = 'sluice serve --config config'
   await serve(`ENCRYPTION_KEY="$OLD" ${gateway}`, [port(8080)])
@@ -96,7 +101,10 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
       'sluice top --once': serveAsked,
       // On a terminal wide enough for its tables.
       'sluice mode catch-all': ({ run }) => run('export COLUMNS=140'),
-      'keys rotate': serveOldKey,
+      async 'keys rotate'(walk) {
+        await walk.run('unset COLUMNS')
+        await serveOldKey(walk)
+      },
       'sluice report gateway.log': async ({ folder }) =>
         writeFileSync(join(folder, 'gateway.log'), await logOf(t, join(folder, 'config'), nineDays())),
       'replay gateway.log': ({ folder }) =>
@@ -104,7 +112,7 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
       'replay app.json': ({ folder }) =>
         writeFileSync(
           join(folder, 'app.json'),
-          '{"ts":"2026-01-05T00:00:00Z","req":{"verb":"GET","path":"/files","host":"acme.localhost"}}\n',
+          '{"ts":"2026-01-05T00:00:00Z","req":{"verb":"GET","url":"/files","host":"acme.localhost"}}\n',
         ),
     },
   })

@@ -11,7 +11,7 @@ export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
-export interface Asked {
+export interface AskedRequest {
   /** Milliseconds since 1970; not before the one before it. */
   readonly at: number
   readonly method: string
@@ -22,7 +22,7 @@ export interface Asked {
 }
 
 /** The log, with all decisions, of a gateway that was asked so under the projects and policies of `config`. */
-export async function logOf(t: Test, config: string, asked: readonly Asked[]): Promise<string> {
+export async function logOf(t: Test, config: string, asked: readonly AskedRequest[]): Promise<string> {
   const lines: Record<string, unknown>[] = []
   let folder = ''
   await t.test(

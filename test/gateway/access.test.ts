@@ -111,7 +111,7 @@ t.test(
     t.match(JSON.parse(explained.body), { answer: { status: 403, refused_by: ['hosts'] } })
     const counters = await send(`${adminUrl}/projects/host:Bad.example/counters`)
     t.equal(counters.status, 404, 'a name that no request is counted by')
-    t.match(JSON.parse(counters.body).detail, 'in small letters')
+    t.match(JSON.parse(counters.body).detail, 'in lowercase')
   },
 )
 

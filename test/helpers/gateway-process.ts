@@ -99,7 +99,11 @@ export async function serveProcess(
       return Number(stdout) * 1024
     },
     signal: name => child.kill(name),
-    exited: () => exited,
+    async exited() {
+      // Only then there is all it had to say.
+      await closed
+      return exited
+    },
     async kill() {
       child.kill('SIGKILL')
       await exited

@@ -26,3 +26,25 @@ export async function waitUntil<T>(
     await sleep(10)
   }
 }
+
+class TooSlow extends Error {}
+
+/** What `work` gives, if that took less than `ms`, as it does but on a busy machine. Only inside `unhurried`. */
+export async function within<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const start = performance.now()
+  const result = await work()
+  const took = performance.now() - start
+  if (took > ms) throw new TooSlow(`took ${Math.round(took)} ms instead of ${ms} ms`)
+  return result
+}
+
+/** Runs `body` from its beginning until nothing of it was too slow, five times at most. */
+export async function unhurried(body: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await body()
+    } catch (error) {
+      if (!(error instanceof TooSlow) || tries === 5) throw error
+    }
+  }
+}

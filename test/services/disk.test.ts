@@ -6,6 +6,8 @@ import { type GatewayProcess, gatewayProcess, writeConfig } from '../helpers/gat
 import { waitUntil } from '../helpers/wait.js'
 import { apiKey, okta, startReceiver } from './directory/harness.js'
 
+t.jobs = 2
+
 const gatewayYaml = `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0 }

@@ -160,7 +160,7 @@ t.test('Envoy: descriptors that say what they look at are rules, nested ones tog
     /ratelimit\.yaml:13:17 .*a limit above the one without this value/,
     /ratelimit\.yaml:22:17 .*a limit by month/,
     /ratelimit\.yaml:23:5 .*"message_type" and all below it/,
-    /Not the same: no upstream is named here/,
+    /Not the same: the file names no upstream/,
   ]) {
     t.match(err, line)
   }
@@ -203,7 +203,7 @@ t.test('no password of a file is told or written', async t => {
   ] as const) {
     const { out, err } = await from(t, format, text)
     t.notMatch(out + err, /canary|can\/|ary/, text)
-    t.match(err, /password|no http|fixed http|take turns/, text)
+    t.match(err, /password|no http|fixed http|share the requests/, text)
   }
 })
 
@@ -214,7 +214,7 @@ t.test('files that are none are told of, and never break the command', async t =
       const { code, err } = await from(t, format, text, '--output', folder)
       const what = `${format}: ${text.slice(0, 20)}`
       if (code === 2) {
-        t.match(err, /given:\d+:\d+: .*\nNothing could be made of this file\.\n$/, what)
+        t.match(err, /given:\d+:\d+: .*\nThis file cannot be imported\.\n$/, what)
         t.notOk(existsSync(folder), 'no gateway without the limits that it should have')
       } else t.match(err, /given:\d+:\d+.*: (Left out|Not the same): |0 things left out/, what)
     }
@@ -265,9 +265,9 @@ consumers:
   t.equal(await who('same'), 'ann')
   t.equal(await who('bobs'), 'bob')
   t.match(await who(''), /^host:/)
-  t.match(err, /given:4:59 .*a key that does not stand in the file/)
+  t.match(err, /given:4:59 .*a key that is not in the file/)
   t.match(err, /given:4:74 .*a key that is a number/)
-  t.match(err, /given:5:46 .*a key that is in the file already/)
+  t.match(err, /given:5:46 .*a key that is already in the file/)
   t.match(err, 'the user and password of http://127.0.0.1:1')
   t.notMatch(err, 'geheim')
 })

@@ -50,7 +50,7 @@ t.test('counters are shown and reset', async t => {
 
   t.match(await run('reset', 'tight', '--project', 'acme', '--why', 'Done', '--by', 'anna'), {
     code: 0,
-    out: 'tight: the counter begins anew.\n',
+    out: 'tight: the counter was reset.\n',
   })
   t.equal(await post('/tight/a'), 200)
   const asJson = await run('counters', 'acme', '--json')
@@ -150,7 +150,7 @@ t.test('what is wrong is said, with an exit code', async t => {
   const { run, adminUrl } = await start(t)
   for (const [args, code, err] of [
     [['counters', 'nobody'], 2, /There is no project "nobody"/],
-    [['counters', 'acme', '--ip', 'here'], 2, /"here" is no IP address/],
+    [['counters', 'acme', '--ip', 'here'], 2, /"here" is not an IP address/],
     [['reset', 'al', '--project', 'acme'], 2, /There is no bucket or rule "al"/],
     [['reset', 'all'], 2, /Name the project of a bucket/],
     [['mode', 'tigth', 'report-only', '--why', 'x'], 2, /Did you mean "tight"\?/],
@@ -175,7 +175,7 @@ t.test('what is wrong is said, with an exit code', async t => {
   })
   t.match(await sluice(['acts', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
   const app = await startApp(t, (_req, res) => res.end('here'))
-  t.match(await sluice(['acts', '--live', app]), { code: 1, err: /no admin port of a gateway \(200\)/ })
+  t.match(await sluice(['acts', '--live', app]), { code: 1, err: /not the admin port of a gateway \(200\)/ })
 })
 
 t.test('report and replay tell a mode for now from that of the files', async t => {

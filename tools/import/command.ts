@@ -99,7 +99,7 @@ function importOpenApi(
 function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
   if (into.isUnreadable) {
     tell(into.problems, io)
-    io.err('Nothing could be made of this file.\n')
+    io.err('This file cannot be imported.\n')
     return 2
   }
   const files = into.files()

@@ -31,12 +31,12 @@ export class NginxUpstreams {
       ) {
         this.#into.leftOut(
           one,
-          `"${withoutSecret([one.name, ...one.words].join(' '))}". The addresses of an upstream take turns.`,
+          `"${withoutSecret([one.name, ...one.words].join(' '))}". The addresses of an upstream share the requests.`,
         )
         return []
       }
       if (options.length > 0)
-        this.#into.leftOut(one, `"${options.join(' ')}". The addresses of an upstream take turns.`)
+        this.#into.leftOut(one, `"${options.join(' ')}". The addresses of an upstream share the requests.`)
       return [address]
     })
     this.#pools.set(name, addresses)

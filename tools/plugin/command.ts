@@ -12,7 +12,7 @@ import { KINDS, type Kind, pluginFiles, usageOf } from './files.js'
 
 export const plugin = defineCommand({
   name: 'plugin',
-  summary: 'Begin a plugin of your own',
+  summary: 'Create a plugin of your own',
   operands: { usage: 'new NAME', least: 2, most: 2 },
   options: {
     kind: {

@@ -13,7 +13,7 @@ const TAKEN = ['gateway.yaml', 'projects.yaml', 'policies']
 
 export const init = defineCommand({
   name: 'init',
-  summary: 'Write a configuration to begin with',
+  summary: 'Write a starter configuration',
   operands: { usage: '[DIR]', least: 0, most: 1 },
   options: STARTER,
   details: `Writes gateway.yaml, projects.yaml and policies/limits.yaml with comments into DIR (${CONFIG.default}), the configuration that "sluice serve --upstream" runs. Never overwrites anything.`,

@@ -1,4 +1,7 @@
-/** One Redis that may be away: while its breaker is open it is asked for nothing, so a dead Redis costs a request nothing. */
+/**
+ * A circuit breaker for one Redis: while it is open, Redis is not called, so a dead Redis costs a request
+ * nothing.
+ */
 import type { CallDeadlines } from './call-deadlines.js'
 
 /** Failures in a row that open the breaker, and how often Redis is asked whether it is back. */
@@ -115,7 +118,7 @@ export class Breaker {
       () => false,
     )
     this.#asking = false
-    // A Redis that answers later than the deadline would only open the breaker again.
+    // If Redis answered later than the deadline, the breaker would only open again.
     if (!answered || performance.now() - sentAt > this.#options.deadlines.ms) return
     clearInterval(this.#probe)
     this.#probe = undefined

@@ -30,7 +30,7 @@ export interface StoreHooks {
   called?(ms: number): void
   /** A call failed or came too late; `op` is one of the few things a store is asked for. */
   failed(op: string): void
-  /** An answer came after its deadline: what it had charged was given back. */
+  /** An answer came after its deadline: what it had charged was refunded. */
   late(): void
   /** Redis went away, or came back. */
   awayChanged(away: boolean): void
@@ -78,7 +78,7 @@ export async function openStore(
     hooks.late()
     if (now() < quietUntil) return
     quietUntil = now() + QUIET_MS
-    log.warn({ deadline }, 'Redis answered after the deadline: what it had charged was given back')
+    log.warn({ deadline }, 'Redis answered after the deadline: what it had charged was refunded')
   }
   const guard = new Guard({
     deadlineMs: deadline,
@@ -92,7 +92,7 @@ export async function openStore(
       if (away)
         log.warn(
           { ...fields, redis: address, reason: troubleOf(remote.connection), onStoreError: onError },
-          'Redis is away: each rule goes on as its onStoreError says',
+          'Redis is away: each rule follows its onStoreError',
         )
       else log.info(fields, 'Redis is back: counting there again')
     },

@@ -1,4 +1,4 @@
-/** What was done on the admin port: the newest acts of all gateways on one Redis, or of this process. */
+/** Acts on the admin port: the newest of all gateways on one Redis, or of this process. */
 import { randomUUID } from 'node:crypto'
 import type { Wished } from '../../admin/wish.js'
 import type { Log } from '../../types.js'
@@ -31,7 +31,7 @@ const MOST_ACTS = 200
 
 const PATHS = { mode: (id: string) => `/rules/${id}/mode`, access: (id: string) => `/access/${id}` }
 
-/** What is about to be done at the wish of somebody at `from`. */
+/** An act that somebody at `from` is about to perform. */
 export function actOf(
   kind: KeptAct['kind'],
   what: string,
@@ -57,7 +57,7 @@ export function toldActs(contents: Contents): ToldAct[] {
   return newestFirst(contents.acts.values()).map(act => toldAct(act, contents))
 }
 
-/** A warning, so that it is written whatever is left out. */
+/** A warning, so that it is logged at every usual log level. */
 export function logAct(
   log: Log,
   audit: string,

@@ -1,4 +1,7 @@
-/** What the admin port was told, in Redis: every gateway and worker looks each second whether it has changed. */
+/**
+ * The entries and modes of the admin port, stored in Redis: every gateway and worker checks each second whether
+ * they have changed.
+ */
 import { randomUUID } from 'node:crypto'
 import { Unreachable } from '../../admin/refusals.js'
 import { connectRedis, type RedisClient, reconnect } from '../../decide/store/redis-connection.js'
@@ -98,7 +101,7 @@ export class KeptInRedis implements Kept {
         return value === undefined ? ['hdel', key, id] : ['hset', key, id, JSON.stringify(value)]
       })
       const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#number + 1))
-      // A look that fails now changes nothing about what was done.
+      // The act is done even if this read fails.
       if (isDone) await this.refresh()
       if (isDone) return result
     }
@@ -170,7 +173,7 @@ export class KeptInRedis implements Kept {
       ),
     ])
     await this.#apply(steps, this.#number)
-    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were put back')
+    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were restored')
   }
 
   /**

@@ -1,4 +1,4 @@
-/** What the admin port does about modes: lets a rule only report, or be enforced, for now, and undoes it. */
+/** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../../config/load.js'
 import { unknownName } from '../../../config/readable.js'
 import { bucketOfTrial } from '../../../config/rollout.js'
@@ -60,7 +60,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
       const act = actOf('mode', `Undone: "${id}" is as its file says.`, { ...wish, from })
       const removed = await kept.change(contents => {
         const value = contents.modes.get(id)
-        if (value === undefined) throw new NotFound(`The admin API has set no mode of "${id}".`)
+        if (value === undefined) throw new NotFound(`The admin API has set no mode for "${id}".`)
         const changes: KeptChange[] = [{ shelf: 'modes', id }, ...changesFor(act, contents)]
         return { changes, result: value }
       })

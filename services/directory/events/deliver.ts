@@ -149,7 +149,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     const { events } = message
     const [first] = events
     if (progress.attempts > 0 && first && isStale(first.created, Date.now())) {
-      progress.dead.push(...buried(target, events, 0, 'it waited too long behind others that failed'))
+      progress.dead.push(...buried(target, events, 0, 'it waited too long behind other events that failed'))
       return done(progress.attempts)
     }
     const failures = progress.attempts + 1
@@ -232,7 +232,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     if (!last) return
     const { id: event, directoryId: directory, webhookId: webhook, attempts, problem } = last
     const fields = { directory, webhook, events: dead.length, last: { event, attempts, problem } }
-    log.error(fields, 'webhook events given up: they are dead letters now')
+    log.error(fields, 'gave up on webhook events: they are dead letters now')
   }
 
   return deliver

@@ -82,7 +82,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         tag,
         summary: "Replay a directory's dead letters",
         description:
-          'Each is sent once more, in order; events that wait for their next attempt are tried now, too. Those of a webhook that was taken away stay.',
+          'Each is sent once more, in order; events that wait for their next attempt are tried now as well. Those of a removed webhook stay.',
         query: scopeQuery,
         data: replayedSchema,
       },
@@ -105,10 +105,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       const directory = await lookup.directory(directoryId)
       const webhook = directory && webhookOf(directory, webhookId)
       if (directory && !(webhook && isOwed(webhook, letter))) {
-        throw new HttpError(
-          409,
-          'The webhook of this dead letter was taken away: there is nowhere to send it.',
-        )
+        throw new HttpError(409, 'The webhook of this dead letter was removed: there is nowhere to send it.')
       }
       const replaying = await store.replay(directoryId, { id })
       if (replaying === 0) throw noDeadLetter()

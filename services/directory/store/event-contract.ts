@@ -27,7 +27,7 @@ export interface DeadLetter extends StoredEvent {
   readonly problem: string
   /** Time of the last attempt (ISO 8601, UTC). */
   readonly failed: string
-  /** True from the wish for a replay to its attempt. */
+  /** True from the request for a replay until its attempt. */
   readonly replay: boolean
 }
 

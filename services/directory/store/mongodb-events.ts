@@ -69,7 +69,7 @@ function newestFirst<T extends { _id: string }>(
     .toArray()
 }
 
-/** Hands the departed directories that owe nothing any more to the purge. */
+/** Passes removed directories with no events left to deliver on to the purge. */
 async function settleDeparted(collections: Collections): Promise<void> {
   const { removed } = collections
   for (const { _id } of await removed.find({ told: { $exists: true } }).toArray()) {
@@ -141,7 +141,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     // Before the event counts as done, so that a crash between the two repeats an event and loses none.
     const buried = [...dead, ...failedAgain].map((letter, i) => {
       const { _id, ...fields } = toDocument(letter)
-      // A replay that was wished for has had its attempt.
+      // A requested replay has had its attempt.
       const update = { $set: { ...fields, replay: false } }
       return { updateOne: { filter: { _id }, update, upsert: i < dead.length } }
     })

@@ -63,7 +63,7 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     base: string,
   ): Promise<JsonObject> {
     if (types.length > 1 && asked.sortBy) {
-      throw new ScimError(400, 'sortBy works at /Users and at /Groups, not over both.', 'invalidValue')
+      throw new ScimError(400, 'sortBy works on /Users and on /Groups, not on both at once.', 'invalidValue')
     }
     const wish = wishOf(asked, base)
     const Resources: JsonObject[] = []

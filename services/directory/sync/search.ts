@@ -66,7 +66,7 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
 
   function requireFew(count: number): void {
     if (count <= limits.searchedResources) return
-    const detail = `More than ${limits.searchedResources} ${type}s would have to be looked at for this filter or order: add a condition that compares ${lookedUp[type]} by eq, or list all in pages.`
+    const detail = `More than ${limits.searchedResources} ${type}s would have to be searched for this filter or order: add a condition that compares ${lookedUp[type]} by eq, or list all in pages.`
     throw new ScimError(400, detail, 'tooMany')
   }
 

@@ -3,6 +3,7 @@ import t from 'tap'
 import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
 import { counterKey } from '../../../gateway/decide/key.js'
 import type { Facts, KeyPart, Project, Rule } from '../../../gateway/types.js'
+import { cpuMs } from '../../helpers/cpu-time.js'
 
 const secret = Buffer.from('secret')
 
@@ -198,9 +199,8 @@ t.test('a multipart form that is cut anywhere, or is none, has the fields that a
   }
   fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), bytes => of(Buffer.from(bytes)) === undefined))
   for (const text of ['--b0\r\n', '\r\n--b0', 'x\n', '--b0 \n\n']) {
-    const started = performance.now()
-    of(Buffer.from(text.repeat(65_536 / text.length)))
-    t.ok(performance.now() - started < 1000, 'and takes no time')
+    const took = await cpuMs(() => of(Buffer.from(text.repeat(65_536 / text.length))))
+    t.ok(took < 1000, 'and takes no time')
   }
 })
 

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { announcedTrailers } from '../../../gateway/forward/trailers.js'
 import { fieldsOf } from '../../../gateway/http1/fields.js'
+import { cpuMs } from '../../helpers/cpu-time.js'
 import { GET, OK } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, scene } from './gateway.js'
@@ -38,9 +39,8 @@ t.test('trailers of a request', async t => {
     const names = Array.from({ length: 4_000 }, (_, i) => `x${i}`)
     const head = fieldsOf(['Trailer', names.join(',')])
     const trailers = names.flatMap(name => [name, ''])
-    const began = performance.now()
-    t.equal(announcedTrailers(trailers, head).length, 8_000)
-    t.ok(performance.now() - began < 100)
+    const took = await cpuMs(() => t.equal(announcedTrailers(trailers, head).length, 8_000))
+    t.ok(took < 100, `${took} ms`)
   })
 
   t.test('do not pass unannounced', async t => {

@@ -79,7 +79,7 @@ t.test('a free connection is kept as long as its upstream says, less a second', 
   await asked()
   await waitUntil('its end', () => gone(upstream.connections[0]), 3_000)
   const keptMs = performance.now() - startedAt
-  t.ok(keptMs > 900 && keptMs < 1_500, `${keptMs} ms`)
+  t.ok(keptMs > 900 && keptMs < 2_000, `${keptMs} ms`)
 })
 
 t.test('an asker that wants a new connection gets one, and may give it back unasked', async t => {

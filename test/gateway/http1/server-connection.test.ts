@@ -252,7 +252,7 @@ t.test('time for a head', async t => {
     clearInterval(drip)
     t.match(answer.line, / 408 /)
     t.match(JSON.parse(answer.body), { code: 'request-timeout' })
-    t.ok(performance.now() - startedAt < 1_000)
+    t.ok(performance.now() - startedAt < 5_000)
   })
 
   t.test('runs for the first byte of a new connection, too', async t => {

@@ -4,6 +4,7 @@ import { GatewayError } from '../../../gateway/errors.js'
 import { clientAddress, networkOf, TrustedProxies } from '../../../gateway/listen/client.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
 import { parseTarget } from '../../../gateway/listen/target.js'
+import { cpuMs } from '../../helpers/cpu-time.js'
 
 const badTarget = { code: 'bad-target' }
 
@@ -129,15 +130,16 @@ t.test('normal form is stable, and no spelling of a path escapes it', async () =
 })
 
 t.test('a long hostile path costs little', async t => {
-  const started = performance.now()
-  for (const unit of ['/', '/a', '/../', '%41', 'a.', '.', '/.', '%c3%a9', '{', '/a/..']) {
-    const raw = `/${unit.repeat(16_000 / unit.length)}`
-    try {
-      normalizePath(raw)
-      normalizePath(`${raw}%`)
-    } catch {}
-  }
-  t.ok(performance.now() - started < 500)
+  const took = await cpuMs(() => {
+    for (const unit of ['/', '/a', '/../', '%41', 'a.', '.', '/.', '%c3%a9', '{', '/a/..']) {
+      const raw = `/${unit.repeat(16_000 / unit.length)}`
+      try {
+        normalizePath(raw)
+        normalizePath(`${raw}%`)
+      } catch {}
+    }
+  })
+  t.ok(took < 500, `${took} ms`)
 })
 
 t.test('request targets', async t => {

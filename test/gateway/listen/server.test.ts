@@ -198,7 +198,7 @@ t.test('drain', async t => {
     finish()
     const begun = performance.now()
     await drained
-    t.ok(performance.now() - begun < 1_000)
+    t.ok(performance.now() - begun < 4_000, 'long before the deadline')
     t.equal(await client.rest(), 'ok')
   })
 

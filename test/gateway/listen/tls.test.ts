@@ -196,7 +196,7 @@ if (canMakeCertificates(t)) {
     const silent = await rawClient(port)
     const startedAt = performance.now()
     await listener.drain(200)
-    t.ok(performance.now() - startedAt < 1000)
+    t.ok(performance.now() - startedAt < 4000)
     await waitUntil('both ends', () => idle.closed && silent.closed)
     t.ok(idle.ended, 'with a farewell where there was time for it')
   })

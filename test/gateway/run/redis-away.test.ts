@@ -77,11 +77,17 @@ store: { deadline: ${DEADLINE_MS}ms, onError: ${mode} }`,
 type TestedGateway = Awaited<ReturnType<typeof startAll>>['gateways'][number]
 
 /** Waits until Redis counts, also on a machine that is busy with other tests. */
-async function isWell({ mode, ask, metric, lines }: TestedGateway): Promise<void> {
+async function isWell({ mode, ask, held, metric, lines }: TestedGateway): Promise<void> {
   await waitUntil(`${mode}: Redis to count`, async () => {
     const errors = await metric('sluice_store_errors_total')
     for (let i = 0; i < 5; i += 1) await ask()
     return (await metric('sluice_store_errors_total')) === errors
+  })
+  // What was admitted here meanwhile is charged there soon.
+  await waitUntil(`${mode}: all to be charged`, async () => {
+    const before = await held()
+    await sleep(200)
+    return (await held()) === before
   })
   lines.length = 0
 }
@@ -138,8 +144,10 @@ async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<vo
     t.ok(late >= 0 && late <= admitted + UNDER_WAY, `${mode}: ${late} counted late, of ${REQUESTS}`)
     const left = Number((await ask()).headers['x-ratelimit-remaining'])
     const most = QUOTA - before - Math.max(late, admitted) - 1
-    // Of a call whose answer was cut off nobody knows that Redis had charged it.
-    t.ok(left <= most && left >= most - UNDER_WAY, `and counting goes on from there: ${left} of ${most}`)
+    // Of a call whose answer was cut off nobody knows that Redis had charged it; nor of one that a busy machine was late for.
+    const wasSlow = (await metric('sluice_store_errors_total')) - errorsBefore > UNDER_WAY
+    const unknown = UNDER_WAY + (wasSlow ? admitted : 0)
+    t.ok(left <= most && left >= most - unknown, `and counting goes on from there: ${left} of ${most}`)
     t.match(
       lines.filter(({ msg }) => String(msg).startsWith('Redis is')),
       [

@@ -50,11 +50,22 @@ observe: [sticking]
   const gateway = await gatewayProcess(t, folder)
   const headers = { host: 'acme.localhost' }
   const state = async () => (await send(`${gateway.adminUrl}/state`)).json<State>()
+  const pids = async () => (await state()).workers.map(({ pid }) => pid)
   return {
     ...gateway,
     folder,
     state,
-    pids: async () => (await state()).workers.map(({ pid }) => pid),
+    pids,
+    /** Resolves when another worker answers in the place of the one that has ended. */
+    replaced: (ended: number) =>
+      waitUntil(
+        'another one',
+        async () => {
+          const present = await pids()
+          return present.length === 2 && !present.includes(ended)
+        },
+        20_000,
+      ),
     ask: (path: string) => send(gateway.url + path, { agent: new Agent(), headers }),
   }
 }
@@ -106,17 +117,18 @@ t.test('a worker that is stuck', async t => {
         new RegExp(`"missing":\\[${stuck}\\]|"pid":${stuck}|sluice_worker_up\\{pid="${stuck}"\\} 0`),
       )
     })
-    t.ok(took < 2, `${path} waits for nobody, but took ${took.toFixed(1)} s`)
+    t.ok(took < 4, `${path} waits for nobody, but took ${took.toFixed(1)} s`)
   }
   const reload = await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
   t.equal(reload.status, 422)
   t.match(reload.body, `Worker ${stuck} does not answer.`)
 
   await waitUntil('it to be killed', () => !isAlive(stuck as number), 20_000)
-  t.match(gateway.out(), new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`))
+  const told = new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`)
+  await waitUntil('the log to say so', () => told.test(gateway.out()))
   const took = await seconds(() => Promise.all(connections))
-  t.ok(took < 1, `every connection was answered or reset, ${took.toFixed(1)} s after it`)
-  await waitUntil('another one', async () => (await gateway.pids()).length === 2, 20_000)
+  t.ok(took < 5, `every connection was answered or reset, ${took.toFixed(1)} s after it`)
+  await gateway.replaced(stuck as number)
   t.match(await send(`${gateway.adminUrl}/reload`, { method: 'POST' }), { status: 200 })
   t.equal((await gateway.ask('/other')).status, 200)
 })
@@ -129,12 +141,13 @@ t.test('workers that are killed under load leave no client waiting', async t => 
   for (let round = 0; round < 4; round += 1) {
     for (let i = 0; i < 50; i += 1) connections.push(ended(gateway.url))
     const [pid] = await gateway.pids()
-    if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    if (pid === undefined) throw new Error('no worker is left')
+    process.kill(pid, 'SIGKILL')
     for (let i = 0; i < 50; i += 1) connections.push(ended(gateway.url))
-    await waitUntil('another one', async () => (await gateway.pids()).length === 2, 20_000)
+    await gateway.replaced(pid)
   }
   const took = await seconds(() => Promise.all(connections))
-  t.ok(took < 2, `all ended, the last after ${took.toFixed(1)} s`)
+  t.ok(took < 5, `all ended, the last after ${took.toFixed(1)} s`)
 })
 
 t.test('a worker ends with its supervisor, even when it is stuck', async t => {
@@ -159,14 +172,7 @@ t.test(
     await waitUntil('the refusal', () => /Configuration refused/.test(gateway.out()))
     for (const pid of await gateway.pids()) {
       process.kill(pid, 'SIGKILL')
-      await waitUntil(
-        'another one',
-        async () => {
-          const pids = await gateway.pids()
-          return pids.length === 2 && !pids.includes(pid)
-        },
-        20_000,
-      )
+      await gateway.replaced(pid)
     }
     const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.ask('/other')))
     for (const { status, headers } of answers) {

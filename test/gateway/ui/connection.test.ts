@@ -7,6 +7,8 @@ import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { findings, operated, visit } from './operator.js'
 
+t.jobs = 2
+
 const KEY = 'canary-0123456789abcdef'
 
 t.test('the page’s files need no key, come from this port only, and run in no frame', async t => {
@@ -46,7 +48,7 @@ t.test('the page asks for the key, tells a wrong one, and keeps the right one in
   t.same(await findings(page), [])
   await page.keyboard.type('wrong-key-0123456789')
   await page.keyboard.press('Enter')
-  await page.getByText('This is not the key of this port.').waitFor()
+  await page.getByText('This is not the key for this port.').waitFor()
   t.same(await findings(page), [])
   await key.fill('ключ-0123456789abcdef')
   await page.keyboard.press('Enter')
@@ -123,10 +125,10 @@ t.test('Redis away is told with its address and since when, and told off when it
   await redis.kill()
   await page
     .locator('#notices')
-    .getByText(/127\.0\.0\.1:\d+.* is away since \d\d:\d\d:\d\d \(.* ago\)\. Each rule does as/)
+    .getByText(/127\.0\.0\.1:\d+.* has been away since \d\d:\d\d:\d\d \(.* ago\)\. Each rule follows/)
     .waitFor()
   t.match(await page.locator('#store').innerText(), /Redis away/)
-  t.match(await page.locator('#announced').innerText(), /is away since/, 'and read out')
+  t.match(await page.locator('#announced').innerText(), /has been away since/, 'and read out')
   await redis.restart()
   await page.getByText('Redis ok').waitFor()
 })

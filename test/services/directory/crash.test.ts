@@ -1,4 +1,4 @@
-/** The process is killed at random moments while identity providers write: `KILLS` times (default 5), by `SEED`. */
+/** The process is killed at random moments while identity providers write: `KILLS` times (default 3), by `SEED`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
@@ -6,7 +6,7 @@ import { waitUntil } from '../../helpers/wait.js'
 import { apiKey, okta, patchOp, type Received, startReceiver } from './harness.js'
 import { type ServiceProcess, startServiceProcess } from './service-process.js'
 
-const kills = Number(process.env.KILLS ?? 5)
+const kills = Number(process.env.KILLS ?? 3)
 const seed = Number(process.env.SEED ?? 1)
 
 /** Mulberry32: numbers from 0 to 1 that a seed repeats. */

@@ -124,7 +124,7 @@ t.test('a slow or failing receiver holds up neither the identity provider nor an
   await one.scim('POST', '/Users', okta('a'))
   await one.scim('POST', '/Users', okta('b'))
   await two.scim('POST', '/Users', okta('c'))
-  t.ok(Date.now() - before < 1000, 'answered while the receiver sleeps')
+  t.ok(Date.now() - before < 5000, 'answered while the receiver sleeps')
   await waitUntil('the other directory', () => quick.calls.length === 1)
   t.equal(slow.calls.length, 1, 'one call at a time')
   open(204)

@@ -79,7 +79,7 @@ t.test('hostile requests are refused with a SCIM error, at once, and leave no tr
     const answer = await scim(method, path, body)
     t.equal(answer.status, status, title)
     if (status >= 400) t.match(answer, refusal(status), title)
-    t.ok(performance.now() - before < 1500, `${title}: ${Math.round(performance.now() - before)} ms`)
+    t.ok(performance.now() - before < 5000, `${title}: ${Math.round(performance.now() - before)} ms`)
   }
   t.equal(({} as { polluted?: number }).polluted, undefined)
   t.match((await scim('GET', '/Users')).body, { totalResults: 1, Resources: [{ id, title: undefined }] })

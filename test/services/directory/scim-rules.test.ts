@@ -6,6 +6,7 @@ import { parsePatch } from '../../../services/directory/scim/patch-path.js'
 import { readUser, viewUser } from '../../../services/directory/scim/user.js'
 import { versionOf } from '../../../services/directory/scim/version.js'
 import { changed, newResource } from '../../../services/directory/sync/resources.js'
+import { cpuMs } from '../../helpers/cpu-time.js'
 import { base, patched, refuses } from './scim-tools.js'
 
 const numbered = (count: number, prefix = 'k'): string[] =>
@@ -82,9 +83,7 @@ t.test('no PATCH of 1 MiB costs more than a moment', async t => {
     ],
   ]
   for (const [title, operations] of table) {
-    const before = performance.now()
-    refuses(t, () => patched(roles, ...operations), { status: Number }, title)
-    const took = performance.now() - before
+    const took = await cpuMs(() => refuses(t, () => patched(roles, ...operations), { status: Number }, title))
     t.ok(took < 2000, `${title}: ${Math.round(took)} ms`)
   }
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { JsonValue } from '../../../services/identity/form/json.js'
 import { LinearPattern } from '../../../services/identity/form/pattern.js'
+import { cpuMs } from '../../helpers/cpu-time.js'
 import { tag } from './form-data.js'
 import { rendered } from './rendered.js'
 import { submitJson, traitsSchema } from './submit.js'
@@ -104,9 +105,10 @@ t.test('no pattern and no format takes long on a hostile text', async t => {
     tel: '1 '.repeat(50_000),
     date: `${'2'.repeat(100_000)}`,
   }
-  const start = performance.now()
-  const errors = await submitJson(schema, { traits: values })
-  const took = performance.now() - start
+  let errors: unknown
+  const took = await cpuMs(async () => {
+    errors = await submitJson(schema, { traits: values })
+  })
   t.equal((errors as string[]).length, 8, 'each is refused by its own rule')
   t.ok(took < 2000, `${Math.round(took)} ms for 900 kB`)
 })
@@ -129,9 +131,9 @@ t.test('a counted pattern takes no longer than it is allowed, whatever the text'
   for (const [pattern, it, expected] of cases) {
     const patterned = { ...text, pattern }
     const one = traitsSchema({ it: Array.isArray(it) ? { type: 'array', items: patterned } : patterned })
-    const start = performance.now()
-    t.match(String(await submitJson(one, { traits: { it } })), expected, pattern)
-    const took = performance.now() - start
+    const took = await cpuMs(async () =>
+      t.match(String(await submitJson(one, { traits: { it } })), expected, pattern),
+    )
     t.ok(took < 4000, `${Math.round(took)} ms`)
     t.same(await submitJson(one, { traits: {} }), {}, 'the next document begins afresh')
   }
@@ -143,9 +145,10 @@ t.test('a megabyte of wrong values is refused quickly, with a bounded number of 
     rows: { type: 'array', items: { type: 'array', uniqueItems: true, items: leaf } },
   })
   const rows = Array.from({ length: 900 }, () => Array.from({ length: 250 }, (_, n) => String(n % 10)))
-  const start = performance.now()
-  const errors = await submitJson(schema, { traits: { rows } })
-  const took = performance.now() - start
+  let errors: unknown
+  const took = await cpuMs(async () => {
+    errors = await submitJson(schema, { traits: { rows } })
+  })
   t.equal((errors as string[]).length, 200)
   t.ok(took < 5000, `${Math.round(took)} ms`)
 })
