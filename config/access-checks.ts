@@ -1,10 +1,10 @@
-/** What no schema can say of access entries. Pure. */
+/** Checks of access entries that a schema cannot express. Pure. */
 import { unknownProjects } from './project-names.js'
 import type { FileFault } from './readable.js'
 import type { ProjectEntry } from './schema.js'
 import type { AccessPolicy } from './types.js'
 
-/** Projects that do not exist; nothing is said while nobody knows which do. */
+/** Projects that do not exist; no faults while the declared projects are unknown. */
 export function checkAccess(
   files: readonly AccessPolicy[],
   projects: readonly ProjectEntry[] | undefined,

@@ -37,7 +37,7 @@ const AccessRule = Strict(
       }),
     ),
     action: Word(ACCESS_ACTIONS, {
-      description: 'deny answers 403. exempt asks no bucket, slot or meter; overload protection stays.',
+      description: 'deny answers 403. exempt skips all buckets, slots and meters; overload protection stays.',
     }),
     until: Type.Optional(
       Type.String({

@@ -27,12 +27,12 @@ const patterns = {
 
 const { type: _bucket, ...bucketMap } = Strict({
   match: Type.Unsafe<readonly PatternEntry[]>({ type: 'array', ...patterns, description: HELP }),
-  cost: Type.Optional(Cost('What a request costs where its pattern does not say. Without it: 1.')),
+  cost: Type.Optional(Cost('What a request costs unless its pattern says so. Default: 1.')),
   key: Type.Optional(
     Type.Array(Word(BUCKET_KEY_PARTS, {}), {
       minItems: 1,
       uniqueItems: true,
-      description: 'What is counted by. Without it: [project].',
+      description: 'What requests are counted by. Default: [project].',
     }),
   ),
 })

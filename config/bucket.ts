@@ -1,4 +1,4 @@
-/** What a bucket says: the requests that share its counter, and what each costs. Every room may know it. */
+/** A bucket: the requests that share its counter, and what each costs. Every folder may import it. */
 import type { Quota } from './quota.js'
 import type { BucketKeyPart } from './words.js'
 
@@ -22,16 +22,16 @@ export interface BucketPattern {
   readonly text: string
   readonly path: readonly (string | number)[]
   readonly cost: number
-  /** Of the pattern or its bucket; undefined where nothing is said. */
+  /** Where the cost of the pattern, or else of its bucket, is written; undefined if neither gives one. */
   readonly costPath: readonly (string | number)[] | undefined
 }
 
-/** What a bucket's rule counts by; or that nothing is counted. */
+/** The quota of a bucket's rule, or that it is unlimited. */
 export type BucketConfig = CountedBucket | { readonly unlimited: true }
 export type CountedBucket = Quota & Costs
 
 interface Costs {
-  /** By pattern, where a request costs more than one. */
+  /** Costs by pattern, for requests that cost more than one. */
   readonly costs?: Readonly<Record<string, number>>
 }
 

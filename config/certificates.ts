@@ -10,7 +10,7 @@ type ReadText = ConfigFiles['text']
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** The settings with each certificate's path as `beside` leads to it. */
+/** The settings, with each certificate's path resolved by `beside`. */
 export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
   const { listen, upstreams } = gateway
   const tls = listen.tls && { ...listen.tls, cert: beside(listen.tls.cert), key: beside(listen.tls.key) }

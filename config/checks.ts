@@ -1,4 +1,4 @@
-/** What no schema can say: names that must exist, be written once, or cover everything. Pure. */
+/** Checks that a schema cannot express: names that must exist, be unique, or cover everything. Pure. */
 import { isIPv4 } from 'node:net'
 import { checkAccess } from './access-checks.js'
 import { checkColumns } from './column-checks.js'
@@ -6,14 +6,15 @@ import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
 import { quotaFaults, windowFaults } from './quota-schema.js'
 import { type FileFault, placeText, type Readable, unknownName } from './readable.js'
-import { checkRollout } from './rollout-checks.js'
+import { reservedNameFault } from './reserved-names.js'
 import { checkRules } from './rule-checks.js'
+import { checkShares } from './share-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
 
 /** The services that run inside this process. */
 const EMBEDDED_SERVICES = new Set(['directory', 'identity', 'welcome'])
 
-/** Every fault that shows only when the documents are seen together. */
+/** Every fault that only shows when all documents are checked together. */
 export function checkConfig(read: Readable): FileFault[] {
   const limits = read.policies.filter(isProjectLimits)
   const rules = read.policies.filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
@@ -30,23 +31,23 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkQuotas(limits, buckets),
     ...checkWindows(read, limits),
     ...checkNames(read, limits, [...rules, ...read.access]),
-    ...checkRollout(read.policies),
+    ...checkShares(read.policies),
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,
-    // Of a misspelt word, what its row then leaves out is only the consequence.
+    // If a word is misspelt, the columns its row then misses are only a consequence.
     ...(planWords === undefined || plans.length > 0 ? [] : checkColumns(read, limits, planWords)),
   ]
 }
 
-/** What stands there must not be open to a network. */
+/** The admin port must not be open to a network without a key. */
 function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
   const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
   return [{ file, path: ['admin', 'host'], message }]
 }
 
-/** Also for `auto` on one core: the same file must not be right on one machine and wrong on another. */
+/** Also for `auto` on one core: a file must not be valid on one machine and invalid on another. */
 function checkWorkers({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined || gateway.listen.workers === 1 || gateway.redis !== '') return []
   const message = `Several workers need Redis, where they count together: set redis, such as "\${REDIS_URL:-}" with REDIS_URL in the environment, or write workers: 1.`
@@ -121,7 +122,7 @@ function checkQuotas(
   )
 }
 
-/** What is wrong in the quotas themselves, of rows and of overrides. */
+/** Faults in the quotas of rows and overrides. */
 function checkWindows(
   { projects = [], projectsFile }: Readable,
   limits: readonly ProjectLimitsPolicy[],
@@ -147,17 +148,24 @@ function checkNames(
   limits: readonly ProjectLimitsPolicy[],
   rules: readonly (RulesPolicy | AccessPolicy)[],
 ): FileFault[] {
-  const names = new Owners(read, 'The name')
-  for (const { file, document } of limits) {
-    for (const name of Object.keys(document.buckets)) names.claim(file, ['buckets', name], name)
-  }
-  for (const { file, document } of rules) {
-    for (const [i, { id }] of document.rules.entries()) names.claim(file, ['rules', i, 'id'], id)
-  }
-  return names.faults
+  const named = [
+    ...limits.flatMap(({ file, document }) =>
+      Object.keys(document.buckets).map(name => ({ file, path: ['buckets', name], name, atKey: true })),
+    ),
+    ...rules.flatMap(({ file, document }) =>
+      document.rules.map(({ id }, i) => ({ file, path: ['rules', i, 'id'], name: id, atKey: false })),
+    ),
+  ]
+  const owners = new Owners(read, 'The name')
+  for (const { file, path, name } of named) owners.claim(file, path, name)
+  const reserved = named.flatMap(({ name, ...place }) => {
+    const message = reservedNameFault(name)
+    return message === undefined ? [] : { ...place, message }
+  })
+  return [...owners.faults, ...reserved]
 }
 
-/** Values that only one place may hold. */
+/** Values that may occur only once. */
 class Owners {
   readonly faults: FileFault[] = []
   readonly #read: Readable

@@ -1,4 +1,4 @@
-/** Every plan and environment must stand in one row of what is enforced: in none, or in two, is an error. Pure. */
+/** Every plan and environment must be in exactly one row of what is enforced. Pure. */
 import { describeColumns } from './column-text.js'
 import type { Path } from './problem.js'
 import { type FileFault, placeText, type Readable } from './readable.js'
@@ -56,7 +56,7 @@ function checkClaims(read: Readable, rows: readonly Row[], words: PlanWords): Fi
  * and metrics go by the name, so a quota that is tried beside another has a bucket of its own.
  */
 function checkDoubleQuotas(read: Readable, rows: readonly Row[], words: PlanWords): FileFault[] {
-  // One row of each file: further ones of a file are told of by their claims.
+  // One row per file; further rows of a file are reported as double claims.
   const owners = new Map<string, Row[]>()
   const faults: FileFault[] = []
   for (const row of rows) {
@@ -87,7 +87,7 @@ function shared(one: Row, other: Row): string[] {
   return Object.keys(other.quotas).filter(bucket => Object.hasOwn(one.quotas, bucket))
 }
 
-/** Where something is enforced nobody may be forgotten. What only reports may be tried on some alone, and covers nobody. */
+/** Enforced limits must cover every column. Report-only ones may be tried on a few and need not. */
 function checkCoverage(
   limits: readonly ProjectLimitsPolicy[],
   files: readonly (readonly Row[])[],

@@ -45,11 +45,11 @@ export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | unde
   const set = env[name]
   const file = env[`${name}_FILE`]
   if (!file) return set === undefined ? undefined : { value: set }
-  if (set) return { fault: `Both ${name} and ${name}_FILE are set. Leave one of them out.` }
+  if (set) return { fault: `Both ${name} and ${name}_FILE are set. Set only one of them.` }
   return readSecret(name, file)
 }
 
-/** Of a default there is no variable. */
+/** Absent if the default was used. */
 type Looked = { readonly value: string; readonly variable?: string } | { readonly fault: string }
 
 function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
@@ -66,9 +66,10 @@ function readSecret(name: string, file: string): Found {
     const { size } = statSync(file)
     if (size > MAX_SECRET_BYTES) return { fault: `The file named by ${name}_FILE is larger than 64 KiB.` }
     const bytes = readFileSync(file)
-    if (!isUtf8(bytes) || bytes.includes(0)) return { fault: `The file named by ${name}_FILE holds no text.` }
+    if (!isUtf8(bytes) || bytes.includes(0))
+      return { fault: `The file named by ${name}_FILE is not a text file.` }
     const value = bytes.toString('utf8').replace(/\r?\n$/, '')
-    // A mount that failed must not be taken for "no key is asked for".
+    // An empty file (such as a failed mount) must not mean "no key required".
     if (value.trim() === '') return { fault: `The file named by ${name}_FILE is empty.` }
     return { value }
   } catch (error) {

@@ -5,7 +5,7 @@ import { ON_STORE_ERROR } from './words.js'
 /** Names of buckets, rules and upstreams: they become metric labels and parts of answers. */
 const NAME = { pattern: '^[a-z][a-z0-9._-]{0,63}$', maxLength: 64 }
 const NAME_EXPECTED =
-  'a name of at most 64 characters: a small letter, then small letters, digits, ".", "_" or "-"'
+  'a name of at most 64 characters: a lowercase letter, then lowercase letters, digits, ".", "_" or "-"'
 const MAX_QUOTA = 1_000_000_000
 
 /** An object that takes no key beside its own. */

@@ -9,7 +9,7 @@ export function gatewayFileOf(path: string): string {
   try {
     return statSync(path).isDirectory() ? join(path, 'gateway.yaml') : path
   } catch {
-    return path // Reading it tells what is wrong.
+    return path // Reading the file will report what is wrong.
   }
 }
 
@@ -86,4 +86,5 @@ const REASONS: Readonly<Record<string, string>> = {
   EEXIST: 'something else is there',
   EROFS: 'the disk is read-only',
   ENOSPC: 'the disk is full',
+  ENAMETOOLONG: 'the name is too long',
 }

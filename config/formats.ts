@@ -1,4 +1,4 @@
-/** Texts with an inner form: addresses of upstreams, of Redis, and of networks; days, moments and time zones; ciphers. */
+/** Formats of strings: addresses of upstreams, Redis and networks; days, timestamps and time zones; ciphers. */
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
 
@@ -6,10 +6,22 @@ import { getCiphers } from 'node:tls'
 export function isHttpOrigin(text: string): boolean {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false
   const url = new URL(text)
-  return url.username === '' && url.password === '' && url.pathname === '/' && !/[?#\s]/.test(text)
+  return (
+    url.username === '' &&
+    url.password === '' &&
+    url.pathname === '/' &&
+    HOST.test(url.hostname) &&
+    !/[?#\s]/.test(text)
+  )
 }
 
-/** What a person meant who wrote `3000`, `localhost:3000` or `http://localhost:3000/path`; undefined when nobody knows. */
+/** URL accepts more, such as "${PORT}" that was never replaced. */
+const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/
+
+/**
+ * The address meant by `3000`, `localhost:3000` or `http://localhost:3000/path`; undefined if it cannot be
+ * guessed.
+ */
 export function originMeantBy(text: string): string | undefined {
   const full = /^:?\d+$/.test(text) ? `127.0.0.1:${text.replace(':', '')}` : text
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(full) ? full : `http://${full}`

@@ -1,4 +1,4 @@
-/** The editor's view of the schemas: draft-07, for yaml-language-server. */
+/** The schemas for editors: draft-07, for yaml-language-server. */
 import type { TSchema } from 'typebox'
 import { ACCESS, accessSchema } from './access-schema.js'
 import { DURATION_PATTERN } from './duration.js'
@@ -32,7 +32,7 @@ const HOLDS_ONE = new Set([
 ])
 const HOLDS_LIST = new Set(['allOf'])
 const HOLDS_NAMED = new Set(['properties'])
-/** Of these, the ones that hold a value an operator writes, so a reference may stand in its place. */
+/** Of these, the ones for values that an operator writes, where a `${NAME}` may stand instead. */
 const HOLDS_VALUE = new Set(['items', 'additionalProperties', 'properties'])
 
 const REFERENCE = {

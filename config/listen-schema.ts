@@ -13,7 +13,7 @@ export const TLS12_CIPHERS = ['ECDSA', 'RSA'].flatMap(signature =>
 
 const ListenerTls = Strict(
   {
-    cert: CertificateFile('PEM file with the certificate, followed by those that lead to its authority'),
+    cert: CertificateFile('PEM file with the certificate, followed by its intermediate certificates'),
     key: CertificateFile('PEM file with the private key, without a passphrase'),
     minVersion: Word(['TLSv1.2', 'TLSv1.3'], {
       default: 'TLSv1.2',
@@ -54,7 +54,7 @@ const address = (port: number) => ({
 
 const MOST_CONNECTIONS = 1_000_000
 
-/** That can be asked for. */
+/** The most workers that a configuration may ask for. */
 export const MOST_WORKERS = 64
 const WORKERS = `a whole number from 1 to ${MOST_WORKERS}, or auto`
 const Workers = Type.Unsafe<number | 'auto'>({
@@ -92,7 +92,7 @@ export const DataListener = Strict(
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Connections of all clients together; each worker has its part. When all are taken, an idle one makes room, otherwise the new one is refused.',
+        'Connections of all clients together; each worker has its share. When all are taken, an idle one makes room, otherwise the new one is refused.',
     }),
     maxConnectionsPerClient: Type.Integer({
       default: 1_000,
@@ -105,7 +105,7 @@ export const DataListener = Strict(
       default: '500ms',
       minimum: '10ms',
       description:
-        'How late a process may run. While it is later, new requests get 503 and those under way continue.',
+        'Longest delay of the event loop of a process. While it is longer, new requests get 503 and those under way continue.',
     }),
   },
   { default: {}, description: 'Where requests are taken.' },

@@ -60,7 +60,7 @@ interface Validators {
   readonly policies: ReadonlyMap<string, Validator>
 }
 
-/** Compiling schemas takes tens of milliseconds; a reload must not take them from the requests. */
+/** Compiling schemas takes tens of milliseconds, which a reload must not take from requests. */
 const compiled = new WeakMap<PluginSchemas, Validators>()
 
 function validatorsOf(plugins: PluginSchemas): Validators {
@@ -183,7 +183,7 @@ class Loader {
   }
 
   #text(file: string): ReturnType<ConfigFiles['text']> {
-    // Before it is read: what changes while it is read is then seen as changed.
+    // Taken before reading, so that a change during the read is noticed.
     this.sources.set(file, markOf(file))
     return this.#disk.text(file)
   }
@@ -212,7 +212,7 @@ class Loader {
     return faults.length === 0 ? (data as Valid) : undefined
   }
 
-  /** Also while something else is wrong with the file: what other files name can still be checked. */
+  /** Kept even if the file has other faults, so that references from other files can still be checked. */
   #planWords(file: string, data: unknown): PlanWords | undefined {
     const isDeclaration = ({ file: where, path }: Problem) =>
       where === file && /^(plans|environments)\b/.test(path)

@@ -66,7 +66,7 @@ class Checker {
     }
   }
 
-  /** What is no text, or empty, is told of by the schema. */
+  /** The schema reports values that are empty or not text. */
   #word(word: unknown, declared: readonly string[], file: string, path: Path): void {
     if (typeof word !== 'string' || !DECLARED_WORD.test(word) || declared.includes(word)) return
     const message = wrongValue(word, { enum: declared }, this.#read.variablesOf(file, path))

@@ -22,7 +22,7 @@ export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new
   const locate = (file: string, at: Path) => ({ file, ...(parsed?.locate(at) ?? { line: 1, col: 1 }) })
   return {
     gatewayFile,
-    /** As they are written; empty while gateway.yaml does not list them well, which its loading will tell. */
+    /** As written; empty if the list in gateway.yaml is invalid, which loading it will report. */
     names,
     /** A problem with one of them, or with the list. */
     problem(message: string, index?: number): Problem {
@@ -37,7 +37,7 @@ export function pluginSchemaFault(isLimit: boolean, name: string, schema: TSchem
   const { type, properties = {} } = schema as { type?: unknown; properties?: object }
   if (type !== 'object') return 'it must describe a map: Type.Object({ … })'
   const taken = Object.keys(properties).find(key => (isLimit ? COMMON_RULE_KEYS : ['plugin']).includes(key))
-  if (taken !== undefined) return `the key "${taken}" has its meaning already`
+  if (taken !== undefined) return `the key "${taken}" is reserved`
   try {
     createValidator(isLimit ? ruleFileSchema(name, schema) : pluginEntry({ [name]: schema }))
     return undefined

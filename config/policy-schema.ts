@@ -56,13 +56,13 @@ const Selector = Strict({
   plans: Type.Optional(
     Type.Array(DeclaredWord({ description: 'A plan.', examples: [...PLANS] }), {
       minItems: 1,
-      description: 'Without it: every plan.',
+      description: 'Default: every plan.',
     }),
   ),
   environments: Type.Optional(
     Type.Array(DeclaredWord({ description: 'An environment.', examples: [...ENVIRONMENTS] }), {
       minItems: 1,
-      description: 'Without it: every environment.',
+      description: 'Default: every environment.',
     }),
   ),
 })
@@ -92,7 +92,7 @@ const KeyPartEntry = Type.Unsafe<KeyPart>({
     { pattern: '^header:' },
     {
       pattern: "^header:[a-z0-9!#$%&'*+.^_`|~-]{1,128}$",
-      expected: 'header: and a header name in small letters, such as header:x-device',
+      expected: 'header: and a header name in lowercase, such as header:x-device',
     },
     { enum: [...KEY_PARTS, 'header:NAME'] },
   ),
@@ -144,7 +144,7 @@ const commonProperties = {
     minItems: 1,
     maxItems: 16,
     uniqueItems: true,
-    description: 'What is counted by; requests with equal parts share a counter.',
+    description: 'What requests are counted by; those with equal parts share a counter.',
   }),
   mode: Mode,
   enforceFor: EnforceFor,
@@ -189,7 +189,7 @@ export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
       Type.Unsafe<RuleEntry>({
         ...rule,
         required: [...ownRequired, ...Object.keys(always).filter(key => !OPTIONAL.has(key))],
-        // No silent fallback: a key that can lack a part must say what that means.
+        // No silent fallback: a key whose part can be absent must say what happens then.
         if: {
           properties: { key: { contains: { type: 'string', pattern: ABSENT_PART } } },
           required: ['key'],

@@ -3,14 +3,14 @@ import type { Path, UnplacedProblem } from './problem.js'
 import { unknownName } from './readable.js'
 import { HOST_NAME_PATTERN, type ProjectEntry } from './schema.js'
 
-/** Of requests of an unknown host, which need no declaration: they are counted as `host:NAME`. */
+/** Prefix of the ids that count requests of an unknown host; these need no declaration. */
 const BY_HOST = 'host:'
 const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 
 /** Why no request is counted under this id of an unknown host; undefined when one may be, or when it is another id. */
 export function unknownHostFault(id: string): string | undefined {
   if (!id.startsWith(BY_HOST) || HOST_NAME.test(id.slice(BY_HOST.length))) return undefined
-  return `"${id}" stands for no requests: write the host's name in small letters and without a port, such as "${BY_HOST}example.com".`
+  return `"${id}" stands for no requests: write the host's name in lowercase and without a port, such as "${BY_HOST}example.com".`
 }
 
 /** Those of `named` that do not exist, each at its place in the list at `path`. */

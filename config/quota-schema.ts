@@ -23,7 +23,7 @@ const WindowEntry = Strict({
   name: Type.String({
     pattern: '^(?!(burst|sustained)$)[a-z][a-z0-9_-]{0,31}$',
     expected:
-      'a name of at most 32 characters, other than burst and sustained: a small letter, then small letters, digits, "_" or "-"',
+      'a name of at most 32 characters, other than burst and sustained: a lowercase letter, then lowercase letters, digits, "_" or "-"',
     description: 'Name of the window: answers call the policy <bucket>.<window>.',
   }),
   requests: Requests('Requests that the window admits.'),
@@ -39,11 +39,11 @@ const WindowEntry = Strict({
       format: 'time-zone',
       maxLength: 64,
       expected: 'the name of a time zone, such as UTC or Europe/Berlin',
-      description: 'Time zone of a calendar period. Without it: UTC.',
+      description: 'Time zone of a calendar period. Default: UTC.',
     }),
   ),
   algorithm: Type.Optional(
-    Word(ALGORITHMS, { description: 'How this rolling window counts. Without it: as the quota says.' }),
+    Word(ALGORITHMS, { description: 'How this rolling window counts. Default: like the quota.' }),
   ),
 })
 
@@ -70,7 +70,7 @@ const Trial = Type.Optional(
   Strict(
     {
       ...windowProperties,
-      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Without it: that of the quota.' })),
+      algorithm: Type.Optional(Word(ALGORITHMS, { description: 'Default: that of the quota.' })),
     },
     TRIAL,
   ),
@@ -94,7 +94,7 @@ const overrideProperties = {
 /** An object of these keys, or the word `unlimited`. */
 function orUnlimited<T>(properties: Record<string, TSchema>) {
   const expected = 'a map with burst, sustained or windows, or the word unlimited'
-  // Its type stands outside, so that what is neither is told of once.
+  // The type is that of the union, so that a wrong one is reported once.
   const { type: _, ...map } = Strict(properties, { minProperties: 1, expected })
   return Type.Unsafe<T | typeof UNLIMITED>({
     type: ['string', 'object'],
@@ -106,7 +106,9 @@ function orUnlimited<T>(properties: Record<string, TSchema>) {
 export const QuotaSchema = orUnlimited<Quota>(quotaProperties)
 export const OverrideSchema = orUnlimited<Partial<Quota>>(overrideProperties)
 
-/** What no schema says of a quota at `path`: that it has a window, and that its windows go together. */
+/**
+ * Faults of the quota at `path` that a schema cannot express: no window, or windows that do not fit together.
+ */
 export function quotaFaults(quota: QuotaEntry, path: Path): UnplacedProblem[] {
   const faults = windowFaults(quota, path)
   if (quota !== UNLIMITED && windowsOf(quota).length === 0) {
@@ -118,7 +120,7 @@ export function quotaFaults(quota: QuotaEntry, path: Path): UnplacedProblem[] {
   return faults
 }
 
-/** The same of what is written in an override, which need not be whole. */
+/** The same for an override, which may be partial. */
 export function windowFaults(quota: QuotaOverride, path: Path): UnplacedProblem[] {
   if (quota === UNLIMITED) return []
   const faults: UnplacedProblem[] = []

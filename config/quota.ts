@@ -25,11 +25,11 @@ export interface Quota {
   readonly trial?: Trial
 }
 
-/** A quota that is tried beside another: how it counts is as in that, where it does not say. */
+/** A quota on trial beside another; settings it leaves out are those of the other. */
 export type Trial = Omit<Partial<Quota>, 'lease' | 'trial'>
 
 export type QuotaEntry = Quota | typeof UNLIMITED
-/** What it does not name stays as the row says. */
+/** What it leaves out stays as in the row. */
 export type QuotaOverride = Partial<Quota> | typeof UNLIMITED
 
 /** The most windows that one quota may have, burst and sustained among them. */

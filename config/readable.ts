@@ -1,4 +1,4 @@
-/** What the checks of a whole configuration look at, and how they tell of it. */
+/** Input and output of the checks of a whole configuration. */
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
 import type { Gateway, ProjectEntry } from './schema.js'
 import type { AccessPolicy, PolicyFile } from './types.js'
@@ -32,7 +32,7 @@ export const placeText = ({ file, line }: Place): string => `${file}:${line}`
 /** Most names that a sentence lists, or that a misspelt one is compared with. */
 const MOST_NAMES = 1000
 
-/** What names something that is not there, with what was probably meant. */
+/** The fault of a name that does not exist, with what was probably meant. */
 export function unknownName(what: string, name: string, known: ReadonlySet<string>): string {
   const names = [...known].slice(0, MOST_NAMES)
   const meant = nearest(name, names)

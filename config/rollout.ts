@@ -1,7 +1,4 @@
-/**
- * What is tried before it is in force for everybody: a trial beside a quota, and a rule that is enforced for a share of its
- * keys.
- */
+/** Gradual rollout: a trial beside a quota, and a rule that is enforced for a share of its keys. */
 import { fractionOf } from './key-fraction.js'
 
 const TRIAL = '.trial'

@@ -1,4 +1,7 @@
-/** What no schema can say of one endpoint rule: that its `when` names projects there are, and its cost fits its quota. Pure. */
+/**
+ * Checks of one endpoint rule that a schema cannot express: its `when` names existing projects, and its cost
+ * fits its quota. Pure.
+ */
 import type { Path, UnplacedProblem } from './problem.js'
 import { unknownProjects } from './project-names.js'
 import type { FileFault } from './readable.js'

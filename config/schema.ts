@@ -34,13 +34,13 @@ export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z
 const HostName = Type.String({
   pattern: HOST_NAME_PATTERN,
   maxLength: 253,
-  expected: 'a host name in small letters, without port',
+  expected: 'a host name in lowercase, without port',
 })
 const HeaderName = (name: string) =>
   Type.String({
     pattern: "^[a-z0-9!#$%&'*+.^`|~-]+$",
     maxLength: 128,
-    expected: 'a header name in small letters, without "_"',
+    expected: 'a header name in lowercase, without "_"',
     default: name,
     description: 'Header in which a trusted proxy sends this fingerprint.',
   })
@@ -93,7 +93,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
           Type.String({
             pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
             maxLength: 128,
-            expected: 'a header name in small letters',
+            expected: 'a header name in lowercase',
           }),
           {
             default: ['authorization', 'x-api-key', 'x-session-token'],
@@ -214,7 +214,7 @@ const UnknownProjectSetting = Type.Unsafe<UnknownProject>({
   default: 'developer',
   examples: [...PLANS, 'reject'],
   description:
-    'What requests of no known project count under, by host (beyond 100 hosts together): a plan, in production; with plans or environments of your own { plan, environment }. Or reject (404).',
+    'How requests of no known project are counted, by host (beyond 100 hosts together): under a plan, in production; with plans or environments of your own, under { plan, environment }. Or reject (404).',
 })
 
 const DECISIONS = 'refused, all, or a share from 0 to 1'
@@ -252,13 +252,13 @@ export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
   })
 }
 
-/** None is built in, so there may be none to choose from. */
+/** No observer is built in, so without plugins the list must be empty. */
 function observers(schemas: PluginSchemas['observe']) {
   const description = 'Plugins that are told about every finished request.'
   if (Object.keys(schemas).length > 0) {
     return Type.Array(pluginEntry(schemas), { default: [], description })
   }
-  const expected = 'an empty list, because no plugin that is loaded observes'
+  const expected = 'an empty list, because no loaded plugin observes requests'
   return Type.Array(Type.Unsafe<PluginEntry>({}), { default: [], maxItems: 0, expected, description })
 }
 
@@ -293,7 +293,7 @@ const ProjectEntry = Strict({
     Type.String({
       pattern: '^[0-9a-f]{64}$',
       secret: true,
-      expected: 'the SHA-256 of a key in 64 small hex digits, never the key itself',
+      expected: 'the SHA-256 of a key in 64 lowercase hex digits, never the key itself',
     }),
     { default: [], description: 'SHA-256 of each API key, in hex (plugin api-key).' },
   ),

@@ -80,7 +80,7 @@ function pathOf(error: ErrorObject): Path {
     .map(part => (/^[0-9]+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
 }
 
-/** True when an unknown key of `data` is told of with this one as what was meant. */
+/** True if an unknown key of `data` is already reported with this one as the suggestion. */
 function isMisspelt(missing: string, data: unknown, { properties = {} }: Described): boolean {
   const known = Object.keys(properties)
   return Object.keys(data as object).some(key => !known.includes(key) && nearest(key, known) === missing)
@@ -92,16 +92,21 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `Unknown key "${quoted(key)}". ${help}`
 }
 
-/** What a value is that its schema does not take; one that may be secret, as one of the environment, is not quoted. */
+/**
+ * Sentence about a value that its schema rejects. Values that may be secret, such as environment variables, are
+ * not quoted.
+ */
 export function wrongValue(data: unknown, schema: Described, variables: readonly string[]): string {
   if (variables.length > 0) {
     const holds = data === '' ? 'is empty' : 'holds something else'
     return `Must be ${expectedOf(schema)}. The environment variable ${listed(variables, 'and')} ${holds}.`
   }
-  return `Must be ${expectedOf(schema)}, but it is ${describe(data, schema.secret === true)}.${helpFor(data, schema)}`
+  const what = describe(data, schema.secret === true)
+  const but = what === undefined ? '' : `, but it is ${what}`
+  return `Must be ${expectedOf(schema)}${but}.${helpFor(data, schema)}`
 }
 
-/** What to write instead, where that can be told: a sentence with a blank in front, or ''. */
+/** What to write instead, if known: a sentence with a leading space, or ''. */
 function helpFor(data: unknown, { type, const: only, format, secret, enum: words = [] }: Described): string {
   if (typeof data !== 'string') return ''
   const unquoted = type === 'integer' || type === 'number' ? Number(data) : only
@@ -138,12 +143,12 @@ function range({ minimum, maximum }: Described): string {
   return maximum === undefined ? '' : ` of at most ${maximum}`
 }
 
-function describe(data: unknown, secret: boolean): string {
+function describe(data: unknown, secret: boolean): string | undefined {
   if (data === null || data === undefined) return 'empty'
   if (Array.isArray(data)) return data.length === 0 ? 'an empty list' : 'a list'
   if (typeof data === 'object') return Object.keys(data).length === 0 ? 'an empty map' : 'a map'
   if (data === '') return 'an empty text'
-  if (secret) return typeof data === 'string' ? 'another text' : `a ${typeof data}`
+  if (secret) return typeof data === 'string' ? undefined : `a ${typeof data}`
   return typeof data === 'string' ? `"${quoted(data)}"` : String(data)
 }
 

@@ -1,10 +1,10 @@
-/** What a load looked at: tells later, without loading again, whether another load could find something else. */
+/** The files that a load has read, and whether they have changed since. */
 import { readdirSync, statSync } from 'node:fs'
 
 /** Paths of files and folders, there or not, each with what it was like just before it was read. */
 export type Sources = ReadonlyMap<string, string>
 
-/** True for what is read in the folder of policies, and for what a person meant to be. */
+/** True for files of the policies folder that are read, or probably meant to be. */
 export function isPolicyName(name: string): boolean {
   // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.
   return !name.startsWith('.') && /\.ya?ml$/.test(name)

@@ -39,7 +39,9 @@ const Origin = (description: string) =>
   })
 const external = {
   ca: Type.Optional(
-    CertificateFile('PEM file with the authority of an https:// upstream, instead of the public ones'),
+    CertificateFile(
+      'PEM file with the CA certificate that verifies an https:// upstream, instead of the public ones',
+    ),
   ),
   maxBody: Type.Optional(
     Type.Integer({
@@ -57,7 +59,7 @@ const external = {
   caseInsensitivePaths: Type.Boolean({
     default: false,
     description:
-      'The upstream ignores letter case (A to Z) in paths, as Express and IIS do. Its requests are then matched and counted in small letters and forwarded unchanged.',
+      'The upstream ignores letter case (A to Z) in paths, as Express and IIS do. Its requests are then matched and counted in lowercase and forwarded unchanged.',
   }),
   methodOverride: Type.Optional(
     Word(['x-http-method-override', 'x-http-method', 'x-method-override'], {

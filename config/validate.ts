@@ -34,7 +34,7 @@ export function createValidator(schema: TSchema): Validator {
   return (data, variablesOf) => {
     if (validate(data)) return []
     const faults = (validate.errors ?? []).flatMap(error => faultOf(error, variablesOf) ?? [])
-    // A value that breaks two keywords is told of once.
+    // A value that violates two keywords is reported once.
     return [...new Map(faults.map(fault => [JSON.stringify(fault), fault])).values()]
   }
 }
@@ -55,7 +55,7 @@ function createAjv(): Ajv {
     strictTypes: false,
     strictRequired: false,
   })
-  // Notes for sentences.ts; they check nothing.
+  // Annotations for sentences.ts; they validate nothing.
   for (const keyword of ['expected', 'secret', 'whyRequired']) ajv.addKeyword({ keyword })
   ajv.addFormat('http-origin', isHttpOrigin)
   ajv.addFormat('redis-url', isRedisUrl)

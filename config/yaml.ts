@@ -64,7 +64,7 @@ class Reader {
   #aliases = 0
   #aliasedNodes = 0
   #insideAlias = false
-  /** The lists and maps around the current value. */
+  /** The lists and maps that contain the current value. */
   readonly #around = new Set<unknown>()
 
   constructor(expand: (scalar: string) => Expanded) {
@@ -84,9 +84,9 @@ class Reader {
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
     const mistake = mistakeAmong(document.errors, text)
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
-      // What it makes of the rest of the file, nobody need read.
+      // What the parser makes of the rest of the file is of no interest.
       if (mistake !== undefined && pos[0] >= mistake.offset) continue
-      // What follows at the same place, or after many others, only repeats the first.
+      // Further errors at the same place, or after many others, only repeat the first.
       if (this.#faults.length === MAX_SYNTAX_FAULTS || this.#faults.at(-1)?.offset === pos[0]) continue
       this.#fault(pos[0], [], `Not well-formed YAML: ${sentence(message)}`)
     }

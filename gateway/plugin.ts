@@ -57,7 +57,7 @@ export interface Limiter<Config> {
   close?(): Promise<void>
 }
 
-/** Watches finished requests; it cannot change them. What it throws is logged, and nobody waits for it. */
+/** Watches finished requests and cannot change them. What it throws is logged, and no request waits for it. */
 export interface Observer {
   finished(event: Finished): void
   close?(): Promise<void>

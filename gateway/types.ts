@@ -21,7 +21,7 @@ export interface Facts {
   readonly method: string
   /** Normal form of the path: what is matched is what is forwarded. */
   readonly path: string
-  /** `path` in small letters, where the upstream takes either case for the same: matched, counted and logged in its place. */
+  /** `path` in lowercase, where the upstream takes either case for the same: matched, counted and logged in its place. */
   readonly foldedPath?: string | undefined
   /** Raw query with its `?`, or ''. */
   readonly query: string
@@ -52,6 +52,8 @@ export interface Project {
   readonly environment: Environment
   /** True when it was found by a credential that its identifier has checked. */
   readonly verified?: boolean | undefined
+  /** What entries and conditions call it where its id does not say it: an unknown host that is counted with others. */
+  readonly alias?: string | undefined
 }
 
 /** Where in the policy files something was written; of what the admin port was told its path, and no line. */

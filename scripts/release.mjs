@@ -1,68 +1,88 @@
 /**
- * `npm run release [-- --dry-run]`: publishes the version that CHANGELOG.md names, and tags it. Needs NPM_TOKEN, and an OIDC
- * identity of the build server for the provenance. A dry run leaves out the whole check, publishing and the tag.
+ * `npm run release [-- --dry-run]`: publishes the version of package.json, and tags it where `npm version` has not. Needs
+ * NPM_TOKEN, and an OIDC identity of the build server for the provenance. A dry run says what is still missing, and leaves out
+ * the whole check, publishing and the tag.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { build } from './lib/build.mjs'
+import { changelogFault } from './lib/changelog.mjs'
 import { checkArchive, withArchive } from './lib/package.mjs'
+import { repositoryOf } from './lib/repository.mjs'
 import { Failure, inProject, root, run, say, script } from './lib/run.mjs'
 
 const { values } = parseArgs({ options: { 'dry-run': { type: 'boolean', default: false } } })
 const isDry = values['dry-run']
 
 await script(async () => {
-  const version = releasable()
-  if (!isDry) {
-    mayPublish()
-    run('.ci/run', [], 'The check failed; see above')
-  }
+  const manifest = JSON.parse(readFileSync(inProject('package.json'), 'utf8'))
+  const { version } = manifest
+  const missing = [...treeFaults(version), ...publishFaults()]
+  const repository = manifest.repository ?? found(() => repositoryOf(process.env), missing)
+  if (missing.length > 0 && !isDry) throw new Failure(missing.join('.\nsluice: '))
+  for (const sentence of missing) say(`missing: ${sentence}.`)
+  if (!isDry) run('.ci/run', [], 'The check failed; see above')
   build()
   await withArchive(archive => {
     checkArchive(archive)
     publish(archive)
-  })
-  if (isDry) return say(`${version} is ready. Nothing was published or tagged.`)
-  run('git', ['tag', '--annotate', `v${version}`, '--message', version], 'git could not tag')
-  say(`${version} is published. Push its tag: git push origin v${version}`)
+  }, repository && { repository })
+  if (repository) say(`the package names its repository: ${repository.url ?? repository}`)
+  if (isDry) {
+    const still = missing.length === 0 ? '' : ' A release needs what is missing above.'
+    return say(`the package of ${version} is in order.${still} Nothing was published or tagged.`)
+  }
+  if (tagged(version) === '') {
+    run('git', ['tag', '--annotate', `v${version}`, '--message', version], 'git could not tag')
+  }
+  say(`${version} is published. Push its tag, if it is not there yet: git push origin v${version}`)
 })
 
-/** The version to release. Throws a Failure when the tree or its papers are not in order. */
-function releasable() {
+/** What is not in order in the tree and its papers, as sentences. */
+function treeFaults(version) {
+  const faults = []
   if (output('git', ['status', '--porcelain']) !== '') {
-    throw new Failure('The working tree has changes. Commit or remove them first')
+    faults.push('The working tree has changes. Commit or remove them first')
   }
-  const changelog = readFileSync(inProject('CHANGELOG.md'), 'utf8')
-  const version = /^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$/m.exec(changelog)?.[1]
-  if (version === undefined)
-    throw new Failure('CHANGELOG.md names no version: write "## [1.2.3] - 2026-01-31"')
-  const unreleased = /^## \[Unreleased\]\n(.*?)^## \[/ms.exec(changelog)?.[1] ?? ''
-  if (unreleased.trim() !== '') {
-    throw new Failure(`CHANGELOG.md has unreleased changes above ${version}. Give them a version`)
+  const changelog = changelogFault(readFileSync(inProject('CHANGELOG.md'), 'utf8'), version)
+  if (changelog !== undefined) faults.push(changelog)
+  if (!['', output('git', ['rev-parse', 'HEAD'])].includes(tagged(version))) {
+    faults.push(`v${version} is the tag of another commit. Choose the next version: npm version patch`)
   }
-  const manifest = JSON.parse(readFileSync(inProject('package.json'), 'utf8'))
-  if (manifest.version !== version) {
-    throw new Failure(
-      `package.json says ${manifest.version}, CHANGELOG.md ${version}. Run: npm version --no-git-tag-version ${version}`,
-    )
-  }
-  if (output('git', ['tag', '--list', `v${version}`]) !== '')
-    throw new Failure(`v${version} is tagged already`)
-  if (!isDry && manifest.repository === undefined) {
-    throw new Failure('package.json names no repository, which a provenance statement must')
-  }
-  return version
+  return faults
 }
 
-function mayPublish() {
-  if (!process.env.NPM_TOKEN) throw new Failure('Set NPM_TOKEN to a token that may publish the package')
+function publishFaults() {
+  const faults = []
+  if (!process.env.NPM_TOKEN)
+    faults.push('NPM_TOKEN is not set. It must be a token that may publish the package')
   const identities = ['ACTIONS_ID_TOKEN_REQUEST_URL', 'SIGSTORE_ID_TOKEN']
   if (!identities.some(name => process.env[name])) {
-    throw new Failure(
-      'Provenance needs an OIDC identity: release from the build server, with id-token: write',
+    faults.push(
+      'There is no OIDC identity for the provenance. Release from a job of GitHub Actions with "id-token: write", or of GitLab CI with SIGSTORE_ID_TOKEN',
     )
   }
+  return faults
+}
+
+/** What `read` returns; its Failure joins what is missing. */
+function found(read, missing) {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    missing.push(error.message)
+    return undefined
+  }
+}
+
+/** The commit that has the version's tag, or ''. */
+function tagged(version) {
+  return output('git', ['tag', '--list', `v${version}`, '--format', '%(*objectname)%(objectname)']).slice(
+    0,
+    40,
+  )
 }
 
 function publish(archive) {

@@ -16,11 +16,12 @@ function lookUp(env: NodeJS.ProcessEnv, name: string): string | undefined {
   const set = env[name]
   const file = env[`${name}_FILE`]
   if (!file) return set
-  if (set) throw new Error(`Both ${name} and ${name}_FILE are set: leave one of them out`)
+  if (set) throw new Error(`Both ${name} and ${name}_FILE are set: set only one of them`)
   const bytes = read(file, name)
-  if (!isUtf8(bytes) || bytes.includes(0)) throw new Error(`The file named by ${name}_FILE holds no text`)
+  if (!isUtf8(bytes) || bytes.includes(0))
+    throw new Error(`The file named by ${name}_FILE is not a text file`)
   const text = bytes.toString('utf8').replace(/\r?\n$/, '')
-  // A mount that failed must not be taken for "no key is asked for".
+  // An empty file (such as a failed mount) must not mean "no key required".
   if (text.trim() === '') throw new Error(`The file named by ${name}_FILE is empty`)
   return text
 }

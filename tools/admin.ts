@@ -55,7 +55,7 @@ export function refuse({ status, json }: { readonly status: number; readonly jso
   const said = typeof detail === 'string' ? printable(detail) : undefined
   if (said !== undefined && WRONG_QUESTIONS.includes(status)) throw new Unusable(said)
   if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')
-  throw new Failure(said ?? `What answers there is no admin port of a gateway (${status}).`)
+  throw new Failure(said ?? `What answers there is not the admin port of a gateway (${status}).`)
 }
 
 const WRONG_QUESTIONS = [400, 404, 409, 422]

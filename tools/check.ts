@@ -29,7 +29,7 @@ export const check = defineCommand({
     },
     json: { type: 'boolean', help: 'one JSON object instead of text' },
   },
-  details: `Reports every problem at once, as file:line:col path: sentence. When there is none it warns of what is probably not meant: patterns and rules that can never matter, buckets without a quota, numbers that are never reached, rules that have been report-only for long. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
+  details: `Reports every problem at once, as file:line:col path: sentence. When there is none, it warns of likely mistakes: patterns and rules that never take effect, buckets without a quota, numbers that are never reached, rules that have been report-only for long. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
 
 Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict; notes never count.`,
   example:

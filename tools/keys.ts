@@ -29,7 +29,7 @@ function text({ directories, reencrypted, unreadable, done }: Rotation): string 
     const listed = unreadable.slice(0, MOST_LISTED).join(', ')
     const more = unreadable.length > MOST_LISTED ? ', …' : ''
     lines.push(
-      `${count(unreadable.length, 'directory has', 'directories have')} a secret that none of the keys opens: ${listed}${more}. Add the key they were stored under.`,
+      `${count(unreadable.length, 'directory has', 'directories have')} a secret that none of the keys can decrypt: ${listed}${more}. Add the key they were stored under.`,
     )
   }
   if (!done) {

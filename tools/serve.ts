@@ -33,7 +33,7 @@ With --upstream no files are read: it runs what "sluice init" would write. PORT,
       return 0
     }
     if (limit.length > 0) {
-      throw new Unusable('--limit needs --upstream. Limits of a configuration stand in its policies.')
+      throw new Unusable('--limit needs --upstream. The limits of a configuration are in its policies.')
     }
     const path = config ?? CONFIG.default
     if (!existsSync(path)) throw new Failure(missing(path))

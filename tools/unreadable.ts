@@ -9,5 +9,8 @@ export function unreadable(name: string, error: unknown): Unusable {
 
 /** @param error as Node's file functions throw it */
 export function unwritable(name: string, error: unknown): Unusable {
-  return new Unusable(`${name} cannot be written: ${reasonOf(error)}.`)
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EEXIST') return new Unusable(`${name} already exists. Remove it, or choose another name.`)
+  const reason = code === 'ENOENT' ? 'nothing can be created there' : reasonOf(error)
+  return new Unusable(`${name} cannot be written: ${reason}.`)
 }

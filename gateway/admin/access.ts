@@ -44,7 +44,7 @@ const ID = {
     id: {
       type: 'string',
       pattern: SMALL_NAME,
-      description: 'Name of the entry: small letters, digits, ".", "_" and "-".',
+      description: 'Name of the entry: lowercase letters, digits, ".", "_" and "-".',
     },
   },
 } as const
@@ -54,9 +54,9 @@ const listSchema = {
 }
 const putSchema = {
   tags: ['Access'],
-  summary: 'Deny or exempt networks or projects from now on; the log gets a line',
+  summary: 'Deny or exempt networks or projects from now on; this is logged',
   description:
-    'In Redis where there is one: all gateways on it follow within a second or so. Else in this process, until it ends.',
+    'With Redis, all gateways on it follow within about a second. Without, it holds in this process until that ends.',
   params: ID,
   body: {
     type: 'object',
@@ -66,7 +66,7 @@ const putSchema = {
       networks: places('Client addresses and networks.'),
       projects: places('Ids of projects; host:NAME for requests of an unknown host.'),
       action: { type: 'string', enum: ACCESS_ACTIONS },
-      mode: { type: 'string', enum: MODES, description: 'Without it: enforce.' },
+      mode: { type: 'string', enum: MODES, description: 'Default: enforce.' },
       until: UNTIL,
       why: WHY,
       by: BY,
@@ -75,7 +75,7 @@ const putSchema = {
 }
 const removeSchema = {
   tags: ['Access'],
-  summary: 'Remove an entry that was set here; the log gets a line',
+  summary: 'Remove an entry that was set here; this is logged',
   params: ID,
   querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
 }

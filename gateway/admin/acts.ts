@@ -41,9 +41,9 @@ const actsSchema = {
 }
 const putSchema = {
   tags: ['Acts'],
-  summary: 'Let a rule only report, or enforce it, from now on; the log gets a line',
+  summary: 'Make a rule report-only or enforced from now on; this is logged',
   description:
-    'Holds until it is undone or its time is over, also after a reload. In Redis where there is one: all gateways on it follow within a second or so. Else in this process, until it ends.',
+    'Holds until it is undone or its time is over, even after a reload. With Redis, all gateways on it follow within about a second. Without, it holds in this process until that ends.',
   params: ID,
   body: {
     type: 'object',
@@ -54,7 +54,7 @@ const putSchema = {
 }
 const removeSchema = {
   tags: ['Acts'],
-  summary: 'Let the files say again whether a rule is enforced; the log gets a line',
+  summary: 'Return a rule to the mode of its file; this is logged',
   params: ID,
   querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
 }

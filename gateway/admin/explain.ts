@@ -20,7 +20,7 @@ export interface Asked {
   readonly body?: string
 }
 
-/** What was asked about cannot be: the sentence says why. */
+/** The request asked about is impossible; the message says why. */
 export class UnknownQuestion extends Error {}
 
 /** A rule looks at 64 KiB of a body; JSON may write a character in six. */
@@ -48,7 +48,7 @@ const SCHEMA = {
 /** Why no client could send such a request; undefined when one could. */
 function faultOf({ method, ip, headers = [] }: Asked): string | undefined {
   if (!METHODS.includes(method)) return `"${method}" is not a method.`
-  if (ip !== undefined && isIP(ip) === 0) return `"${ip}" is no IP address.`
+  if (ip !== undefined && isIP(ip) === 0) return `"${ip}" is not an IP address.`
   for (const [name, value] of headers) {
     try {
       validateHeaderName(name)

@@ -1,4 +1,4 @@
-/** What is wrong with a question to the admin port, as a sentence that says where. */
+/** Validation errors of the admin port as sentences. */
 import type { FastifySchemaValidationError } from 'fastify'
 
 const PLACES: Readonly<Record<string, string>> = {
@@ -14,7 +14,7 @@ export const SMALL_NAME = '^[a-z][a-z0-9._-]{0,63}$'
 const WANTED: Readonly<Record<string, string>> = {
   [NOT_BLANK]: 'may not be blank',
   [SMALL_NAME]:
-    'must be a small letter, and at most 63 more of small letters, digits, ".", "_" and "-" behind it',
+    'must begin with a lowercase letter and go on with at most 63 lowercase letters, digits, ".", "_" and "-"',
 }
 
 /** Fastify's `schemaErrorFormatter`. */

@@ -25,11 +25,11 @@ export interface CounterName {
 
 export interface Inspected {
   policy(of: PolicyOf): object
-  /** Of rules that count by more than the project only what `parts` name. */
+  /** Rules that count by more than the project are shown only for the key that `parts` names. */
   counters(project: string, parts: Omit<CounterName, 'rule' | 'project'>): Promise<object>
   /** How many slots requests hold, and the oldest of them. */
   slots(): object | Promise<object>
-  /** Forgets what was counted, at the wish of the address `from`. */
+  /** Resets the counter, on behalf of the address `from`. */
   reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<object>
 }
 
@@ -89,7 +89,7 @@ const slotsSchema = {
 }
 const resetSchema = {
   tags: ['Counters'],
-  summary: 'Reset one counter; the log gets a line',
+  summary: 'Reset one counter; this is logged',
   description:
     'The query gives the parts of the rule’s key: the project, the path and so on of a request that it would count. Other gateways may keep refusing from memory for as long as Redis told them to.',
   params: { type: 'object', required: ['rule'], properties: { rule: text('Name of a bucket or rule.', 64) } },

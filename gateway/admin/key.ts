@@ -7,7 +7,7 @@ import type { WrongKeys } from './wrong-keys.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Needs no key: it tells nothing, and changes nothing. */
+    /** Needs no key, because it reveals and changes nothing. */
     open?: true
   }
 }
@@ -16,8 +16,9 @@ declare module 'fastify' {
 export const OPEN = { config: { open: true } } as const
 
 /**
- * Without a key the port listens on loopback only. A page of another site can reach it there by a name that it lets lead to
- * 127.0.0.1 (DNS rebinding): such a request names that site as its Host, and what is meant for this port never does.
+ * Without a key the port listens on loopback only. A page of another site could still reach it through a name
+ * that resolves to 127.0.0.1 (DNS rebinding). Such a request has that site as its Host, so only local names are
+ * accepted.
  */
 function isMeantForLoopback(request: FastifyRequest): boolean {
   const name = request.hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -47,7 +48,7 @@ export function keyGuard(
     const { authorization = '' } = request.headers
     const [, given = ''] = /^(?:Bearer|Api-Key) +(\S+)$/i.exec(authorization) ?? []
     if (timingSafeEqual(digest(given), wanted)) return undefined
-    // A request without any key is no guess.
+    // A request without a key does not count as a wrong guess.
     const wait = authorization === '' ? undefined : await wrongKeys.sent('admin', request.ip, authorization)
     if (wait !== undefined) {
       reply.header('retry-after', wait)

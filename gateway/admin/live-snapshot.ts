@@ -39,7 +39,7 @@ export interface LiveProcess {
   readonly rss_bytes: number
 }
 
-/** What a worker did not tell is null. */
+/** Null if the worker did not report it. */
 export interface LiveWorker {
   readonly pid: number
   readonly started_at: string

@@ -12,7 +12,7 @@ export interface HistoryOf {
   readonly project?: string
 }
 
-/** Hears of a snapshot, or of an act, as JSON. */
+/** Receives a snapshot or an act as JSON. */
 export type LiveListener = (event: 'live' | 'act', json: string) => void
 
 export interface LiveDesk {
@@ -21,7 +21,7 @@ export interface LiveDesk {
   history(of: HistoryOf): LiveHistory | Promise<LiveHistory>
   /** Null while there was one policy only. */
   changes(): LiveChanges | null
-  /** Tells of a snapshot at once, then each second, until the function that it gives is called. */
+  /** Sends a snapshot at once and then each second, until the returned function is called. */
   watch(listener: LiveListener): () => void
 }
 
@@ -59,24 +59,20 @@ const historySchema = {
 const changesSchema = {
   tags: ['Policy'],
   summary:
-    'What differs in effect between the policy in force and the one before it; null when there was one only',
+    'What differs in effect between the policy in force and the one before it; null when there was only one',
 }
 
 export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
     const streams = new LiveStreams(desk)
-    // Answers that never end would keep the port from closing.
+    // Endless answers would keep the port from closing.
     app.addHook('preClose', async () => streams.close())
     app.get('/live', { schema: liveSchema }, async () => desk.snapshot())
     // HEAD would open a stream whose events nobody sees.
     app.get('/live/events', { schema: eventsSchema, exposeHeadRoute: false }, async (_request, reply) => {
       if (streams.isFull) {
-        return sendProblem(
-          reply,
-          503,
-          'As many streams as there may be are open: close one, or ask GET /live.',
-        )
+        return sendProblem(reply, 503, 'No more streams may be open: close one, or ask GET /live.')
       }
       reply.hijack()
       streams.open(reply.raw)

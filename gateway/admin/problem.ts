@@ -18,7 +18,7 @@ export function sendError(reply: FastifyReply, { statusCode = 500, message }: Fa
   sendProblem(reply, statusCode, statusCode >= 500 ? 'The log says why.' : (SENTENCES[statusCode] ?? message))
 }
 
-/** Where fastify's own words do not say what to do. */
+/** Replaces fastify's messages that do not say what to do. */
 const SENTENCES: Readonly<Record<number, string>> = {
   413: 'The body is too large.',
   415: 'Send JSON, and say so: "Content-Type: application/json".',

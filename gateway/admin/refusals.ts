@@ -1,14 +1,14 @@
-/** What a question to the admin port cannot have, as errors that routes answer by their kind. */
+/** Errors of admin requests; each class has its own status. */
 import type { FastifyInstance } from 'fastify'
 import { sendProblem } from './problem.js'
 
-/** What was asked for is not there: the sentence says what is. */
+/** Not found. */
 export class NotFound extends Error {}
-/** Something else has that place. */
+/** The name is taken. */
 export class Taken extends Error {}
-/** A counter that the question does not name, or a thing that cannot be. */
+/** The request does not identify a counter, or is impossible. */
 export class Unnamed extends Error {}
-/** What counts or keeps cannot be reached. */
+/** The store cannot be reached. */
 export class Unreachable extends Error {}
 
 /** Answers them as 404, 409, 422 and 503. */

@@ -7,7 +7,7 @@ export type ReloadResult<Problem = object> =
   | {
       readonly result: 'loaded'
       readonly revision: string
-      /** Settings whose change this process cannot take up: it goes on with the value it was started with. */
+      /** Settings that only a restart can change: this process keeps the value it was started with. */
       readonly needsRestart: readonly string[]
     }
   | {
@@ -21,7 +21,7 @@ export type ReloadResult<Problem = object> =
 /** 200 with the revision, or 422 with every problem and its place. */
 export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginAsync {
   return async app => {
-    // The request is the whole message: whatever body comes with it is not looked at.
+    // A body is ignored.
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, _body, done) => done(null))
 
@@ -32,7 +32,7 @@ export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginA
     app.post('/reload', { schema }, async (request, reply) => {
       if (mayBeForged(request)) {
         const detail =
-          'Not for pages of other sites. Send it without an Origin field, or as application/json.'
+          'Pages of other sites may not do this. Send it without an Origin field, or as application/json.'
         return sendProblem(reply, 403, detail)
       }
       const reloaded = await reload()

@@ -26,14 +26,14 @@ export interface AdminOptions {
   readonly health: {
     readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
   }
-  /** What does not work as it should though requests are taken, a sentence each. */
+  /** Problems that do not stop the gateway from taking requests, one sentence each. */
   troubles(): readonly string[]
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
   /** What is in force, and how the last reload ended. */
   state(): object | Promise<object>
   /** Reads the configuration anew; never rejects. */
   reload(): Promise<ReloadResult>
-  /** What would become of a request; counters stay as they are. */
+  /** What the gateway would do with a request, without charging anything. */
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly access: AccessDesk
@@ -74,7 +74,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     forceCloseConnections: true,
     // Each route's schema says how long an id may be, with a sentence.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES },
-    // What a question does not know is told of, not left out.
+    // Unknown fields are refused, not ignored.
     ajv: { customOptions: { removeAdditional: false } },
     schemaErrorFormatter: inputFault,
     // A path that cannot be decoded never reaches a route.
@@ -86,10 +86,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   })
 
   app.addHook('onRequest', keyGuard(key, wrongKeys))
-  // A reason in a body would be lost: these routes read the query.
+  // These routes read the query, so a reason in a body would be lost.
   app.addHook('preValidation', async ({ method, body }, reply) => {
     if (method !== 'DELETE' || body === undefined || body === null) return undefined
-    return sendProblem(reply, 400, 'A DELETE has no body here: write why and by into the query.')
+    return sendProblem(reply, 400, 'A DELETE has no body here: put why and by into the query.')
   })
   const methods = new Map<string, string[]>()
   app.addHook('onRoute', ({ url, method }) => {
@@ -147,7 +147,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
 const LIVEZ = { tags: ['Health'], summary: 'The process runs' }
 const READYZ = { tags: ['Health'], summary: 'It takes requests: 200, or 503 while it starts or drains' }
-/** A service without its database is no reason to take the requests for all others away. */
+/** A service whose database is down must not make the whole gateway unready. */
 const standing = (troubles: readonly string[]) =>
   troubles.length === 0 ? { status: 'ready' } : { status: 'degraded', detail: `${troubles.join('; ')}.` }
 

@@ -1,9 +1,9 @@
-/** Who wishes an act of the admin port, and why. */
+/** Who performs an act on the admin port, and why. */
 import { NOT_BLANK } from './input.js'
 
 export interface Wished {
   readonly why?: string
-  /** A name. Without it: the address that asks. */
+  /** A name. Default: the address that asks. */
   readonly by?: string
 }
 
@@ -12,14 +12,14 @@ export const WHY = {
   minLength: 1,
   pattern: NOT_BLANK,
   maxLength: 1000,
-  description: 'Why; the log and the list tell it.',
+  description: 'The reason, shown in the log and in the list.',
 } as const
 export const BY = {
   type: 'string',
   minLength: 1,
   pattern: NOT_BLANK,
   maxLength: 256,
-  description: 'Who asks for it. Without it: the address of the request.',
+  description: 'Who asks for it. Default: the address of the request.',
 } as const
 /** `host:` and the longest name of a host; ids of configured projects are shorter. */
 export const LONGEST_PROJECT = 258

@@ -23,7 +23,7 @@ export interface WrongKeysOptions {
 /** Wrong keys of one sender in a minute, and of one and the same key wherever it comes from. */
 const MOST = { source: 20, key: 100 }
 const SECONDS = 60
-/** Beyond it this process's own count has to do. */
+/** If Redis takes longer, this process's own count decides. */
 const DEADLINE_MS = 250
 const QUIET_MS = 10_000
 const PREFIX = `${KEY_SPACE}wrong-keys`
@@ -102,7 +102,7 @@ export class WrongKeys {
     const others = this.#unsaid === 0 ? {} : { others: this.#unsaid }
     this.#quietUntil = now + QUIET_MS
     this.#unsaid = 0
-    this.#log.warn({ area, source, ...others }, 'Too many wrong keys: their sender is told to wait')
+    this.#log.warn({ area, source, ...others }, 'Too many wrong keys: their sender gets 429')
   }
 }
 

@@ -27,7 +27,7 @@ function statusTest(written: readonly (number | string)[]): (status: number) => 
   return status => wanted.has(status) || wanted.has(Math.floor(status / 100))
 }
 
-/** What is missing or no number costs 1; a fraction counts as a whole. */
+/** A missing or invalid value costs 1; a fraction is rounded up. */
 function toldBy(header: string): (answer: UpstreamAnswer) => number {
   return answer => {
     const value = answer.header(header)

@@ -1,7 +1,7 @@
 /**
- * Turns the rules that apply to a request into one verdict. All enforced demands go to the store in one ask, which charges
- * all of them or none. Report-only rules ride along in that call where it costs them no call of their own, or are counted
- * beside it: they never make anybody wait.
+ * Turns the rules that apply to a request into one verdict. All enforced demands go to the store in one call,
+ * which charges all of them or none. Report-only rules join that call if they need no call of their own;
+ * otherwise they are counted separately. They never delay a request.
  */
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { MOST_UNITS } from './after-answer.js'
@@ -20,9 +20,9 @@ export interface DeciderParts {
   /** Milliseconds, from any origin. */
   now(): number
   readonly onSlots: OnSlots
-  /** Hears of what could not be counted for a rule, and changes no answer. */
+  /** Called when a rule could not be counted; does not change the answer. */
   onLost(error: unknown): void
-  /** Refusals that are known already; its own where none are given. */
+  /** Remembered refusals; a new memory if none is given. */
   readonly denials?: Pick<Denials, 'empty' | 'recall' | 'remember' | 'forget'> | undefined
 }
 
@@ -82,7 +82,7 @@ export class Decider {
     const judge = (answers: readonly Answer[]) => {
       storeCalled?.(startedAt, remote)
       this.#record(asked, answers, verdict)
-      // A Cluster asks the project's slot of nothing once another slot has refused.
+      // On a Cluster the project's slot is not asked once another slot has refused.
       for (let i = enforced.length; i < asked.length; i += 1) {
         if (answers[i]?.skipped) beside.push(asked[i] as Question)
       }
@@ -91,7 +91,7 @@ export class Decider {
     return remote ? answers.then(judge) : judge(answers)
   }
 
-  /** Counts report-only rules once the enforced verdict stands; whoever waits for it does not wait for these. */
+  /** Counts report-only rules after the enforced verdict, which does not wait for them. */
   #observe(observed: readonly Question[], verdict: GatheredVerdict, id: string): Verdict {
     if (observed.length === 0) return verdict
     const waits: Promise<void>[] = []
@@ -144,7 +144,10 @@ export class Decider {
     })
   }
 
-  /** A report-only rule lets its refused requests pass: they are in flight beside those that hold its slots. */
+  /**
+   * A report-only rule lets refused requests pass, so they are in flight in addition to those that hold its
+   * slots.
+   */
   #overflowing(outcome: Outcome, verdict: GatheredVerdict): Outcome {
     const { count, leave } = this.#overflow.enter(outcome.key)
     verdict.onRelease(leave)
@@ -154,7 +157,10 @@ export class Decider {
     return { ...outcome, readings }
   }
 
-  /** True when one of the questions is known to be refused still: then nobody is asked, and its outcome is recorded. */
+  /**
+   * True if a remembered refusal still applies to one of the questions: the store is not asked, and that
+   * outcome is recorded.
+   */
   #denied(questions: readonly Question[], verdict: GatheredVerdict): boolean {
     if (this.#denials.empty) return false
     let denied = false

@@ -13,7 +13,7 @@ interface Denial {
   readonly until: number
 }
 
-/** However long a window is, Redis is asked again so often: somebody may have reset the counter there. */
+/** Redis is asked again at least this often, because a counter may have been reset there. */
 const LONGEST_MS = 60_000
 
 /** Bounds memory under a flood of keys; beyond it the oldest refusals are asked for again. */
@@ -59,7 +59,7 @@ export class Denials {
   remember({ key, demand }: Ask, answer: Answer): void {
     if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
     if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
-    // Never beyond what the client was told, whatever the lenders' clock says.
+    // Never longer than the client was told.
     const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? LONGEST_MS, LONGEST_MS)
     if (forMs <= 0) return
     const at = this.#now()
@@ -77,7 +77,7 @@ function later(count: Count, elapsed: number, demand: Demand, place: number): Co
   if (elapsed < resetMs) return { ...count, resetMs: resetMs - elapsed }
   const ms = lengthOf(demand, place) ?? resetMs
   if (elapsed >= ms) return counted(quota, 0, false, 0)
-  // Something has come back; how much of the rest did, nobody has told.
+  // Some quota has returned, but how much is unknown.
   return counted(quota, violated ? quota - costOf(demand) : used, false, ms - elapsed)
 }
 

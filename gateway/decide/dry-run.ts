@@ -1,4 +1,4 @@
-/** The verdict on a request that is not made: decided by the same code, with counters that are only looked at. */
+/** The verdict on a hypothetical request, decided by the same code, with counters that are only read. */
 import { Decider, type DeciderParts } from './decide.js'
 
 export type Counters = Pick<DeciderParts, 'questions' | 'store' | 'now' | 'denials'>

@@ -54,7 +54,7 @@ function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => re
   }
 }
 
-/** The one value there is, however often; an empty one is none. */
+/** The single distinct value, however often it occurs; empty values do not count. */
 function onlyOne(values: readonly Value[]): Value | undefined {
   const different = new Set(values.filter(value => value !== ''))
   return different.size > 1 ? UNCLEAR : [...different][0]
@@ -68,7 +68,7 @@ function bodyKind(facts: Facts): 'form' | 'multipart' | 'json' | undefined {
   return undefined
 }
 
-/** A body cut at the limit, or malformed, simply has no fields: refusing it is the upstream's business. */
+/** A body that is malformed or cut at the limit has no fields; refusing it is up to the upstream. */
 function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)

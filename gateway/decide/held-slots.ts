@@ -1,4 +1,4 @@
-/** The slots that requests of this process hold now, for those who ask. */
+/** The slots that requests of this process hold now. */
 import type { Hold, OnSlots } from './hold.js'
 
 /** How many are held, and the oldest of them. Plain data. */
@@ -7,7 +7,7 @@ export type Slots = ReturnType<HeldSlots['oldest']>
 export class HeldSlots {
   readonly #holds = new Set<Hold>()
 
-  /** Takes note, then passes it on. */
+  /** Records the slot, then passes the event on. */
   noting(next: OnSlots): OnSlots {
     return (rule, change, ending, hold) => {
       if (hold !== undefined) change === 1 ? this.#holds.add(hold) : this.#holds.delete(hold)

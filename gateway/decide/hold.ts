@@ -1,4 +1,4 @@
-/** A slot as one request holds it: it ends once, by whatever comes first. */
+/** A slot held by one request; it ends once, by whatever comes first. */
 import type { Demand, Log, Rule } from '../types.js'
 
 /** Why a slot is held no longer: its request is done with it, `maxHold` is over, or it ran out unrenewed. */
@@ -7,7 +7,7 @@ export type SlotEnding = 'given-back' | 'held-too-long' | 'lost'
 /** Hears of every slot taken (+1) and of its end (-1), by the rule's id; `hold` is the slot itself. */
 export type OnSlots = (rule: string, change: 1 | -1, ending?: SlotEnding, hold?: Hold) => void
 
-/** What its limiter says of a slot. */
+/** What is known of a slot when it is taken. */
 export interface SlotTerms {
   /** What it is counted by, and the pattern that matched. */
   readonly key?: string
@@ -62,7 +62,7 @@ export class Hold {
 const QUIET_MS = 60_000
 const WARNINGS = {
   'held-too-long': 'slots were given back after maxHold while their requests were still in flight',
-  lost: 'slots ran out before they could be renewed: others may have been admitted beside their requests',
+  lost: 'slots expired before they could be renewed: more requests than allowed may have been in flight',
 } as const
 
 /**

@@ -17,12 +17,12 @@ export const projectLimits = definePlugin({
   }),
 })
 
-/** True for an enforced bucket that counts nothing. */
+/** True for an unlimited enforced bucket. */
 export function isUnlimited({ kind, mode, config }: Rule): boolean {
   return kind === projectLimits.name && mode === 'enforce' && 'unlimited' in (config as BucketConfig)
 }
 
-/** What a quota wants counted. */
+/** The demand of a quota. */
 export function demandOf(quota: Quota): Windows {
   const windows = windowsOf(quota).map(window => windowOf(window, quota))
   return { kind: 'windows', windows, lease: quota.lease }

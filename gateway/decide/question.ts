@@ -12,7 +12,7 @@ export interface DecideRequest {
   readonly matched: readonly Matched[]
   /** The first bytes of the body, when a rule's key needed them. */
   readonly bodyPrefix?: Buffer | undefined
-  /** Hears of the call to the store once it is answered; `startedAt` by `performance.now()`. */
+  /** Called once the store has answered; `startedAt` by `performance.now()`. */
   readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }
 
@@ -74,7 +74,7 @@ export class Questions {
     return shownParts(rule, this.#keyed(rule, route, request))
   }
 
-  /** False when the rule has nothing to say about a request it matches. */
+  /** False if the rule does not apply to a request it matches. */
   applies({ rule }: Matched, { facts }: DecideRequest): boolean {
     return this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
   }
@@ -86,7 +86,7 @@ export class Questions {
   }
 }
 
-/** An outcome for which nobody counted. */
+/** An outcome that was not counted by any store. */
 function outcomeWithout(matched: Matched, result: Outcome['result']): Outcome {
   return { ...matched, key: '', result, store: 'none', readings: [] }
 }

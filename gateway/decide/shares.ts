@@ -1,8 +1,8 @@
-/** Rules that are enforced for a share of their keys: for the others a rule like them counts, which only reports. */
+/** Rules that are enforced for a share of their keys; for the other keys a report-only copy counts. */
 import { isInside } from '../../config/rollout.js'
 import type { Rule } from '../types.js'
 
-/** One for each rule, so that what its requests ask for is seen to be the same. */
+/** One copy per rule, so that equal requests are recognized as equal. */
 const reporting = new WeakMap<Rule, Rule>()
 
 /**

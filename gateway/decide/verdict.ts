@@ -2,7 +2,7 @@
 import type { AnswerFields, Outcome, Rule, UpstreamAnswer, Verdict } from '../types.js'
 import { Hold, type OnSlots, type SlotTerms } from './hold.js'
 
-/** Most requests hold nothing: one list for all of them. */
+/** Shared by the many requests that hold no slots. */
 const NONE: readonly never[] = []
 
 export class GatheredVerdict implements Verdict {
@@ -38,7 +38,7 @@ export class GatheredVerdict implements Verdict {
     return this.#held.some(({ rule }) => rule.mode === 'enforce')
   }
 
-  /** A report-only slot may come after the request has ended: then it goes back at once. */
+  /** A report-only slot that arrives after the request has ended is released at once. */
   hold(rule: Rule, release: () => void, terms: SlotTerms = {}): void {
     if (this.#released) {
       release()

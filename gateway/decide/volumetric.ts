@@ -10,8 +10,8 @@ const STATUS = 'a status from 100 to 599, or a class of them such as 4xx'
 const HeaderName = Type.String({
   pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
   maxLength: 128,
-  expected: 'a header name in small letters, such as x-tokens-used',
-  description: 'The field of the answer; where it is missing or no number, the request costs 1.',
+  expected: 'a header name in lowercase, such as x-tokens-used',
+  description: 'The field of the answer; where it is missing or not a number, the request costs 1.',
 })
 const Status = Type.Unsafe<number | string>({
   type: ['integer', 'string'],
@@ -42,7 +42,7 @@ const schema = Type.Object({
     Duration({
       unit: '1s',
       description:
-        'A key that passes its quota is refused for at least this long. Without it: until its window ends.',
+        'A key that passes its quota is refused for at least this long. Default: until its window ends.',
     }),
   ),
   cost: Type.Optional(
@@ -54,7 +54,7 @@ const schema = Type.Object({
       then: Type.Object({ answerHeader: HeaderName }, { additionalProperties: false }),
       else: { minimum: 1, maximum: 1000, expected: COST },
       description:
-        'What a request spends of the quota; with answerHeader what that field of the upstream’s answer says, charged after it.',
+        'What a request costs; with answerHeader, what that field of the upstream’s answer says, charged afterwards.',
     }),
   ),
   countWhen: Type.Optional(
@@ -69,7 +69,7 @@ const schema = Type.Object({
       },
       {
         additionalProperties: false,
-        description: 'Only requests that the upstream answers so are counted, after their answer.',
+        description: 'Only requests with these answers of the upstream are counted, after their answer.',
       },
     ),
   ),

@@ -1,4 +1,4 @@
-/** What access entries say of a request, as an explanation tells it. */
+/** Access entries in an explanation. */
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { networkText } from '../policy/address.js'
 import type { RuntimeEntry } from '../run/acts/access-entry.js'
@@ -27,7 +27,7 @@ function explainedMatch(
     ...explainedForNow(rule),
     ...(typeof by === 'string' ? { project: by } : { network: networkText(by) }),
     src: source.line === undefined ? source.file : `${source.file}:${source.line}`,
-    /** Of what the admin port was told. */
+    /** Set for entries of the admin port. */
     why: said?.why ?? null,
     set_by: said?.by ?? null,
     until: until === undefined ? null : new Date(until).toISOString(),

@@ -1,4 +1,4 @@
-/** What a project has used of its limits, by a look at the counters that requests meet. */
+/** What a project has used of its limits, read from the counters that requests use. */
 import { setImmediate } from 'node:timers/promises'
 import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf } from '../decide/outcome.js'
@@ -12,7 +12,7 @@ import type { Parts } from './facts.js'
 import { missingNames, questionOf } from './named-counter.js'
 import { projectOf } from './policy.js'
 
-/** Counters that are looked at before requests have their turn again. */
+/** Counters that are read before requests get their turn. */
 const AT_ONCE = 20
 
 /** What `GET /projects/{id}/counters` says; nothing is charged. @throws {NotFound} {Unnamed} */
@@ -43,7 +43,7 @@ export async function countersOf(
     plan: project.plan,
     environment: project.environment,
     counters: told,
-    // Their counters are as many as the requests' keys: name one by its parts.
+    // They have a counter for each key, so one must be named by its parts.
     not_shown: [...buckets, ...others].filter(rule => !isNamed(rule)).map(rule => rule.id),
   }
 }

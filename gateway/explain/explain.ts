@@ -45,13 +45,13 @@ export interface ExplainOptions {
   readonly loaded: Loaded
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
-  /** What the admin port of a running gateway was told. */
+  /** The entries and modes set on the admin port of a running gateway. */
   readonly runtime?: Pick<Runtime, 'table' | 'kept'>
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
 
-/** Where a question says nothing. */
+/** Defaults for what a question leaves out. */
 const USUAL_HOST = 'localhost'
 const USUAL_PEER = '127.0.0.1'
 
@@ -146,14 +146,15 @@ class Explainer {
       asked.push({ identifier: name, found: found?.id ?? null })
       if (found !== undefined) break
     }
-    const nameOf = (host: string) => unknownHosts.wouldName(host)
-    const project = this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { nameOf })(facts)
+    const takesApart = (host: string) => unknownHosts.wouldTakeApart(host)
+    const project =
+      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { takesApart })(facts)
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
-    const { id, plan, environment } = project
+    const { id, plan, environment, alias } = project
     const verified = isFound && found?.verified === true
     this.#project = { id, plan, environment, verified, by, asked }
-    return { id, plan, environment, verified }
+    return { id, plan, environment, verified, alias }
   }
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
@@ -161,7 +162,7 @@ class Explainer {
     const verdict = await this.#look(request)
     const rules: ExplainedRule[] = []
     for (const one of request.matched) {
-      // Behind a refusal nobody is asked, but the question is about every rule.
+      // After a refusal the gateway asks no further rules, but an explanation covers every rule.
       const outcome =
         outcomeOf(verdict, one) ?? outcomeOf(await this.#look({ ...request, matched: [one] }), one)
       rules.push(explainedRule(one, request, outcome, questions))

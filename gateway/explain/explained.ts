@@ -10,7 +10,7 @@ export type ExplainedRule = ReturnType<typeof explainedRule>
 export type ExplainedCounter = ReturnType<typeof explainedCounter>
 
 export interface ExplainedAnswer {
-  /** Null when it is the upstream's to say. */
+  /** Null if the upstream decides it. */
   readonly status: number | null
   /** Null when it is no refusal. */
   readonly code: string | null
@@ -23,7 +23,7 @@ export interface ExplainedAnswer {
   readonly fields: readonly (readonly [string, string])[]
 }
 
-/** Of a request on which no rule has spoken. */
+/** For a request that no rule has decided. */
 export const NO_ANSWER: ExplainedAnswer = {
   status: null,
   code: null,
@@ -33,9 +33,9 @@ export const NO_ANSWER: ExplainedAnswer = {
   fields: [],
 }
 
-/** What one rule has said; undefined when it was not asked. */
+/** The outcome of one rule; undefined if it was not asked. */
 export function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched): Outcome | undefined {
-  // By name: for a key outside the rule's share, one like it has spoken.
+  // Compared by name: for a key outside the rule's share, a report-only copy has decided.
   return [...outcomes, ...reportOnly].find(outcome => outcome.rule.id === rule.id)
 }
 

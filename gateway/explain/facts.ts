@@ -1,4 +1,4 @@
-/** The facts of a request that nobody makes: counters are named by them. */
+/** The facts of a hypothetical request, which identify counters. */
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import type { CounterName } from '../admin/inspect.js'
@@ -18,7 +18,7 @@ export type Parts = Omit<CounterName, 'rule' | 'project'>
 export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
   if (!METHODS.includes(method)) throw new Unnamed(`"${method}" is not a method.`)
-  if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is no IP address.`)
+  if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is not an IP address.`)
   const query = flow === undefined || flow === '' ? '' : `?${new URLSearchParams({ flow })}`
   const headers = headersOf(given)
   const fields = headers.some(([name]) => name === 'host') ? [] : ['Host', 'localhost']
@@ -34,12 +34,12 @@ export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
     return upstream === undefined ? asked : compiled.policy.readFor(asked, upstream)
   } catch (error) {
     if (error instanceof GatewayError)
-      throw new Unnamed(`There can be no request ${method} ${path}: ${error.message}`)
+      throw new Unnamed(`The request ${method} ${path} is not possible: ${error.message}`)
     throw error
   }
 }
 
-/** The same facts but for these. */
+/** The same facts with these replaced. */
 export function changed(facts: Facts, changes: Partial<Facts>): Facts {
   const { id, method, path, query, host, client, network, trusted, upgrade, preflight } = facts
   const { ja3, ja4, authenticated } = facts
@@ -52,7 +52,7 @@ export function headersOf({ header = [] }: Parts): [string, string][] {
   return header.map(text => {
     const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/.exec(text) ?? []
     if (name === undefined || value === undefined)
-      throw new Unnamed(`"${text}" is no header: write name: value.`)
+      throw new Unnamed(`"${text}" is not a header: write name: value.`)
     return [name.toLowerCase(), value]
   })
 }

@@ -1,4 +1,4 @@
-/** What the admin port tells of policy and counters. */
+/** What the admin port reports about policy and counters. */
 import type { Gateway } from '../../config/schema.js'
 import type { CounterName, Inspected, PolicyOf } from '../admin/inspect.js'
 import type { Wished } from '../admin/wish.js'
@@ -14,7 +14,7 @@ export interface InspectOptions extends ResetOptions {
   readonly held: HeldSlots
 }
 
-/** That are told of at once. */
+/** The most that one answer lists. */
 export const MOST_SLOTS = 1000
 
 /** Answers for what is in force at the time. */

@@ -1,4 +1,4 @@
-/** The counter that a request would meet which nobody makes: what its key is made of is given by name. */
+/** The counter that a hypothetical request would use; the parts of its key are given by name. */
 import type { CounterName } from '../admin/inspect.js'
 import { Unnamed } from '../admin/refusals.js'
 import { PEEK_BYTES } from '../decide/email-or-flow.js'

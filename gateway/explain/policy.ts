@@ -1,5 +1,6 @@
-/** The policy that counts in the end, as the tables hold it that requests are matched by. */
+/** The effective policy, read from the tables that requests are matched by. */
 import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
+import { unknownHostFault } from '../../config/project-names.js'
 import { unknownName } from '../../config/readable.js'
 import { columnOfUnknown } from '../../config/words.js'
 import type { PolicyOf } from '../admin/inspect.js'
@@ -60,6 +61,8 @@ export function projectOf({ config }: Loaded, id: string): Project {
   const project = config.projects.find(one => one.id === id)
   if (project !== undefined) return { id, plan: project.plan, environment: project.environment }
   const column = columnOfUnknown(config.gateway.unknownProject)
+  const fault = unknownHostFault(id)
+  if (fault !== undefined) throw new NotFound(fault)
   if (id.startsWith(BY_HOST) && column !== undefined) {
     return unknownHostProject(id.slice(BY_HOST.length), column)
   }

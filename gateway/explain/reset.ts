@@ -1,4 +1,4 @@
-/** Forgets what one counter has counted, and says so in the log. */
+/** Resets one counter, and logs it. */
 import { listed } from '../../config/problem.js'
 import type { CounterName } from '../admin/inspect.js'
 import { NotFound, Unnamed, Unreachable } from '../admin/refusals.js'
@@ -39,7 +39,7 @@ export async function reset(
   const { rule, key } = counterOf(name, loaded(), counters.questions)
   const whose = name.project === undefined ? '' : ` of project ${name.project}`
   const act = actOf('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...wish, from })
-  // First, because it is what can be taken back.
+  // First, because this can be undone.
   await kept.change(contents => ({ changes: changesFor(act, contents), result: undefined }))
   try {
     await forget(key)

@@ -45,7 +45,7 @@ const CREDENTIALS = {
   verified: 'with verified credentials',
 } as const
 
-/** What of a volumetric rule's requests counts how much: ``, or `, 5 each`. */
+/** What a request of a volumetric rule costs: '' or `, 5 each`. */
 export function costText({ cost = 1, countWhen }: Flood): string {
   const each = typeof cost === 'number' ? `${cost} each` : `each as ${cost.answerHeader} of its answer says`
   const answered = countWhen ? [`only those answered ${countWhen.status.join(', ')}`] : []
@@ -57,7 +57,7 @@ const TEXTS: Readonly<Record<string, Readonly<Record<string, (value: never) => s
   volumetric: { quota: quotaText, blockFor: secondsText },
 }
 
-/** The value of a rule's setting; what nobody here knows better, such as a plugin's own, as JSON would write it. */
+/** The value of a rule's setting; unknown ones, such as a plugin's own, as JSON. */
 export function settingText(kind: string, setting: string, value: unknown): string {
   const text = setting === 'when' ? whoseText : TEXTS[kind]?.[setting]
   if (text !== undefined) return text(value as never)

@@ -42,7 +42,7 @@ export class Attempts implements Waiting {
     return this.#backend?.stopWaiting(this) ?? false
   }
 
-  /** Gives up the present backend for another, where `enter` is to be called; false when none is left. */
+  /** Changes to another backend, whose `enter` must then be called; false if none is left. */
   moveOn(): boolean {
     const now = performance.now()
     if (this.#until === 0) this.#until = now + this.#patienceMs

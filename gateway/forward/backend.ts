@@ -8,7 +8,7 @@ const REQUESTS = 1024
 /** Requests that may wait for others to end: beyond that, waiting helps nobody. */
 const WAITING = 1024
 
-/** Hears what becomes of an upstream's backends; reasons may name their addresses. */
+/** Listens to events of an upstream's backends; reasons may name their addresses. */
 export interface BackendEvents {
   /** No connection could be opened, or it broke before an answer. */
   unreachable(backend: Backend, error: Error): void
@@ -97,7 +97,7 @@ export class Backend {
       return
     }
     this.#queue.delete(next)
-    // Not within the end of another: a row of requests that fail at once would fill the stack.
+    // Not called from within the end of another request: many that fail at once would overflow the stack.
     process.nextTick(() => next.go())
   }
 

@@ -39,7 +39,7 @@ export class Ejection {
   /** True for the one request that may try an ejected backend now. */
   tries(now: number): boolean {
     if (!this.ejected || now < this.#trialAt) return false
-    // As if it failed: a trial that hangs must not hold up the next, nor draw others after it.
+    // Counts as a failure for now: a trial that hangs must neither delay the next one nor attract others.
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS)
     this.#trialAt = now + this.#waitMs
     return true

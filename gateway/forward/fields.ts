@@ -38,7 +38,7 @@ export function rateLimitFields(verdict: Verdict, families: Families): string[] 
   const known = shown.every(reading => reading.left !== undefined)
   if (families !== 'x') {
     fields.push('RateLimit-Policy', policyList(verdict, shown))
-    // While nobody counts, a remaining quota would be a lie: only what is constant stays.
+    // While nothing is counted the remaining quota is unknown, so only the constant fields stay.
     if (known) fields.push('RateLimit', shown.map(limitItem).join(', '))
   }
   if (families !== 'ietf') {

@@ -19,7 +19,10 @@ const HOP_BY_HOP = [
 /** Request fields that never pass: the gateway sets them anew, or has already acted on them. */
 const REPLACED = ['content-length', 'expect', 'forwarded', 'host', 'x-real-ip']
 
-/** In which a POST may name another method. Rules would count one request, and the upstream serve another. */
+/**
+ * Fields in which a POST may name another method: rules would count one request, and the upstream would serve
+ * another.
+ */
 const METHOD_OVERRIDES = ['x-http-method', 'x-http-method-override', 'x-method-override']
 
 const NOT_OF_REQUESTS = new Set([...HOP_BY_HOP, ...REPLACED, ...METHOD_OVERRIDES])
@@ -56,7 +59,7 @@ export function upstreamRequestFields(
   let text = `Host: ${authority ?? new URL(settings.urls[0] as string).host}\r\n`
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
-    // Connection must not take away what the rules have already believed.
+    // Connection must not remove fields that rules have relied on.
     const overrides = name === methodOverride && req.method === 'POST'
     if (NOT_OF_REQUESTS.has(name) && !overrides) continue
     if (isOfHop(name, facts.trusted, fingerprintHeaders)) continue
@@ -69,14 +72,14 @@ export function upstreamRequestFields(
   return project === undefined ? text : text + projectFields(project)
 }
 
-/** True for what is ours to say, or a trusted hop's. */
+/** True for fields that only we or a trusted hop may set. */
 function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fingerprintHeaders']): boolean {
   let known = name
   let vouched = trusted
   if (name.includes('_')) {
     known = name.replaceAll('_', '-')
     if (MEANINGFUL_AS_DASHED.has(known)) return true
-    // A trusted hop writes the name as configured; another spelling is the client's, which the hop let through.
+    // A trusted hop uses the configured spelling; any other was sent by the client and passed through.
     vouched = false
   }
   if (known.startsWith(INTERNAL) || known.startsWith(FORWARDED)) return true
@@ -97,22 +100,26 @@ export function answerFields(
 ): string[] {
   const { raw, names } = upstream
   const named = namedByConnection(upstream)
-  const replaced = removed === undefined ? [] : [...removed]
-  for (let i = 0; i < own.length; i += 2) {
-    const name = lowerName(own[i] as string)
-    if (name !== CONTINUED) replaced.push(name)
-  }
-
   const lengthless = status < 200 || status === 204
   const fields: string[] = []
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
-    if (NOT_OF_ANSWERS.has(name) || replaced.includes(name)) continue
+    if (NOT_OF_ANSWERS.has(name) || isReplaced(name, own) || removed?.includes(name)) continue
     if (name === 'content-length' ? lengthless : named?.has(name)) continue
     fields.push(raw[2 * i] as string, raw[2 * i + 1] as string)
   }
   for (const part of own) fields.push(part)
   return fields
+}
+
+/** True when a field of that name is among the flat ones of ours. */
+function isReplaced(name: string, own: readonly string[]): boolean {
+  if (name === CONTINUED) return false
+  for (let i = 0; i < own.length; i += 2) {
+    const other = own[i] as string
+    if (other.length === name.length && lowerName(other) === name) return true
+  }
+  return false
 }
 
 /** The same of an interim answer: without ours, which the answer will have, and without the upstream's of these names. */
@@ -144,7 +151,9 @@ function authorityOf({ target, fields }: RequestHead): string | undefined {
   return /^https?:\/\/([^/?]*)/i.exec(target)?.[1]
 }
 
-/** A trusted peer's account of the client is kept and continued; anybody else's is replaced by what we know. */
+/**
+ * What a trusted peer says about the client is kept and continued; anything else is replaced by what we know.
+ */
 function forwardedFields({ peer }: RequestHead, facts: Facts, authority: string): string {
   const heard = (name: string): string | undefined => (facts.trusted ? facts.header(name) : undefined)
   const from = folded(peer.address)
@@ -174,14 +183,19 @@ function portOf(authority: string): string | undefined {
 const VALUE = /^[\x20-\x7e\x80-\xff]*$/
 const projectTexts = new WeakMap<Project, string>()
 
-/** The same for all requests of a project. What identifies one may be a plugin: it must not write lines of its own. */
+/**
+ * The same for all requests of a project. Its id may come from a plugin, which must not be able to inject
+ * lines.
+ */
 function projectFields(project: Project): string {
   const known = projectTexts.get(project)
   if (known !== undefined) return known
   const { id, plan, environment } = project
   for (const value of [id, plan, environment]) {
     if (!VALUE.test(value))
-      throw new Error(`a project's id, plan or environment is no field: ${JSON.stringify(value)}`)
+      throw new Error(
+        `a project's id, plan or environment cannot be sent as a field: ${JSON.stringify(value)}`,
+      )
   }
   const text = `x-sluice-project: ${id}\r\nx-sluice-plan: ${plan}\r\nx-sluice-environment: ${environment}\r\n`
   projectTexts.set(project, text)

@@ -93,7 +93,10 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
 
   /** It has waited too long for a place. */
   onDeadline(): void {
-    this.#giveUp('overloaded', `no place at this address within ${this.#settings.timeouts.connectMs} ms`)
+    this.#giveUp(
+      'overloaded',
+      `no free connection to this address within ${this.#settings.timeouts.connectMs} ms`,
+    )
   }
 
   /** A place is taken for it. */
@@ -170,7 +173,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   /** Where no connection could be opened, that was told already. */
   #judgeBackend(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (heard) return
-    // Silence is the client's own doing while it has yet to send.
+    // The client causes the silence itself while it has not sent everything.
     const silent = fault === 'silent' && this.#upload?.complete !== false
     if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
   }
@@ -217,7 +220,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     const { req, res } = this.#exchange
     if (this.#relay !== undefined) this.#relay.cut()
     else {
-      // What is left of the upload must not be read as the next request.
+      // The rest of the upload must not be read as the next request.
       if (req.body?.complete === false) res.closeAfter()
       this.#exchange.fail(code, cause)
     }

@@ -1,13 +1,13 @@
-/** Spreads the waits of refused clients, so that those who were refused together do not come back in one second. */
+/** Spreads the waits of refused clients, so that those refused together do not return in the same second. */
 import { fractionOf } from '../../config/key-fraction.js'
 import { seconds } from './fields.js'
 
 const MOST_ADDED_SECONDS = 60
 
 /**
- * Whole seconds to wait: longer by up to `jitter` of them (0 to 1), and by at most a minute; short waits stay what they are.
- * How much is told by the key alone, so that every gateway tells a client the same, and it may come back no sooner by asking
- * again.
+ * Whole seconds to wait, extended by up to the share `jitter` (0 to 1) and at most a minute; short waits stay
+ * as they are. The extension depends on the key alone, so every gateway gives a client the same answer, and
+ * asking again does not shorten it.
  */
 export function spreadWait(ms: number, key: string, jitter: number): number {
   const wait = seconds(ms)

@@ -96,7 +96,7 @@ class Upgrading implements Asker, ResponseWatcher {
   onSwitch({ fields }: ParsedResponse, upstream: Takeover): void {
     if (!listHas(fields.get('upgrade') ?? '', 'websocket')) {
       upstream.socket.destroy()
-      this.#fail('upstream-invalid', 'it switched to another protocol than WebSocket')
+      this.#fail('upstream-invalid', 'it switched to a protocol other than WebSocket')
       return
     }
     const { answerFields: own, removedFields } = this.#exchange
@@ -143,7 +143,7 @@ class Upgrading implements Asker, ResponseWatcher {
     }
     if (fault === 'silent') this.#backend?.failed(error)
     if (fault === 'gone' && !heard) this.#backend?.unreachable(error)
-    // What a backend may have seen is not shown to the next: it could be what broke it.
+    // A handshake that a backend may have seen is not sent to the next: it could be what broke the first.
     const next = fault === 'no-connection' ? this.#backends.chooseAfter(this.#tried) : undefined
     if (next === undefined) this.#fail(codeOf(fault, heard), causeOf(error))
     else this.#open(next)

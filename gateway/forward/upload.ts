@@ -52,7 +52,7 @@ export class Upload implements BodyReader, Timed {
     process.nextTick(flush, connection)
   }
 
-  /** Nobody reads the rest. */
+  /** The rest is not read. */
   stop(): void {
     if (this.#connection === undefined) return
     this.#rest()

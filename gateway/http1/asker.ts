@@ -1,4 +1,4 @@
-/** Who uses a connection to an upstream, and what can go wrong there. */
+/** The user of a connection to an upstream, and what can go wrong there. */
 import type { Fields, Takeover } from '../message.js'
 import type { ClientConnection } from './client-connection.js'
 import type { ParsedResponse } from './message.js'

@@ -2,18 +2,13 @@
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
 import type { Asker, ConnectionFault } from './asker.js'
-import { BodyDecoder, type BodySink } from './body-decoder.js'
 import type { Connector, SocketReader } from './connector.js'
 import type { Deadlines, Timed } from './deadlines.js'
-import { isPersistent, responseFraming } from './framing.js'
-import { HeadBuffer } from './head-buffer.js'
+import { isPersistent } from './framing.js'
 import type { Framing, ParsedResponse } from './message.js'
 import { RequestWriter } from './request-writer.js'
-import { parseResponseHead } from './response-head.js'
+import { ResponseReader, type ResponseSink } from './response-reader.js'
 
-const MAX_HEAD = 16 * 1024
-/** Interim answers to one request: who sends more means harm. */
-const MAX_INTERIM = 64
 const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
 
@@ -34,7 +29,7 @@ export interface Home {
   onClosed(connection: ClientConnection): void
 }
 
-export class ClientConnection implements Timed, SocketReader, BodySink {
+export class ClientConnection implements Timed, SocketReader, ResponseSink {
   /** Set by its home, too, while it is free. */
   deadline: number
   /** Requests begun on it. */
@@ -44,20 +39,15 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
   /** It carries one request only, and may then leave HTTP. */
   readonly #isForTakeover: boolean
   readonly #writer: RequestWriter
-  readonly #heads = new HeadBuffer(MAX_HEAD, 'HTTP/1.')
+  readonly #reader = new ResponseReader(this)
   /** Undefined while it is free, and once it is closed. */
   #asker: Asker | undefined
   #isOpen = false
   #isClosed = false
-  #method = ''
   /** The request has left as a whole. */
   #isSent = false
   /** A byte of the answer has come. */
   #heard = false
-  #interim = 0
-  #answer: ParsedResponse | undefined
-  #body: BodyDecoder | undefined
-  #trailers = NO_TRAILERS
   #isPaused = false
 
   constructor(home: Home, connector: Connector, asker: Asker) {
@@ -74,9 +64,8 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
   ask(asker: Asker, method: string, head: string, framing: Framing): void {
     this.requests += 1
     this.#asker = asker
-    this.#method = method
     this.#isSent = this.#heard = false
-    this.#interim = 0
+    this.#reader.begin(method)
     this.deadline = NEVER
     this.#writer.begin(head, framing)
     if (framing.kind === 'none') this.finish(NO_TRAILERS)
@@ -120,7 +109,7 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
   resume(): void {
     if (!this.#isPaused || this.#isClosed) return
     this.#isPaused = false
-    if (this.#body !== undefined) this.#awaitBody()
+    if (this.#reader.inBody) this.#awaitBody()
     this.#socket.resume()
   }
 
@@ -160,23 +149,23 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
     this.#heard = true
     let rest: Buffer | undefined
     try {
-      rest = this.#read(bytes)
+      rest = this.#reader.push(bytes)
     } catch (error) {
       this.#fail('invalid', error as Error)
     }
     if (rest !== undefined) this.#onAnswered(rest.length === 0, more)
-    else if (this.#body !== undefined) this.#onReadEnd()
+    else if (this.#reader.inBody) this.#onReadEnd()
   }
 
   onFin(): void {
     if (this.#isClosed) return
-    if (this.#body?.end()) this.#onAnswered(false, false)
+    if (this.#reader.end()) this.#onAnswered(false, false)
     else this.#fail('gone', new Error('the upstream closed the connection'))
   }
 
   onDrain(): void {
     if (this.#isClosed || this.#isSent) return
-    if (this.#answer === undefined) this.deadline = NEVER
+    if (this.#reader.head === undefined) this.deadline = NEVER
     this.#asker?.onSendable()
   }
 
@@ -186,56 +175,24 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
     this.#fail(this.#isOpen ? 'gone' : 'no-connection', error)
   }
 
-  /** Of the decoder of the answer's body. */
+  get isHeard(): boolean {
+    return this.#asker !== undefined
+  }
+
+  onInterim(status: number, fields: Fields): void {
+    this.#asker?.onInterim(status, fields)
+  }
+
+  onHead(head: ParsedResponse): void {
+    this.deadline = NEVER
+    this.#asker?.onHead(head)
+  }
+
   onData(chunk: Buffer): void {
     this.#asker?.onData(chunk)
   }
 
-  /** Of the decoder of the answer's body: what came behind it is yet to be seen. */
-  onEnd(trailers: readonly string[]): void {
-    this.#trailers = trailers
-  }
-
-  /** Undefined while the answer is not complete; then what came behind it. */
-  #read(chunk: Buffer): Buffer | undefined {
-    let rest = chunk
-    while (this.#body === undefined) {
-      const found = this.#heads.add(rest)
-      if (found === undefined) return undefined
-      rest = found.rest
-      const head = parseResponseHead(found.head)
-      if (head.status >= 200) this.#onHead(head)
-      else if (head.status === 101) {
-        this.#onSwitch(head, rest)
-        return undefined
-      } else this.#onInterim(head)
-      if (this.#asker === undefined) return undefined
-    }
-    rest = this.#body.push(rest)
-    return this.#body.done ? rest : undefined
-  }
-
-  #onInterim({ status, fields }: ParsedResponse): void {
-    this.#interim += 1
-    if (this.#interim > MAX_INTERIM) throw new Error('too many interim answers')
-    if (status !== 100) this.#asker?.onInterim(status, fields)
-  }
-
-  #onHead(head: ParsedResponse): void {
-    const framing = responseFraming(head, this.#method)
-    this.#answer = head
-    this.#trailers = NO_TRAILERS
-    this.deadline = NEVER
-    this.#asker?.onHead(head)
-    this.#body = new BodyDecoder(framing, this)
-  }
-
-  #onReadEnd(): void {
-    if (!this.#isPaused) this.#awaitBody()
-    this.#asker?.onReadEnd()
-  }
-
-  #onSwitch(head: ParsedResponse, rest: Buffer): void {
+  onSwitch(head: ParsedResponse, rest: Buffer): void {
     const asker = this.#asker
     if (asker?.onSwitch === undefined) throw new Error('a switch of protocols that nobody asked for')
     this.#asker = undefined
@@ -244,18 +201,24 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
     asker.onSwitch(head, { socket, head: rest })
   }
 
+  #onReadEnd(): void {
+    if (!this.#isPaused) this.#awaitBody()
+    this.#asker?.onReadEnd()
+  }
+
   /** `more` as in `onBytes`. */
   #onAnswered(mayStay: boolean, more: boolean): void {
     const asker = this.#asker
-    const answer = this.#answer
+    const answer = this.#reader.head
     if (asker === undefined || answer === undefined) return
     const stays = mayStay && this.#isSent && isPersistent(answer) && !this.#isForTakeover
-    this.#asker = this.#answer = this.#body = undefined
+    this.#asker = undefined
+    this.#reader.clear()
     this.resume()
     if (!stays) this.abort()
     else if (more) setImmediate(() => this.#free(answer))
     else this.#free(answer)
-    asker.onEnd(this.#trailers)
+    asker.onEnd(this.#reader.trailers)
   }
 
   #free({ fields }: ParsedResponse): void {
@@ -271,7 +234,7 @@ export class ClientConnection implements Timed, SocketReader, BodySink {
 
   /** The other end has all it can take now. */
   #awaitHead(): void {
-    if (this.#answer === undefined) this.deadline = this.#home.deadlines.now() + this.#home.times.headMs
+    if (this.#reader.head === undefined) this.deadline = this.#home.deadlines.now() + this.#home.times.headMs
   }
 
   #awaitBody(): void {

@@ -5,10 +5,10 @@ import { ClientConnection, type Home, type WaitingTimes } from './client-connect
 import { type Address, Connector } from './connector.js'
 import type { Deadlines } from './deadlines.js'
 
-/** So long a free connection is kept where its upstream does not say how long it keeps it. */
+/** How long an idle connection is kept if its upstream does not say. */
 const KEPT_MS = 4_000
 const LONGEST_KEPT_MS = 60_000
-/** Before the end that the upstream names: a request on its way then would be lost. */
+/** How long before the upstream's own timeout it is closed: a request sent just then would be lost. */
 const MARGIN_MS = 1_000
 const TIMEOUT = /(?:^|[\s,])timeout=(\d{1,9})/i
 
@@ -49,7 +49,7 @@ export class ConnectionPool implements Home {
       if (this.#isClosed) throw new Error('the upstream is no longer used')
       this.#all.add(new ClientConnection(this, this.#connector, asker))
     } catch (error) {
-      // Such as authorities that cannot be read.
+      // For example CA certificates that cannot be read.
       this.onUnreachable(error as Error)
       asker.onFault('no-connection', error as Error, false)
     }

@@ -4,8 +4,8 @@ import type { Deadlines, Timed } from './deadlines.js'
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * Finds the client that takes nothing of its answer, but goes on sending: every byte of it sets back the clock of its
- * socket, so that this would never run out.
+ * Detects a client that reads nothing of its answer but keeps sending: each byte resets the idle timeout of its
+ * socket, which would never fire.
  */
 export class ReaderLimit implements Timed {
   deadline = NEVER

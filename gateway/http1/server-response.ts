@@ -111,7 +111,7 @@ export class ServerResponse implements OutgoingResponse {
 
   end(last: Buffer | string = NOTHING, trailers: readonly string[] = []): void {
     if (this.#isOver || this.status === 0) return
-    const chunk = typeof last === 'string' ? Buffer.from(last) : last
+    const chunk = typeof last === 'string' ? latin1Of(last) : last
     const passed = trailers.length > 0 && takesTrailers(this.#asked) ? trailers : []
     const before = this.#takeHead(passed.length > 0 ? undefined : chunk.length)
     if (this.#framing === 'none') this.#send(before, NOTHING, '')
@@ -206,15 +206,20 @@ export class ServerResponse implements OutgoingResponse {
   }
 
   /** Everything in one write to the system. */
-  #send(before: string, chunk: Buffer, behind: string): boolean {
+  #send(before: string, chunk: Buffer | string, behind: string): boolean {
     const { socket } = this.#sink
-    if (before === '' && behind === '') return chunk.length === 0 || socket.write(chunk)
+    if (before === '' && behind === '') return chunk.length === 0 || socket.write(chunk, 'latin1')
     if (chunk.length <= SMALL) return socket.write(before + chunk.toString('latin1') + behind, 'latin1')
     socket.cork()
     if (before !== '') socket.write(before, 'latin1')
-    let takesMore = socket.write(chunk)
+    let takesMore = socket.write(chunk, 'latin1')
     if (behind !== '') takesMore = socket.write(behind, 'latin1')
     socket.uncork()
     return takesMore
   }
+}
+
+/** The text as UTF-8, each byte as a character. */
+function latin1Of(text: string): string {
+  return Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1')
 }

@@ -12,16 +12,15 @@ const MOST_UNKNOWN_HOSTS = 100
 export class UnknownHosts {
   readonly #names = new Set<string>()
 
-  /** What a host is counted by. */
-  nameOf(host: string): string {
+  /** True when the host is counted apart. */
+  takesApart(host: string): boolean {
     if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
-    return this.wouldName(host)
+    return this.wouldTakeApart(host)
   }
 
   /** The same, without taking note of the host. */
-  wouldName(host: string): string {
-    const isApart = this.#names.size < MOST_UNKNOWN_HOSTS || this.#names.has(host)
-    return isApart ? host.replace(/[[\]]/g, '') : 'others'
+  wouldTakeApart(host: string): boolean {
+    return this.#names.size < MOST_UNKNOWN_HOSTS || this.#names.has(host)
   }
 }
 
@@ -61,7 +60,7 @@ function verified({ id, plan, environment }: Project): Project {
 export function identifyBy(
   identifiers: readonly Identifier[],
   unknownProject: UnknownProject,
-  unknownHosts: Pick<UnknownHosts, 'nameOf'> = new UnknownHosts(),
+  unknownHosts: Pick<UnknownHosts, 'takesApart'> = new UnknownHosts(),
 ): (facts: Facts) => Project {
   const column = columnOfUnknown(unknownProject)
   return facts => {
@@ -70,7 +69,10 @@ export function identifyBy(
       if (project !== undefined) return project
     }
     if (column === undefined) throw new GatewayError('unknown-project')
-    return unknownHostProject(unknownHosts.nameOf(facts.host), column)
+    const { host } = facts
+    return unknownHosts.takesApart(host)
+      ? unknownHostProject(host, column)
+      : { ...unknownHostProject('others', column), alias: BY_HOST + host }
   }
 }
 

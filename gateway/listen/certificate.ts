@@ -40,10 +40,10 @@ export class Certificate {
       this.#use(pair)
       this.#served = pair
       const { validTo } = new X509Certificate(pair.cert)
-      this.#log.info({ cert, validTo }, 'Certificate reloaded: new connections get it')
+      this.#log.info({ cert, validTo }, 'Certificate reloaded: new connections use it')
     } catch (error) {
       const reason = (error as Error).message
-      this.#log.error({ cert, key, reason }, 'Certificate refused: the former one is still served')
+      this.#log.error({ cert, key, reason }, 'Certificate refused: the previous one stays in use')
     }
   }
 }

@@ -1,4 +1,4 @@
-/** What a client's first bytes over TLS tell of the program that sent them: JA3 and JA4. */
+/** Fingerprints of a client's TLS handshake: JA3 and JA4. */
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { calculateJa3, calculateJa4, readTlsClientHello } from 'read-tls-client-hello'
@@ -9,7 +9,7 @@ const MAX_HELLO = 16 * 1024
 const RECORD_HEADER = 5
 const MESSAGE_HEADER = 4
 const HANDSHAKE_RECORD = 0x16
-/** Clients send one, those that want to be hard to read a few. */
+/** Clients send one record; evasive ones split the hello into several. */
 const MAX_RECORDS = 8
 
 /**

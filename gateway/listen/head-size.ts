@@ -1,4 +1,7 @@
-/** Heads that are too large, and what of them is: the target (RFC 9110 section 15.5.15) or the fields (RFC 6585). */
+/**
+ * Refuses heads that are too large, and says whether the target (RFC 9110 section 15.5.15) or the fields (RFC
+ * 6585) are the cause.
+ */
 import { GatewayError } from '../errors.js'
 import type { RequestHead } from '../message.js'
 import { MAX_HEAD } from './limits.js'

@@ -26,6 +26,10 @@ const OPTIONS = {
   maxHeaderListPairs: 1_000,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
+  // Resets are bounded in idle-frames.ts. nghttp2's own bound, 33 a second, also counts those that follow an answer, and
+  // clients on Node's http2 may send one for every answer. Node 20 has no setting for it.
+  streamResetBurst: 1_000_000,
+  streamResetRate: 1_000_000,
 }
 
 export interface StreamHandlers {

@@ -1,4 +1,7 @@
-/** What clients of HTTP/2 may do for nothing: requests they take back, pings, settings (CVE-2023-44487 and kin). */
+/**
+ * Bounds HTTP/2 frames that cost the client nothing: cancelled requests, pings, settings (CVE-2023-44487 and
+ * similar).
+ */
 
 /** Of one connection, per window. */
 const MAX_PER_CONNECTION = 200

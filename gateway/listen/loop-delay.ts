@@ -1,11 +1,11 @@
-/** How late this process runs, and whether it is too late to take more on. */
+/** The delay of the event loop, and whether it is too long to take new requests. */
 
 const PERIOD_MS = 100
 /** Looks in a row that must agree, so that one long step, such as a reload or a collection of garbage, sheds nothing. */
 const LOOKS = 3
 
 export interface LoopDelaySettings {
-  /** Later than this is overload; less than half of it is none. */
+  /** A longer delay means overload; it ends below half of this. */
   readonly limitMs: number
   /** Overload has begun or ended. */
   changed?(overloaded: boolean, delayMs: number): void

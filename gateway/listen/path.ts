@@ -7,7 +7,7 @@ const ESCAPES_OR_RAW = /(?:%[0-9a-f]{2})+|[^\w~!$&'()*+,;=:@./-]/gi
 const MALFORMED_ESCAPE = /%(?![0-9a-f]{2})/i
 /** An escaped slash, backslash or NUL: servers disagree on what these mean. */
 const AMBIGUOUS_ESCAPE = /%(?:2f|5c|00)/i
-/** What may stand in no path: controls, space, `#`, backslash, and bytes beyond ASCII. */
+/** What no path may contain: controls, space, `#`, backslash, and bytes beyond ASCII. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
 const FORBIDDEN = /[\x00-\x20#\\\x7f-\uffff]/
 /**

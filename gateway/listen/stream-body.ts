@@ -26,7 +26,7 @@ export class StreamBody implements CountedBody {
     stream.on('trailers', (_fields, _flags, raw: string[] = []) => {
       this.#trailers = raw
     })
-    // Node tells of the end of an empty body at once, whether or not somebody reads.
+    // Node reports the end of an empty body at once, whether or not it is read.
     stream.on('end', () => this.#onEnd())
     stream.on('aborted', () => this.#onAbort()).on('close', () => this.#onAbort())
   }

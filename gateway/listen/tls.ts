@@ -46,7 +46,9 @@ interface Connection {
   fingerprints: Fingerprints | undefined
 }
 
-/** Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws when the certificate's files cannot be used. */
+/**
+ * Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws if the certificate's files cannot be used.
+ */
 export function createTlsFront(
   { log, minVersion, ciphers, ...files }: TlsSettings,
   protocols: Protocols,

@@ -1,4 +1,7 @@
-/** A log for faults that may come with every request: it says the same thing once in a while, and how often it was. */
+/**
+ * A log for faults that may occur with every request: it repeats the same message only now and then, with the
+ * number of occurrences.
+ */
 import type { Log } from '../types.js'
 
 const EVERY_MS = 10_000
@@ -7,7 +10,7 @@ const MOST = 200
 
 interface Said {
   at: number
-  /** Left unsaid since. */
+  /** Occurrences since the last line. */
   unsaid: number
 }
 

@@ -1,4 +1,4 @@
-/** Is this process fit to be sent requests? */
+/** Readiness of this process. */
 
 export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string }
 

@@ -3,10 +3,10 @@ import type { Outcome } from '../types.js'
 import { passedUncounted } from './record.js'
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])
-/** Share of a window's quota from which an allowed request counts as near the limit. */
+/** The share of a window's quota at which an allowed request counts as near the limit. */
 const NEAR = 0.8
 
-/** The method, or `other`: anybody may invent one. */
+/** The method, or `other` for unknown ones, which clients can invent. */
 export function methodLabel(method: string): string {
   return METHODS.has(method) ? method : 'other'
 }

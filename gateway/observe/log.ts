@@ -62,8 +62,8 @@ export function createLog({ level, terminal, worker, destination = stdout() }: L
 }
 
 /**
- * Of an error only what every error has: libraries hang commands, requests and addresses on theirs, credentials and keys
- * among them.
+ * Of an error only its standard fields: libraries attach commands, requests and addresses to theirs, including
+ * credentials.
  */
 function errorFields(error: unknown): unknown {
   if (!(error instanceof Error)) return error

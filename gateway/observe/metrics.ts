@@ -3,26 +3,20 @@ import type { Observer } from '../plugin.js'
 import type { Finished, Outcome, Project } from '../types.js'
 import { methodLabel, outcomeLabel } from './labels.js'
 import { type MetricsSnapshot, Series } from './series.js'
+import {
+  type Vitals,
+  type WorkerHealth,
+  type WrongKeys,
+  watchKeys,
+  watchVitals,
+  watchWorkers,
+} from './watched.js'
 
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const OVERHEADS = [
   0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 ]
 const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
-
-/** What the gauges of load show. */
-export interface Vitals {
-  connections(): number
-  readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
-  /** `ejected` is undefined for an upstream's only address, which cannot be. */
-  backends(): Iterable<{
-    readonly upstream: string
-    readonly backend: string
-    readonly ejected: boolean | undefined
-    readonly requests: number
-    readonly webSockets: number
-  }>
-}
 
 /**
  * Labels come only from the policy and gateway files and from closed lists, never from a key, project or path.
@@ -66,7 +60,7 @@ export class Metrics {
   )
   readonly #storeLate = this.#series.counter(
     'sluice_store_late_total',
-    'Answers of the counter store that came after the deadline, so that what they had charged was given back.',
+    'Answers of the counter store that came after the deadline, so that what they had charged was refunded.',
   )
   readonly #storeDuration = this.#series.histogram(
     'sluice_store_duration_seconds',
@@ -75,7 +69,7 @@ export class Metrics {
   )
   readonly #fallback = this.#series.gauge(
     'sluice_store_fallback_active',
-    '1 while the counter store is away and each rule goes on as its onStoreError says.',
+    '1 while the counter store is away and each rule follows its onStoreError.',
     { aggregator: 'max' },
   )
   readonly #policy = this.#series.gauge('sluice_policy_info', '1 for the revision of the policy in force.', {
@@ -94,7 +88,7 @@ export class Metrics {
   )
   readonly #turnedAway = this.#series.counter(
     'sluice_connections_refused_total',
-    'Connections refused, by the limit they were beyond: all (maxConnections) or client (maxConnectionsPerClient).',
+    'Connections refused, by the limit they exceeded: all (maxConnections) or client (maxConnectionsPerClient).',
     ['cap'],
   )
 
@@ -124,7 +118,7 @@ export class Metrics {
     return { finished: event => this.#finished(event) }
   }
 
-  /** An answer was given before there was a request: what came was not HTTP. */
+  /** An answer to input that was not HTTP. */
   refusedUnread(status: number): void {
     this.#requests.inc('', 'other', String(status), 'gateway')
   }
@@ -173,85 +167,18 @@ export class Metrics {
   }
 
   /** Adds the series of wrong keys; `counts` gives all so far. */
-  watchKeys(
-    counts: () => Iterable<{ readonly area: string; readonly outcome: string; readonly times: number }>,
-  ): void {
-    this.#series.counter(
-      'sluice_wrong_keys_total',
-      'Wrong keys sent to the admin port and the embedded services, by area: answered 401 (refused) or told to wait (throttled).',
-      ['area', 'outcome'],
-      function () {
-        this.reset()
-        for (const { area, outcome, times } of counts()) this.inc({ area, outcome }, times)
-      },
-    )
+  watchKeys(counts: () => Iterable<WrongKeys>): void {
+    watchKeys(this.#series, counts)
   }
 
   /** Adds the health of each worker, which the supervisor knows. */
-  watchWorkers(workers: () => Iterable<{ readonly pid: number; answers(): boolean }>): void {
-    const help = '1 while the worker answers its supervisor; without a series for a process that has ended.'
-    this.#series.gauge('sluice_worker_up', help, {
-      labels: ['pid'],
-      aggregator: 'max',
-      collect() {
-        this.reset()
-        for (const { pid, answers } of workers()) this.set({ pid }, answers() ? 1 : 0)
-      },
-    })
+  watchWorkers(workers: () => Iterable<WorkerHealth>): void {
+    watchWorkers(this.#series, workers)
   }
 
   /** Adds the series of what is looked at only when somebody scrapes. */
-  watch({ connections, loopDelay, backends }: Vitals): void {
-    this.#looked('sluice_workers', 'Processes that take requests.', 'sum', () => 1)
-    this.#looked('sluice_connections', 'Connections of clients that are open.', 'sum', connections)
-    this.#looked(
-      'sluice_event_loop_delay_seconds',
-      'How late this process ran when it last looked, a tenth of a second ago at most.',
-      'max',
-      () => loopDelay.delayMs / 1000,
-    )
-    this.#looked(
-      'sluice_overloaded',
-      '1 while new requests get 503 because this process runs too late.',
-      'max',
-      () => (loopDelay.overloaded ? 1 : 0),
-    )
-    this.#series.gauge(
-      'sluice_upstream_inflight',
-      'Requests and WebSockets under way or waiting, by upstream.',
-      {
-        labels: ['upstream'],
-        collect() {
-          this.reset()
-          for (const { upstream, requests, webSockets } of backends()) {
-            this.inc({ upstream }, requests + webSockets)
-          }
-        },
-      },
-    )
-    this.#series.gauge(
-      'sluice_backend_ejected',
-      '1 while an address of an upstream with several is left out because it does not answer.',
-      {
-        labels: ['upstream', 'backend'],
-        aggregator: 'max',
-        collect() {
-          this.reset()
-          for (const { upstream, backend, ejected } of backends()) {
-            if (ejected !== undefined) this.set({ upstream, backend }, ejected ? 1 : 0)
-          }
-        },
-      },
-    )
-  }
-
-  #looked(name: string, help: string, aggregator: 'sum' | 'max', value: () => number): void {
-    this.#series.gauge(name, help, {
-      aggregator,
-      collect() {
-        this.set(value())
-      },
-    })
+  watch(vitals: Vitals): void {
+    watchVitals(this.#series, vitals)
   }
 
   /** The answer to a scrape. */

@@ -1,4 +1,4 @@
-/** The plugins that watch, as one observer that never throws. */
+/** All observer plugins as one observer that never throws. */
 import type { Observer } from '../plugin.js'
 import type { Log } from '../types.js'
 
@@ -8,7 +8,7 @@ export interface NamedObserver {
   readonly observer: Observer
 }
 
-/** Tells each of them; one that throws is logged, and keeps the others from nothing. */
+/** Calls each observer; one that throws is logged and does not affect the others. */
 export function observeAll(observers: readonly NamedObserver[], log: Log): Observer {
   return {
     finished(event) {

@@ -146,7 +146,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
   }
 }
 
-/** What the admin port was told stands in no line. */
+/** Entries of the admin port have no line. */
 function placeOf({ file, line }: Source): string {
   return line === undefined ? file : `${file}:${line}`
 }

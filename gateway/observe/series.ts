@@ -1,4 +1,4 @@
-/** Series in the Prometheus text format, of one process or of several together. The home of prom-client. */
+/** Series in the Prometheus text format, of one process or several. The home of prom-client. */
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
 import { CellCounter, CellHistogram } from './cells.js'
 
@@ -34,7 +34,7 @@ export type Aggregator = 'sum' | 'max'
 
 export interface GaugeOptions<L extends string> {
   readonly labels?: L[]
-  /** What becomes of it when several processes are told of as one. */
+  /** How the values of several processes are merged. */
   readonly aggregator?: Aggregator
   /** Called at each scrape. */
   readonly collect?: (this: Gauge<L>) => void

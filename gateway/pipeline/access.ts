@@ -1,4 +1,4 @@
-/** What access entries said of a request, as outcomes beside those of its rules: records, metrics and reports know no others. */
+/** Access decisions as outcomes like those of rules, which is what records, metrics and reports read. */
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import type { Facts, Judgement, Outcome, Project } from '../types.js'
 

@@ -1,4 +1,4 @@
-/** From a verdict, or a fault, to the answer: the one place that knows status, code and every field, for whoever tells them. */
+/** Turns a verdict or a fault into the answer: the one place that decides status, code and every field. */
 import { corsFields, exposedFields, type Families, limitNames, rateLimitFields } from '../forward/fields.js'
 import { type Rejection, rejectionOf } from '../forward/reject.js'
 import type { Ruling } from '../policy/access.js'
@@ -24,7 +24,7 @@ export interface GivenAnswer {
 /** By which a client can name its request to the operator: it stands in every line of the log about it. */
 export const REQUEST_ID = 'X-Request-Id'
 
-/** What every answer has, whoever sends it. Flat. */
+/** Fields of every answer. Flat. */
 export function answerFieldsOf(requestId: string): string[] {
   return [REQUEST_ID, requestId]
 }
@@ -57,5 +57,7 @@ export function refusal(
   added: readonly string[] = answerFieldsOf(rejection.requestId),
 ): Rejection {
   const own = facts === undefined ? [] : corsFields(facts.header('origin'), settings.cors)
-  return { ...rejection, fields: [...added, ...own] }
+  const fields = own.length === 0 ? added : [...added, ...own]
+  const { code, requestId, detail, policies, retryAfter } = rejection
+  return { code, requestId, detail, policies, retryAfter, fields }
 }

@@ -31,7 +31,7 @@ export interface Entered {
 
 const NONE: readonly Matched[] = []
 
-/** Of which a flood makes no more. */
+/** Shared, so that a flood creates no more of them. */
 const DENIED = new GatewayError('access-denied')
 
 /** Identifies, asks who is denied or exempt, routes and matches. Throws nothing but what is no answer. */
@@ -52,7 +52,7 @@ export function enter(facts: Facts, { policy, access, identify }: Walk): Entered
     return { facts: read, project, upstream, ruling, matched }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    // Also of whom nobody knows.
+    // Applies to unknown projects too.
     if (project === undefined) ruling = access.rulingOn(facts, undefined)
     const refused = isDenied(ruling) ? DENIED : error
     return { facts, project, upstream, ruling, matched: NONE, refused }

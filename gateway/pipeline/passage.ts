@@ -45,7 +45,7 @@ export class Passage implements Exchange, ResponseWatcher {
   /** When the verdict was in. */
   judgedAt = 0
   removedFields: readonly string[] | undefined
-  /** Until the verdict is in: what a request that left before was charged is still to be told. */
+  /** Set until the verdict is in: a request that left earlier was still charged, and must be recorded. */
   judged: Promise<void> | undefined
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
@@ -62,7 +62,7 @@ export class Passage implements Exchange, ResponseWatcher {
   #verdict: Verdict | undefined
   #beside: Promise<Verdict> | undefined
   #ended = false
-  /** What is yet to end: the answer, and the upstream's work once it has begun. */
+  /** What has not ended yet: the answer, and the upstream's work once it has begun. */
   #pending = 1
   #working = false
   /** Its connection, once that has left HTTP: it ends with its tunnel. */
@@ -161,7 +161,7 @@ export class Passage implements Exchange, ResponseWatcher {
   /** Upstream work has ended, or will not begin: every slot goes back. */
   onUpstreamEnd(): void {
     this.#ended = true
-    // Whoever leaves before the answer has nothing to show for it, and yet used the upstream.
+    // A client that leaves before the answer has still used the upstream.
     if (this.#working && this.res.closed) this.#answered(0, NO_FIELDS)
     this.#verdict?.release()
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
@@ -235,7 +235,10 @@ export class Passage implements Exchange, ResponseWatcher {
     if (this.#pending === 0) this.#rooms.ended()
   }
 
-  /** Tells in the same turn where nothing is left to wait for: what a promise holds outlives a young collection. */
+  /**
+   * Reports in the same turn if there is nothing to wait for: what a promise holds would survive a
+   * young-generation collection.
+   */
   #finish(): void {
     const verdict = this.#verdict
     const nothingToAwait = (this.judged ?? this.#beside ?? verdict?.settled) === undefined
@@ -278,7 +281,7 @@ export class Passage implements Exchange, ResponseWatcher {
     })
     this.#end()
   }
-  /** The request has ended, and all is known of it. */
+  /** The request has ended, and everything about it is known. */
   protected told(event: Finished): void {
     this.#rooms.finished(event)
   }

@@ -46,7 +46,7 @@ export interface Rooms {
   ended(): void
 }
 
-const LATE = new Error('this process runs later than listen.maxEventLoopDelay')
+const LATE = new Error('the event loop is delayed by more than listen.maxEventLoopDelay')
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void

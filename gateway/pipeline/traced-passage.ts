@@ -1,4 +1,4 @@
-/** A request that is traced: what befalls it is told to its trace. Others have no part in it, and no cost. */
+/** A traced request, which reports its events to its trace. Other requests bear no cost. */
 import { Fields, type IncomingRequest, type OutgoingResponse, type Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Finished, Verdict } from '../types.js'

@@ -1,4 +1,4 @@
-/** From access entries as they are written to those that are looked up; says what is wrong with their networks. Pure. */
+/** Compiles access entries for look-up, and reports faults in their networks. Pure. */
 import type { AccessAction, Mode, Source } from '../types.js'
 import { type AccessEntry, AccessTable } from './access.js'
 import { masked, networkText, parseNetwork } from './address.js'
@@ -46,7 +46,7 @@ export function compileAccess(
 }
 
 function twice(name: string, action: AccessAction, { file, line }: Source): string {
-  return `"${name}" stands under "${action}" already, at ${file}:${line}. Remove one of the two.`
+  return `"${name}" is already listed under "${action}" at ${file}:${line}. Remove one of the two.`
 }
 
 /** What an entry names, in one spelling, and where. */
@@ -60,10 +60,10 @@ function placesOf({ networks = [], projects = [] }: WrittenAccess, entry: Access
   ]
 }
 
-/** Why a network cannot be meant as it is written; undefined when it can. It is an address or CIDR. */
+/** Why an address or CIDR is probably a mistake; undefined if it is fine. */
 export function networkFault(text: string): string | undefined {
   const written = parseNetwork(text)
-  if (written === undefined) return `"${text}" is no address or network.`
+  if (written === undefined) return `"${text}" is not an address or network.`
   const network = masked(written)
   if (network.words.every((word, i) => word === written.words[i])) return undefined
   const address = networkText({ ...written, bits: written.words.length * 32 })

@@ -15,7 +15,7 @@ export interface AccessEntry {
   readonly until: number | undefined
 }
 
-/** An entry that speaks of a request. */
+/** An entry that matches a request. */
 export interface AccessMatch {
   readonly entry: AccessEntry
   /** The network, or the id of the project, that it names. */
@@ -24,20 +24,36 @@ export interface AccessMatch {
   readonly bits: number
 }
 
-/** What access entries say of one request: at most one of each mode decides. */
+/** The access entries that decide one request: at most one of each mode. */
 export interface Ruling {
   readonly enforced: AccessMatch | undefined
   readonly reported: AccessMatch | undefined
 }
 
-/** Entries that were written together, ready to be looked up. */
+/** Entries of the files, or of the admin port, ready to be looked up. */
 export class AccessTable {
-  readonly entries: readonly AccessEntry[]
+  readonly #entries = new Set<AccessEntry>()
   readonly #modes: Readonly<Record<Mode, Places>> = { enforce: new Places(), 'report-only': new Places() }
 
   constructor(entries: readonly AccessEntry[]) {
-    this.entries = entries
-    for (const entry of entries) this.#modes[entry.rule.mode].add(entry)
+    for (const entry of entries) this.add(entry)
+  }
+
+  get entries(): readonly AccessEntry[] {
+    return [...this.#entries]
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0
+  }
+
+  add(entry: AccessEntry): void {
+    this.#entries.add(entry)
+    this.#modes[entry.rule.mode].add(entry)
+  }
+
+  remove(entry: AccessEntry): void {
+    if (this.#entries.delete(entry)) this.#modes[entry.rule.mode].remove(entry)
   }
 
   /** @param client undefined where the address cannot be read */
@@ -63,6 +79,15 @@ class Places {
     for (const project of entry.projects) {
       const matches = [...(this.#projects.get(project) ?? []), { entry, by: project, bits: -1 }]
       this.#projects.set(project, matches.sort(byStrictness))
+    }
+  }
+
+  remove(entry: AccessEntry): void {
+    for (const network of entry.networks) this.#networks.remove(network, match => match.entry === entry)
+    for (const project of entry.projects) {
+      const left = this.#projects.get(project)?.filter(match => match.entry !== entry) ?? []
+      if (left.length > 0) this.#projects.set(project, left)
+      else this.#projects.delete(project)
     }
   }
 
@@ -102,14 +127,18 @@ export class Access {
    *
    * @param project undefined when nobody knows it
    */
-  rulingOn({ client }: Pick<Facts, 'client'>, project: Pick<Project, 'id'> | undefined): Ruling | undefined {
+  rulingOn(
+    { client }: Pick<Facts, 'client'>,
+    project: Pick<Project, 'id' | 'alias'> | undefined,
+  ): Ruling | undefined {
     const { table } = this.#runtime
-    if (this.#files.entries.length === 0 && table.entries.length === 0) return undefined
+    if (this.#files.isEmpty && table.isEmpty) return undefined
     const address = parseNetwork(client)
+    const name = project?.alias ?? project?.id
     const find = (mode: Mode): AccessMatch | undefined =>
       better(
-        this.#files.find(mode, address, project?.id, this.#isInForce),
-        table.find(mode, address, project?.id, this.#isInForce),
+        this.#files.find(mode, address, name, this.#isInForce),
+        table.find(mode, address, name, this.#isInForce),
       )
     const [enforced, reported] = [find('enforce'), find('report-only')]
     return enforced === undefined && reported === undefined ? undefined : { enforced, reported }

@@ -103,7 +103,7 @@ function wordsOfV6(text: string): number[] | undefined {
   return [word(0), word(2), word(4), word(6)]
 }
 
-/** -1 for what is none. */
+/** -1 if it is not an address. */
 function hexDigit(code: number): number {
   if (code >= ZERO && code < ZERO + 10) return code - ZERO
   const letter = (code | 32) - 97

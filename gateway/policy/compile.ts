@@ -65,7 +65,7 @@ function wordsOf(buckets: KnownBuckets, { endpointRules, routes }: PolicyInput):
   const own = [...buckets.values()].flatMap(({ patterns }) => patterns)
   for (const { segments } of [...own, ...others]) {
     for (const segment of segments) {
-      // In small letters too: some upstreams take either.
+      // In lowercase letters too: some upstreams take either.
       if (segment.kind === 'literal') words.add(segment.text).add(segment.text.toLowerCase())
     }
   }

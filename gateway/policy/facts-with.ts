@@ -1,4 +1,4 @@
-/** What is learnt of a request once its project and its upstream are known. */
+/** Facts of a request that depend on its project and upstream. */
 import type { Facts } from '../types.js'
 import type { AsRead } from './upstream-reading.js'
 

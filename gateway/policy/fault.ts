@@ -1,4 +1,4 @@
-/** What is wrong with the written policy. */
+/** Faults of the policy files. */
 import { type Pattern, PatternError, parsePattern } from './pattern.js'
 
 /** Something wrong at a place in a file. */

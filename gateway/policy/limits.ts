@@ -34,7 +34,7 @@ export function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries:
   return new Map([...columns].map(([name, rules]) => [name, tables.get(rules) as Table]))
 }
 
-/** Of a plan and environment that no row covers, as there may be while nothing is enforced. */
+/** For a plan and environment that no row covers, which is allowed while nothing is enforced. */
 const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
 
 export function compileOverrides(
@@ -70,7 +70,7 @@ export function compileOverrides(
   return tables
 }
 
-/** Why the quota of an overridden bucket is none; undefined when it is. */
+/** Why an overridden bucket has no valid quota; undefined if it has one. */
 function overrideFault(
   name: string,
   quota: QuotaEntry,

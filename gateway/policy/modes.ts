@@ -61,7 +61,7 @@ export class ModesForNow {
   }
 }
 
-/** A share is not widened, and a bucket without a limit has nothing to refuse. */
+/** A share is not widened, and an unlimited bucket cannot refuse anything. */
 function mayChange({ kind, share, config }: Rule, mode: Mode): boolean {
   if (mode === 'enforce' && share !== undefined) return false
   return kind !== 'project-limits' || !('unlimited' in (config as BucketConfig))

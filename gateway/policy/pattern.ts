@@ -25,7 +25,7 @@ const ESCAPES = /(?:%[0-9A-F]{2})+/gi
 /** Escapes of the sub-delimiters that request paths hold as they are. */
 const SUB_DELIMITERS = /%(?:2[1467-9A-C]|3[AD]|40)/g
 
-/** What stands in no normal path, and why. */
+/** What no normal path contains, and why. */
 const NEVER: readonly [RegExp, string][] = [
   [/^\.\.?$/, 'request paths are resolved first'],
   [/[?#]/, 'a path ends before its query and fragment'],
@@ -63,7 +63,7 @@ export function parsePattern(text: string): Pattern {
   return { method, segments: parts.map((part, i) => parseSegment(part, i === parts.length - 1)), text }
 }
 
-/** The pattern with its literals in small letters; its text stays, which names it in logs and counters. */
+/** The pattern with its literals in lowercase; its text stays, which names it in logs and counters. */
 export function foldPattern(pattern: Pattern): Pattern {
   const segments = pattern.segments.map(segment =>
     segment.kind === 'literal' ? { ...segment, text: segment.text.toLowerCase() } : segment,
@@ -81,7 +81,7 @@ function parseSegment(part: string, last: boolean): Segment {
   if (/^\{[A-Za-z_][A-Za-z0-9_-]*\}$/.test(part)) return { kind: 'parameter' }
   if (part === '') {
     throw new PatternError(
-      'A path must not hold an empty segment; trailing slashes are ignored when matching.',
+      'A path must not contain an empty segment; trailing slashes are ignored when matching.',
     )
   }
   const why = NEVER.find(([shape]) => shape.test(part))?.[1] ?? misspeltEscape(part)

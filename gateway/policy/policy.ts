@@ -94,7 +94,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
     return found
   }
 
-  /** Without a project no `when` is asked. */
+  /** Without a project, `when` is not checked. */
   function addRules(matched: Matched[], facts: Facts, project?: Project): void {
     const reads = isRead(facts)
     if (reads && !anyReads) return

@@ -26,6 +26,24 @@ export class PrefixTree<Value> {
     node.values = [...(node.values ?? []), value].sort(this.#before)
   }
 
+  /** Takes away the values of one network that `drops` names, with the nodes that lead to nothing then. */
+  remove({ words, bits }: Network, drops: (value: Value) => boolean): void {
+    const path: Node<Value>[] = []
+    let node: Node<Value> | undefined = this.#rootOf(words)
+    for (let i = 0; i < bits && node !== undefined; i += 1) {
+      path.push(node)
+      node = bitOf(words, i) === 0 ? node.zero : node.one
+    }
+    if (node?.values === undefined) return
+    const left = node.values.filter(value => !drops(value))
+    node.values = left.length > 0 ? left : undefined
+    for (let i = bits - 1; i >= 0 && isEmpty(node); i -= 1) {
+      node = path[i] as Node<Value>
+      if (bitOf(words, i) === 0) node.zero = undefined
+      else node.one = undefined
+    }
+  }
+
   /** The value of the longest network that holds all of `network`, of those that `accepts` takes. */
   find({ words, bits }: Network, accepts: (value: Value) => boolean): Value | undefined {
     let found: Value | undefined
@@ -41,6 +59,10 @@ export class PrefixTree<Value> {
   #rootOf(words: readonly number[]): Node<Value> {
     return words.length === 1 ? this.#v4 : this.#v6
   }
+}
+
+function isEmpty({ zero, one, values }: Node<unknown>): boolean {
+  return zero === undefined && one === undefined && values === undefined
 }
 
 function bitOf(words: readonly number[], i: number): number {

@@ -47,7 +47,7 @@ class Node<T> {
 export class PathTrie<T> {
   readonly #root = new Node<T>()
   readonly #added: { readonly pattern: Pattern; readonly value: T }[] = []
-  /** The same patterns in small letters, made when a request first needs them. */
+  /** The same patterns in lowercase, made when a request first needs them. */
   #folded: PathTrie<T> | undefined
 
   /** Adds a pattern; returns the one already there when the two are equally specific (a tie), and then adds nothing. */
@@ -82,13 +82,14 @@ export class PathTrie<T> {
 
   /** The most specific pattern: literal beats parameter beats `*` beats `**`, compared from the left. */
   find(method: string, path: string): Found<T> | undefined {
+    if (this.#added.length === 0) return undefined
     return search(this.#root, segmentsOf(path), 0, method)
   }
 
   /** Every pattern that matches, with and without a method, most specific first; of HEAD those of GET, too. */
   findAll(method: string, path: string): Found<T>[] {
     const found: Found<T>[] = []
-    search(this.#root, segmentsOf(path), 0, method, found)
+    if (this.#added.length > 0) search(this.#root, segmentsOf(path), 0, method, found)
     return found
   }
 
@@ -102,7 +103,7 @@ export class PathTrie<T> {
     return foldedPath === undefined ? this.findAll(method, path) : this.folded().findAll(method, foldedPath)
   }
 
-  /** The tree of the same patterns in small letters. Of those that then are one, the first added is found. */
+  /** The tree of the same patterns in lowercase. Of those that then are one, the first added is found. */
   folded(): PathTrie<T> {
     if (this.#folded !== undefined) return this.#folded
     const folded = new PathTrie<T>()
@@ -118,8 +119,20 @@ export class PathTrie<T> {
 
 type Asked = Pick<Facts, 'method' | 'path' | 'foldedPath'>
 
+/** Of the path that was asked for last: several trees are asked for the same one. */
+let lastPath = ''
+let lastSegments: readonly string[] = []
+
 /** The segments of a normal path; a trailing slash is ignored. */
-export function segmentsOf(path: string): string[] {
+export function segmentsOf(path: string): readonly string[] {
+  if (path !== lastPath) {
+    lastPath = path
+    lastSegments = split(path)
+  }
+  return lastSegments
+}
+
+function split(path: string): string[] {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   return end <= 1 ? [] : path.slice(1, end).split('/')
 }

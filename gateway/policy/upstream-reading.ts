@@ -1,4 +1,4 @@
-/** How an upstream reads requests, where that bears on what they are matched and counted by. */
+/** How an upstream interprets requests, where that affects matching and counting. */
 import { GatewayError } from '../errors.js'
 import type { Facts } from '../types.js'
 import { isServedMethod } from './pattern.js'
@@ -8,12 +8,12 @@ export interface UpstreamReading {
   readonly pathParameters: 'literal' | 'refuse'
   /** Whether the upstream takes letters of either case for the same. */
   readonly caseInsensitivePaths: boolean
-  /** The field in which a POST may name the method that the upstream then serves, in small letters. */
+  /** The field in which a POST may name the method that the upstream then serves, in lowercase. */
   readonly methodOverride?: string | undefined
 }
 
 const REFUSED_PARAMETERS =
-  'The path holds a ";", plain or escaped, which the service behind this route may read otherwise. Send it without.'
+  'The path contains a ";", plain or escaped, which the service behind this route may read differently. Send it without.'
 
 /** What is matched and counted by. */
 export type AsRead = Pick<Facts, 'method' | 'foldedPath'>
@@ -37,7 +37,7 @@ function methodServed(facts: Facts, field: string | undefined): string {
   const named = facts.method === 'POST' && field !== undefined ? facts.header(field) : undefined
   if (named === undefined) return facts.method
   const method = named.toUpperCase()
-  // What it would make of any other value, nobody can know.
+  // How it would treat any other value is unknown.
   if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
   return method
 }

@@ -1,4 +1,4 @@
-/** What a rule's `when` asks for, as tests that are cheap to make for every request. Pure. */
+/** The conditions of a rule's `when`, as tests that are cheap for every request. Pure. */
 import type { Condition, Project } from '../types.js'
 import { createNetworks } from './networks.js'
 
@@ -15,7 +15,7 @@ export interface WrittenWhen {
 export function compileWhen(when: WrittenWhen): readonly Condition[] | undefined {
   const { authenticated, projects, plans, environments, networks } = when
   const conditions: Condition[] = []
-  if (projects !== undefined) conditions.push(oneOf('projects', projects, ({ id }) => id))
+  if (projects !== undefined) conditions.push(oneOf('projects', projects, ({ id, alias }) => alias ?? id))
   if (plans !== undefined) conditions.push(oneOf('plans', plans, ({ plan }) => plan))
   if (environments !== undefined) {
     conditions.push(oneOf('environments', environments, ({ environment }) => environment))

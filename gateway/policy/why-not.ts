@@ -1,4 +1,4 @@
-/** Why a request falls into one bucket, and not into the others that look at its path. Pure. */
+/** Why a request falls into one bucket and not into others that match its path. Pure. */
 import type { Condition, Facts, Project } from '../types.js'
 import { type Pattern, parsePattern } from './pattern.js'
 import { type EndpointRule, isExempt, type Table } from './policy.js'

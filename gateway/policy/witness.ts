@@ -1,4 +1,7 @@
-/** Requests that stand for all that a pattern matches: what holds for each of them holds for all (see `witnessesOf`). Pure. */
+/**
+ * Representative requests of a pattern: what holds for each of them holds for every request it matches (see
+ * `witnessesOf`). Pure.
+ */
 import type { Pattern, Segment } from './pattern.js'
 
 export interface Witness {

@@ -44,11 +44,11 @@ export interface CoreOptions {
 
 export type Core = Awaited<ReturnType<typeof openCore>>
 
-/** A configuration that only waits for its turn. */
+/** A configuration that is ready to be put in force. */
 export interface Prepared {
   /** Puts it in force, in one step that cannot fail. */
   commit(): void
-  /** Gives back what it holds instead. */
+  /** Releases it instead. */
   discard(): void
 }
 
@@ -62,7 +62,8 @@ export async function openCore(options: CoreOptions) {
   const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
   let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
-  const [{ store, forget }, runtime] = await Promise.all([
+  let suspect = (): void => {}
+  const [{ store, forget, ...opened }, runtime] = await Promise.all([
     openStore({ redis, ...storeSettings, instances }, log, {
       called: ms => metrics.storeCalled(ms),
       failed: op => metrics.storeError(op),
@@ -72,8 +73,10 @@ export async function openCore(options: CoreOptions) {
         metrics.fallbackActive(away)
       },
     }),
-    Runtime.open(redis, log),
+    // It looks each second, on a connection of its own: one that swallows bytes does not close.
+    Runtime.open(redis, log, () => suspect()),
   ])
+  suspect = opened.suspect
   // They outlive reloads, like what is counted for them.
   const limiters = createLimiters(first, toolsOf(first.config, log))
   const faultLog = boundedLog(log)
@@ -119,7 +122,7 @@ export async function openCore(options: CoreOptions) {
     },
     {
       ...listen,
-      // Of all clients together: each worker has its part.
+      // Of all clients together: each worker has its share.
       maxConnections: Math.ceil(listen.maxConnections / workers),
       trustedProxies: () => inForce.trustedProxies,
       turnedAway: cap => metrics.turnedAway(cap),

@@ -21,7 +21,7 @@ import type { Runtime } from './acts/runtime.js'
 import type { Loaded } from './load.js'
 import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
-/** What outlives every configuration, so that a reload forgets nothing that was counted. */
+/** What outlives a configuration, so that a reload forgets no counts. */
 export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
@@ -92,7 +92,7 @@ export class Generation {
     this.#access?.unread(refused)
   }
 
-  /** No request enters any more: when the last one has ended, what only this configuration used is given back. */
+  /** No more requests enter. When the last one has ended, what only this configuration used is released. */
   retire(): void {
     this.#isRetired = true
     if (this.#requests === 0) this.#end()
@@ -105,7 +105,7 @@ export class Generation {
 
   #end(): void {
     Promise.all([this.#held.release(), this.close()]).catch(error => {
-      this.#lasting.log.error({ err: error }, 'a former configuration was not given back')
+      this.#lasting.log.error({ err: error }, 'a previous configuration was not released')
     })
   }
 

@@ -1,4 +1,4 @@
-/** From files to a configuration that can be put in force, or to everything that is wrong with it. */
+/** Loads files into a configuration that can be put in force, or into all its problems. */
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigFiles, type FileContents } from '../../config/files.js'
 import { type Config, loadConfig } from '../../config/load.js'
@@ -25,7 +25,7 @@ export interface Unloadable {
   readonly sources: Sources
 }
 
-/** Something the person at the terminal can mend; printed without a stack. */
+/** An error that the operator can fix; printed without a stack. */
 export class Failure extends Error {}
 
 export interface LoadOptions {

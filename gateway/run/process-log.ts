@@ -1,4 +1,4 @@
-/** What a process of the gateway writes, and what of its faults it survives. */
+/** The log of a gateway process, and which of its faults it survives. */
 
 import { boundedLog } from '../observe/bounded-log.js'
 import { createLog, isLogLevel, LOG_LEVELS } from '../observe/log.js'
@@ -14,10 +14,10 @@ export function openLog(worker?: number): Log {
   return createLog({ level, terminal: process.stdout.isTTY === true, worker })
 }
 
-/** A promise that a plugin left alone must not end the process. Without plugins it would be one of ours: that ends it. */
+/** An unhandled rejection of a plugin must not end the process. Without plugins it is our own bug, and does. */
 export function outliveRejections(log: Log): void {
   const faultLog = boundedLog(log)
   process.on('unhandledRejection', error => {
-    faultLog.error({ err: error }, 'a promise failed that nobody waited for')
+    faultLog.error({ err: error }, 'a promise was rejected and nothing handled it')
   })
 }

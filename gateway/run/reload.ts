@@ -45,7 +45,7 @@ export class ServiceFailure extends Failure {
   }
 }
 
-/** What only a start can take up. */
+/** Settings that only a start can change. */
 const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
   listen: ({ listen }) => listen,
   admin: ({ admin }) => admin,
@@ -149,7 +149,7 @@ export class Reloader {
     return { result: 'refused', revision, problems: told, problemCount: problems.length }
   }
 
-  /** Whatever goes wrong must not end a process that serves. */
+  /** Nothing that goes wrong here may end a process that serves requests. */
   async #load(): Promise<Loaded | Unloadable> {
     try {
       return await this.#options.load()
@@ -171,7 +171,7 @@ export class Reloader {
     const { needsRestart } = reloaded
     if (needsRestart.length === 0) log.info({ trigger, revision, before }, 'Configuration reloaded')
     else {
-      const message = `Configuration reloaded, but for ${listed(needsRestart, 'and')}: that needs a restart`
+      const message = `Configuration reloaded, except for ${listed(needsRestart, 'and')}: that needs a restart`
       log.warn({ trigger, revision, before, needsRestart }, message)
     }
   }

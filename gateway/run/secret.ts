@@ -16,14 +16,14 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
   const dataDir = variable('DATA_DIR', env)
   const folder = dataDir || 'data'
   const file = join(folder, 'gateway.key')
-  // What an earlier start has kept goes on to count.
+  // A secret stored by an earlier start stays in use.
   if (!dataDir && !hasServices && !existsSync(file)) return randomBytes(32)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   if (!existsSync(file)) keep(file, randomBytes(32).toString('base64'))
   const kept = readFileSync(file, 'utf8').trim()
   if (isKey(kept)) return Buffer.from(kept, 'base64')
   throw new Failure(
-    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it to count anew.`,
+    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it to start counting afresh.`,
   )
 }
 
@@ -40,7 +40,10 @@ function isKey(text: string): boolean {
   return /^[A-Za-z0-9+/]{43}=$/.test(text)
 }
 
-/** Of two first starts one makes the file and both read it, whole: it gets its name when it is written. */
+/**
+ * If two processes start for the first time, one creates the file and both read it. It is renamed into place
+ * once it is complete.
+ */
 function keep(file: string, text: string): void {
   const options = { flag: 'wx', mode: 0o600 } as const
   const fresh = `${file}.${randomUUID()}`

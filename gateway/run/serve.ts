@@ -113,7 +113,7 @@ async function start(
     workers,
     configPath,
     async hopeless(error) {
-      log.error({ err: error }, 'No worker is left and none can be started: the gateway ends')
+      log.error({ err: error }, 'No worker is left and none can be started: the gateway exits')
       await services.close()
       process.exit(1)
     },
@@ -147,7 +147,7 @@ function warnOfLonelySecret({ gateway }: Config, log: Log): void {
 
 interface Service {
   readonly url: string
-  /** For the person who starts it. */
+  /** Lines for the person who starts the gateway. */
   readonly notes: string[]
   /** Its own series in the Prometheus text format. */
   metrics(): Promise<string>
@@ -209,7 +209,7 @@ class Services {
   }
 }
 
-/** A lenient parser would read messages otherwise than the upstream does: that is request smuggling. */
+/** A lenient parser would read messages differently from the upstream, which allows request smuggling. */
 function refuseInsecureParser(): void {
   const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (flags.includes('--insecure-http-parser')) {

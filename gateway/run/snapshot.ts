@@ -31,7 +31,7 @@ export interface Compiled extends Made {
   /** Entries of kind access. */
   readonly access: AccessTable
   /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
-  walk(unknownHosts?: Pick<UnknownHosts, 'nameOf'>, access?: Access): Walk
+  walk(unknownHosts?: Pick<UnknownHosts, 'takesApart'>, access?: Access): Walk
   /** The same with modes that the admin port has set for now. */
   withModes(modes: ModesForNow): Compiled
 }
@@ -71,7 +71,7 @@ export function compile(
     sourceOf,
   })
   const access = compileAccess(config.access.map(accessFile), sourceOf)
-  // Only where the patterns are sound: what ties as it stands is said already.
+  // Only if the patterns are valid: ties among them are already reported.
   const ties = faults.length === 0 ? caseTies(config) : []
   const problems = [...faults, ...access.faults, ...ties, ...proxyFaults(config)].map(
     ({ file, path, message }) => problemAt(config, file, path, message),
@@ -123,7 +123,7 @@ function revisionOf({ gateway, projects, planWords, policies, access }: Config):
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
-/** What the listener would refuse at the start is refused here, so that a check says all of it. */
+/** What the listener would refuse at the start is checked here, so that a check reports everything. */
 function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
   return gateway.trustedProxies.flatMap((cidr, i) => {
     try {

@@ -6,7 +6,10 @@ import type { Limiter } from '../plugin.js'
 import type { Facts, Rule } from '../types.js'
 import { WrongAnswer } from './third-party/shape.js'
 
-/** What is no demand, at its rule. A limiter that throws of itself may miss what only a real request has: that is no problem. */
+/**
+ * Reports invalid demands at their rule. A limiter that throws may need something that only a real request has,
+ * which is no problem.
+ */
 export function tryDemands(config: Config, limiters: ReadonlyMap<string, Limiter<unknown>>): Problem[] {
   const files = config.policies.filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
   return files.flatMap(({ file, kind, document }) =>

@@ -1,4 +1,4 @@
-/** How the upstreams of a configuration read requests, and what that makes of its buckets. */
+/** How the upstreams of a configuration interpret requests, and what that means for its buckets. */
 import { patternsOf } from '../../config/bucket.js'
 import { type Config, isProjectLimits } from '../../config/load.js'
 import type { Gateway } from '../../config/schema.js'

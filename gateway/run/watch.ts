@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { markOf, type Sources } from '../../config/sources.js'
 import type { Log } from '../types.js'
 
-/** Watches miss things: network file systems, links into other folders, folders made later. */
+/** File watches miss changes: network file systems, links into other folders, folders created later. */
 const POLL_MS = 2000
 /** Files that stay as they are for so long are taken to be written to their end. */
 const SETTLE_MS = 100
@@ -100,7 +100,7 @@ function foldersOf(sources: Sources): Set<string> {
 
 function watchFolder(folder: string, onEvent: () => void): FSWatcher[] {
   try {
-    // What goes wrong with a watch is made good by polling.
+    // Polling makes up for a watch that fails.
     return [watch(folder, { persistent: false }, onEvent).on('error', () => {})]
   } catch {
     return []

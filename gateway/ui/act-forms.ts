@@ -37,7 +37,7 @@ export function openMode({ id, mode, kind }: LiveRule): void {
   const effect =
     wanted === 'enforce'
       ? 'What is over its limit is refused'
-      : 'It refuses nothing more, and only reports what it would have refused'
+      : 'It no longer refuses anything, and only reports what it would have refused'
   confirmAct({
     title: wanted === 'enforce' ? `Enforce ${id}` : `Set ${id} to report-only`,
     verb: wanted === 'enforce' ? 'Enforce it now' : 'Report-only now',

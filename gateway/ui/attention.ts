@@ -1,4 +1,4 @@
-/** What somebody who was paged should know first: every thing that is not as it should be, a sentence each. */
+/** What somebody who was paged should know first: one sentence for each problem. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { button, find, make, setText, state } from './dom.js'
 import { length, moment, rate, several, shortRevision } from './format.js'
@@ -36,7 +36,7 @@ function* faults({
 }: LiveSnapshot): Generator<Notice> {
   const now = Date.parse(at)
   if (store.state === 'away') {
-    const sentence = `${store.address ?? 'Redis'} is away since ${moment(store.since, now)}. Each rule does as its onStoreError says.`
+    const sentence = `${store.address ?? 'Redis'} has been away since ${moment(store.since, now)}. Each rule follows its onStoreError.`
     yield { about: 'store', kind: 'bad', word: 'Redis away', sentence, section: '#standing' }
   }
   for (const { name, addresses } of upstreams) {
@@ -47,11 +47,11 @@ function* faults({
   }
   if (rates.errors_of_upstreams > 0) {
     const sentence = `Upstreams answer ${rate(rates.errors_of_upstreams)} errors a second (5xx).`
-    yield { about: 'errors of upstreams', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
+    yield { about: 'upstream errors', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
   }
   if (rates.errors_of_ours > 0) {
     const sentence = `The gateway answers ${rate(rates.errors_of_ours)} errors a second itself (5xx); the log names upstream and cause.`
-    yield { about: 'errors of ours', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
+    yield { about: 'own errors', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
   }
   if (missing.length > 0) {
     const sentence = `${several(missing.length, 'worker does', 'workers do')} not answer (pid ${missing.join(', ')}): their numbers are missing here.`
@@ -62,7 +62,7 @@ function* faults({
     ...[...workers, ...(process ? [process] : [])].map(({ loop_delay_ms }) => loop_delay_ms ?? 0),
   )
   if (latest >= LATE_MS) {
-    const sentence = `The event loop is ${length(latest)} late: the gateway has more to do than it can.`
+    const sentence = `The event loop is ${length(latest)} late: the gateway is overloaded.`
     yield { about: 'loop', kind: 'warn', word: 'Overload', sentence, section: '#standing' }
   }
 }

@@ -26,14 +26,14 @@ export interface Act {
 }
 
 const WHO = 'sluice-operator'
-const WHY: Field = { name: 'why', label: 'Why', hint: 'The log and the list of acts tell it.' }
+const WHY: Field = { name: 'why', label: 'Why', hint: 'Shown in the log and in the list of acts.' }
 
 /** Opens the dialog. The focus goes back to where it was. */
 export function confirmAct(act: Act): void {
   const by: Field = {
     name: 'by',
     label: 'Who you are',
-    hint: 'Without it: your address.',
+    hint: 'Default: your address.',
     value: localStorage.getItem(WHO) ?? '',
     optional: true,
   }

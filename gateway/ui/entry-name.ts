@@ -3,7 +3,7 @@
 const LONGEST = 64
 const IPV4_OR_PLAIN = /^([0-9./]+|[a-z0-9.-]+)$/
 
-/** Small letters, digits, "." and "-". Behind what cannot be told from the name stands a hash. */
+/** Lowercase letters, digits, "." and "-". Behind what cannot be told from the name stands a hash. */
 export function entryName(action: string, places: readonly string[]): string {
   const text = places.join(' ')
   const name = `${action}-${text.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`

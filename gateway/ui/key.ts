@@ -2,7 +2,7 @@
 import { adminKey } from './api.js'
 import { find, setText } from './dom.js'
 
-const WRONG = 'This is not the key of this port.'
+const WRONG = 'This is not the key for this port.'
 
 /** @param retry connects with the key that was given */
 export function startKeyPrompt(retry: () => void): void {

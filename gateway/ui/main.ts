@@ -63,7 +63,7 @@ function tellConnection(): void {
   const shown =
     last === undefined || age === undefined
       ? 'Nothing is shown yet.'
-      : `What is shown is of ${time(last.at)} UTC, ${length(age)} old.`
+      : `This is the state of ${time(last.at)} UTC, ${length(age)} old.`
   const wait = state.retryAt === undefined ? 0 : Math.ceil((state.retryAt - Date.now()) / 1000)
   const next = wait <= 0 ? 'Trying again now.' : `Next try in ${length(wait * 1000)}.`
   setText(find('banner-words'), `Connection lost. ${state.reason} ${shown} ${next}`)

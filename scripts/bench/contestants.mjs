@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { inProject, onPath } from '../lib/run.mjs'
 import { haproxyConfig, nginxConfig, nginxLuaConfig, sluiceConfig } from './configs.mjs'
+import { envoyConfig, installEnvoy } from './envoy.mjs'
 import { installBeside } from './install.mjs'
 import { BOTH_CORES, freePort, PROXY_CORE, start } from './processes.mjs'
 
@@ -16,6 +17,10 @@ const PACKAGES = {
   ioredis: '6.0.0',
 }
 const LUA_MODULE = '/usr/lib/nginx/modules/ngx_http_lua_module.so'
+
+const ENVOY = inProject('.cache', 'python', 'bench', 'bin', 'envoy')
+/** One worker, and nothing shared with another Envoy on the machine. */
+const ENVOY_ARGS = ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'critical']
 
 /** Several workers need more than the one core. */
 const coresOf = ({ workers }) => (workers === undefined ? PROXY_CORE : BOTH_CORES)
@@ -122,7 +127,17 @@ export const CONTESTANTS = [
     isThere: () => onPath('haproxy'),
     ...server('haproxy', haproxyConfig, file => ['-f', file]),
   },
+  {
+    name: 'envoy',
+    label: 'Envoy, two local rate limits',
+    counts: true,
+    isThere: () => onPath('python3'),
+    ...server(ENVOY, envoyConfig, file => ['-c', file, ...ENVOY_ARGS]),
+  },
 ]
 
-/** Installs the peers that are npm packages. */
-export const installPeers = () => installBeside(MODULES, PACKAGES)
+/** Installs the peers that no package of Debian's brings. */
+export function installPeers() {
+  installBeside(MODULES, PACKAGES)
+  if (onPath('python3')) installEnvoy()
+}

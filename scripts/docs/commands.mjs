@@ -6,7 +6,7 @@ const COLUMNS = 100
 
 export async function commandsPage() {
   const commands = await Promise.all(COMMANDS.map(entry => entry.load()))
-  const block = text => `\`\`\`\n${text.trimEnd()}\n\`\`\``
+  const block = text => `\`\`\`text\n${text.trimEnd()}\n\`\`\``
   return `# Command reference
 
 What \`sluice COMMAND --help\` prints. Written by \`npm run docs\`; [the commands](../tools.md) shows each of them at work.

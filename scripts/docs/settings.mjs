@@ -20,7 +20,7 @@ export function settingsPage() {
 Every key of every configuration file. Written by \`npm run docs\` from the schemas that \`sluice check\` uses.
 
 - \`NAME\` stands for a name you choose, \`[]\` for each item of a list. A key may be left out unless it is marked **required**.
-- A name is a small letter, then small letters, digits, \`.\`, \`_\` or \`-\`; a word may also hold capitals and begin with a digit.
+- A name is a lowercase letter, then lowercase letters, digits, \`.\`, \`_\` or \`-\`; a word may also hold capitals and begin with a digit.
 - A length of time is a whole number and a unit: \`25ms\`, \`2s\`, \`5m\`, \`1h\`, \`7d\`.
 - Any single value may be \`\${VARIABLE}\` or \`\${VARIABLE:-default}\`: see [environment variables](environment.md).
 - [Policy files](../policies.md) explains what the keys do together.

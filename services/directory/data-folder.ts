@@ -36,7 +36,10 @@ function keptOnce(file: string, fresh: Buffer): { bytes: Buffer; made: boolean }
 /** Whether a text is 32 bytes in base64. */
 export const isKey = (text: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(text)
 
-/** Of two racing starts one makes the file, and both read it whole: it gets its name when it is written. False for the other. */
+/**
+ * If two processes start at once, one creates the file and both read it. It is renamed into place once it is
+ * complete. Returns false for the other.
+ */
 function keep(file: string, text: string): boolean {
   const options = { flag: 'wx', mode: 0o600 } as const
   const fresh = `${file}.${randomUUID()}`

@@ -12,6 +12,8 @@ export const limits = {
   members: 10_000,
   /** Members of groups and groups of users on one SCIM page, which ends early rather than carry more. */
   membershipsPerPage: 20_000,
+  /** Members of one group, or groups of one user, in an answer. */
+  membershipsPerResource: 100_000,
   filterBytes: 4096,
   filterDepth: 50,
   /** Operations of one PATCH; an operation without a path counts once for each attribute it gives. */

@@ -20,13 +20,13 @@ export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: 
   })
   const events = new Counter({
     name: 'directory_events_total',
-    help: 'Events in calls to webhooks, by outcome: delivered, failed (they are repeated), dead (given up).',
+    help: 'Webhook events, by the outcome of their delivery: delivered, failed (to be retried), dead (given up).',
     labelNames: ['outcome'],
     registers,
   })
   new Gauge({
     name: 'directory_events_waiting',
-    help: 'Events that wait for their webhook, in all directories; not a number while the database is away.',
+    help: 'Events that wait for delivery, in all directories; NaN while the database cannot be reached.',
     registers,
     async collect() {
       this.set(await store.waitingEvents().catch(() => Number.NaN))

@@ -1,4 +1,4 @@
-/** The words of the directory service: what is kept, and how it is addressed. Types only. */
+/** The data model of the directory service. Types only. */
 
 export type Json = null | boolean | number | string | Json[] | JsonObject
 export interface JsonObject {
@@ -64,6 +64,8 @@ export interface Webhook {
   readonly headers?: readonly SealedHeader[]
   /** Absent: false. What happens meanwhile does not go there. */
   readonly disabled?: boolean
+  /** The directory's last event when it was set: those up to it went to another of its id. Absent: it was made with the directory. */
+  readonly since?: number
 }
 
 /** A webhook with the id that it has within its directory. */

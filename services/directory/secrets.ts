@@ -48,10 +48,10 @@ export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBo
   const open: SecretBox['open'] = (sealed, owner, field) => {
     const [version, ...rest] = sealed.split('.')
     if (version === 'v1') return openWithAny(keys, rest, bound(owner, field))
-    if (version !== 'v2') throw new Error('not a sealed secret')
+    if (version !== 'v2') throw new Error('not an encrypted secret')
     const [id, ...parts] = rest
     const key = keys.find(each => each.id === id)
-    if (!key) throw new Error('sealed with a key that ENCRYPTION_KEY does not hold')
+    if (!key) throw new Error('encrypted with a key that is not in ENCRYPTION_KEY')
     return openWith(key, parts, bound(owner, field))
   }
   return {
@@ -81,7 +81,7 @@ function openWithAny(keys: readonly Key[], parts: readonly string[], data: Buffe
 
 function openWith(key: Key, parts: readonly string[], data: Buffer): string {
   const [nonce, tag, text] = parts.map(part => Buffer.from(part, 'base64url'))
-  if (!nonce || tag?.length !== 16 || !text) throw new Error('not a sealed secret')
+  if (!nonce || tag?.length !== 16 || !text) throw new Error('not an encrypted secret')
   const decipher = createDecipheriv('aes-256-gcm', key.bytes, nonce).setAAD(data).setAuthTag(tag)
   return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8')
 }

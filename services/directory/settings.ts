@@ -4,7 +4,7 @@ import { isKey } from './data-folder.js'
 import type { TargetRules } from './events/target.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
-/** What the operator set, checked. */
+/** The validated settings. */
 export interface Settings {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
@@ -57,7 +57,7 @@ function apiKeys(text: string | undefined): string[] | undefined {
     .map(key => key.trim())
   if (keys.some(key => key.length < 16 || /\s/.test(key))) {
     throw new Error(
-      'API_KEYS must be keys of at least 16 characters without blanks, separated by commas; openssl rand -hex 24 makes one',
+      'API_KEYS must be keys of at least 16 characters without spaces, separated by commas; openssl rand -hex 24 makes one',
     )
   }
   return keys

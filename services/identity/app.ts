@@ -171,7 +171,11 @@ function answerTo(error: unknown, request: FastifyRequest, log: Log, failed: Sto
   if (error instanceof PreconditionFailed) return refusal(412, [CHANGED_MEANWHILE])
   if (error instanceof StoreUnavailable) {
     failed(error.fault, error.message)
-    const away = new HttpError(503, 'store_unavailable', 'Identities cannot be reached now. Try again soon.')
+    const away = new HttpError(
+      503,
+      'store_unavailable',
+      'The identity store cannot be reached. Try again shortly.',
+    )
     return { ...problem(away), headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } }
   }
   const { statusCode, code } = error as Partial<FastifyError>

@@ -1,6 +1,6 @@
 /**
- * Whose settings a request may see. There are no sign-ins here: only the browser that registered an identity holds
- * it, by a signed cookie, for a while.
+ * Whose settings a request may see. There is no sign-in: a signed cookie ties an identity to the browser that
+ * registered it, for a limited time.
  */
 import { readCookie, setCookie } from './cookies.js'
 import type { Request } from './http.js'

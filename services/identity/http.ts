@@ -31,7 +31,7 @@ export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' |
 /** The service's routes: paths with `:name` parameters. */
 export type Routes = ReadonlyMap<string, Methods>
 
-/** Thrown by a handler to answer with an error of the document as a whole. */
+/** Thrown by a handler to answer with an error about the whole document. */
 export class HttpError extends Error {
   readonly status: number
   readonly code: string
@@ -42,7 +42,7 @@ export class HttpError extends Error {
   }
 }
 
-/** The refusal of what is asked of an identity that is not there. */
+/** The error for an identity that does not exist. */
 export function noIdentity(): HttpError {
   return new HttpError(404, 'not_found', 'There is no such identity.')
 }

@@ -31,10 +31,10 @@ export type Written = Versioned | Extract<ParseResult, { errors: unknown }> | un
 /** A write on no condition. */
 const ALWAYS: Precondition = () => true
 
-/** Writers that meet try again on what the other wrote; more collisions than this mean something else is wrong. */
+/** Conflicting writers retry on the newer version; more conflicts than this mean something else is wrong. */
 const MAX_ATTEMPTS = 50
 
-/** The identity is not in a version the writer knows. */
+/** The identity is not in a version that the writer named. */
 export class PreconditionFailed extends Error {}
 
 export class Identities {

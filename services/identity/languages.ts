@@ -30,7 +30,7 @@ export class Languages {
   constructor(folders: readonly string[]) {
     const tables = new Map<string, Map<string, string>>()
     for (const folder of folders) {
-      if (!existsSync(folder)) throw new Error(`the folder ${folder} (IDENTITY_LANGUAGES) is not there`)
+      if (!existsSync(folder)) throw new Error(`the folder ${folder} (IDENTITY_LANGUAGES) does not exist`)
       for (const name of readdirSync(folder).sort()) {
         const [, tag] = FILE.exec(name) ?? []
         if (tag === undefined) continue
@@ -76,12 +76,14 @@ function readTable(file: string): [string, string][] {
     throw new Error(`${file} is not valid JSON: ${(error as Error).message}`)
   }
   if (typeof table !== 'object' || table === null || Array.isArray(table)) {
-    throw new Error(`${file} has to be an object from English texts to those of its language`)
+    throw new Error(`${file} has to be an object from English texts to their translations`)
   }
   return Object.entries(table).map(([english, own]) => {
     const isWhole = typeof own === 'string' && own !== '' && places(english) === places(own)
     if (isWhole) return [english, own]
-    throw new Error(`${file}: the text of "${english}" has to be a string with the same places such as {1}`)
+    throw new Error(
+      `${file}: the text of "${english}" has to be a string with the same placeholders, such as {1}`,
+    )
   })
 }
 

@@ -24,7 +24,7 @@ function keptKey(folder: string): string {
   const key = readFileSync(file, 'utf8').trim()
   if (isKey(key)) return key
   throw new Error(
-    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it: open forms are then to be loaded anew`,
+    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it: open forms must then be loaded again`,
   )
 }
 
@@ -32,7 +32,10 @@ function isKey(text: string): boolean {
   return /^[A-Za-z0-9+/]{43}=$/.test(text)
 }
 
-/** Of two first starts one makes the file and both read it, whole: it gets its name when it is written. */
+/**
+ * If two processes start for the first time, one creates the file and both read it. It is renamed into place
+ * once it is complete.
+ */
 function keep(file: string, text: string): void {
   const options = { flag: 'wx', mode: 0o600 } as const
   const fresh = `${file}.${randomUUID()}`
@@ -60,7 +63,7 @@ export class Signer {
     return this.#signatures(purpose, parts)[0] as string
   }
 
-  /** Compares in a time that tells nothing of where the texts differ. */
+  /** Compares in constant time. */
   hasSigned(given: string, purpose: string, ...parts: readonly string[]): boolean {
     const same = this.#signatures(purpose, parts).map(signature => isSame(given, signature))
     return same.includes(true)

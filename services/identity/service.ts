@@ -76,7 +76,9 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
     `Identities are kept in ${env.MONGODB_URL ? 'MongoDB' : file}`,
     ...(adminKeys.length > 0
       ? []
-      : ['/admin/identities answers this machine only; IDENTITY_ADMIN_KEYS opens it to others, by key']),
+      : [
+          '/admin/identities answers only this machine; set IDENTITY_ADMIN_KEYS to let others in, with a key',
+        ]),
   ]
   try {
     const url = await app.listen({ host: '127.0.0.1', port: 0 })

@@ -24,7 +24,7 @@ export function countWrongKeys(log: Log): WrongKey {
   return async (area, source, key) => {
     const counts = await Promise.all([count('source', source, MOST.source), count('key', key, MOST.key)])
     if (counts.some(({ isFirst }) => isFirst)) {
-      log.warn({ area, source }, 'Too many wrong keys: their sender is told to wait')
+      log.warn({ area, source }, 'Too many wrong keys: their sender gets 429')
     }
     const wait = Math.max(...counts.map(each => each.wait))
     return wait > 0 ? Math.ceil(Math.max(1000, wait) / 1000) : undefined

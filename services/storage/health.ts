@@ -1,4 +1,6 @@
-/** How a service's database fares: what failed is counted, told of in the log once in a while, and looked after until it works. */
+/**
+ * The health of a service's database: failures are counted, logged now and then, and retried until it works.
+ */
 import { setInterval } from 'node:timers'
 
 /**
@@ -78,10 +80,10 @@ export function createStoreHealth({ name, log }: StoreHealthOptions) {
       const total = `${name}_store_errors_total`
       const state = `${name}_store_degraded`
       return [
-        `# HELP ${total} Calls to the database that failed, by fault.`,
+        `# HELP ${total} Failed calls to the database, by fault.`,
         `# TYPE ${total} counter`,
         ...storeFaults.map(fault => `${total}{fault="${fault}"} ${counts.get(fault)}`),
-        `# HELP ${state} 1 while the database does not take changes.`,
+        `# HELP ${state} 1 while the database accepts no changes.`,
         `# TYPE ${state} gauge`,
         `${state} ${trouble ? 1 : 0}`,
         '',

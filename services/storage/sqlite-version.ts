@@ -37,7 +37,7 @@ export function openVersion({ db, file, version, oldest, isNew, migrate, say }: 
   }
   if (!isNew && found < oldest) {
     throw new Error(
-      `${file} was made by another version of this service (its tables have version ${found}, not ${version}). Move it away to begin anew.`,
+      `${file} was made by another version of this service (its tables have version ${found}, not ${version}). Move it away to start afresh.`,
     )
   }
   if (!isNew) copy(db, file, found)
@@ -47,7 +47,7 @@ export function openVersion({ db, file, version, oldest, isNew, migrate, say }: 
   })
   if (isNew) return
   const fields = { file, from: found, to: version, backup: backupOf(file, found) }
-  say(fields, `The tables were brought from version ${found} to ${version}; the file as it was is kept`)
+  say(fields, `The tables were upgraded from version ${found} to ${version}; a copy of the old file is kept`)
 }
 
 /** Where the copy of a file of that version is kept. */
@@ -72,7 +72,7 @@ function copy(db: Database, file: string, version: number): void {
   } catch (error) {
     rmSync(part, { force: true })
     throw new Error(
-      `${file} has tables of version ${version}, and the copy to be kept before they are brought forward cannot be made: ${(error as Error).message}`,
+      `${file} has tables of version ${version}, and the copy that is kept before an upgrade cannot be made: ${(error as Error).message}`,
     )
   }
 }

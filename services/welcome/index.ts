@@ -39,7 +39,7 @@ function answer(req: IncomingMessage, res: ServerResponse, admin: string): void 
   res.end(req.method === 'HEAD' ? undefined : body)
 }
 
-/** Where the client found us, as the gateway tells it. */
+/** The address that the client used, from the gateway's headers. */
 function originOf({ headers }: IncomingMessage): string {
   const { host = '' } = headers
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'

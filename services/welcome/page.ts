@@ -46,7 +46,7 @@ code { display: block; padding: .5rem .75rem; border-radius: .375rem; background
 `
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 
-/** It loads nothing, and stands in no frame. */
+/** It loads nothing and may not be framed. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,

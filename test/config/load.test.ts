@@ -199,11 +199,11 @@ t.test('the environment fills scalars and nothing but scalars', async t => {
     'redis://:hunter2@localhost',
   )
   t.match(value('${REDIS}', { REDIS: 'a', REDIS_FILE: join(dir, 'secret') }), {
-    fault: 'Both REDIS and REDIS_FILE are set. Leave one of them out.',
+    fault: 'Both REDIS and REDIS_FILE are set. Set only one of them.',
   })
   folderWith(dir, { empty: ' \n', bytes: 'a\0b' })
   t.match(value('${REDIS:-}', { REDIS_FILE: join(dir, 'empty') }), { fault: /REDIS_FILE is empty/ })
-  t.match(value('${REDIS:-}', { REDIS_FILE: join(dir, 'bytes') }), { fault: /REDIS_FILE holds no text/ })
+  t.match(value('${REDIS:-}', { REDIS_FILE: join(dir, 'bytes') }), { fault: /REDIS_FILE is not a text file/ })
   t.match(value('${REDIS}', { REDIS_FILE: join(dir, 'nowhere') }), {
     fault: /REDIS_FILE cannot be read \(ENOENT/,
   })

@@ -130,22 +130,24 @@ for (const store of stores) {
       const { put, remove, adminUrl } = await startFresh(t)
       t.equal((await put('constructor', DENY)).status, 201, 'a name like any other')
       for (const [id, body, status, detail] of [
-        ['written', DENY, 409, /"written" stands at .*access\.yaml:3/],
-        ['all', DENY, 409, /"all" stands at .*limits\.yaml:3/],
+        ['written', DENY, 409, /"written" is already used at .*access\.yaml:3/],
+        ['all', DENY, 409, /"all" is already used at .*limits\.yaml:3/],
+        ['x.trial', DENY, 422, /a name that does not end in ".trial"/],
+        ['run-time-access', DENY, 422, /choose another name/],
         ['one', { ...DENY, why: undefined }, 400, /"why" is missing/],
         ['one', { ...DENY, networks: ['203.0.113.9/24'] }, 422, /Write "203.0.113.0\/24"/],
-        ['one', { ...DENY, networks: ['here'] }, 422, /no address or network/],
+        ['one', { ...DENY, networks: ['here'] }, 422, /not an address or network/],
         ['one', { ...DENY, projects: ['acme'] }, 422, /either networks or projects/],
         ['one', { ...DENY, networks: undefined }, 422, /either networks or projects/],
         ['one', { ...DENY, networks: undefined, projects: ['acmee'] }, 404, /no project "acmee"/],
-        ['one', { ...DENY, networks: undefined, projects: ['host:Any.Example'] }, 422, /in small letters/],
+        ['one', { ...DENY, networks: undefined, projects: ['host:Any.Example'] }, 422, /in lowercase/],
         ['one', { ...DENY, until: 'tomorrow' }, 422, /"until" must be a day/],
-        ['one', { ...DENY, until: '2020-01-01' }, 422, /is over/],
+        ['one', { ...DENY, until: '2020-01-01' }, 422, /is in the past/],
         ['one', { ...DENY, action: 'block' }, 400, /one of exempt, deny/],
         ['one', { ...DENY, until: '2100-12' }, 422, /"until" must be a day/],
         ['one', { ...DENY, why: ' \t' }, 400, /"why" in the body may not be blank/],
         ['one', { ...DENY, networks: [] }, 400, /"networks" in the body needs at least 1/],
-        ['One', DENY, 400, /"id" in the path must be a small letter/],
+        ['One', DENY, 400, /"id" in the path must begin with a lowercase letter/],
       ] as const) {
         const answer = await put(id, body)
         t.equal(answer.status, status, JSON.stringify(body))
@@ -156,7 +158,7 @@ for (const store of stores) {
       const removal = { method: 'DELETE', headers, body }
       t.match(await send(`${adminUrl}/access/constructor`, removal), {
         status: 400,
-        body: /write why and by into the query/,
+        body: /put why and by into the query/,
       })
       t.equal((await remove('constructor')).status, 200)
     })

@@ -92,6 +92,29 @@ t.test('who is exempt meets no bucket and no meter, and no field of ours or of t
   t.equal((await from('192.0.2.1', { method: 'POST' })).status, 429, 'the others are counted')
 })
 
+t.test(
+  'an unknown host that is denied stays denied, however many made-up ones were heard of before it',
+  async t => {
+    const { from, adminUrl } = await start(
+      t,
+      '  - { id: hosts, projects: ["host:bad.example", "host:[2001:db8::1]"], action: deny, mode: enforce }\n',
+    )
+    t.equal((await from('192.0.2.1', { host: '[2001:db8::1]:8080' })).status, 403, 'an IPv6 address')
+    for (let i = 0; i < 101; i += 1) await from('192.0.2.1', { host: `made-up-${i}.example` })
+    t.equal((await from('192.0.2.1', { host: 'Bad.example.' })).status, 403)
+    const question = { method: 'GET', target: '/a', host: 'bad.example', ip: '192.0.2.1' }
+    const explained = await send(`${adminUrl}/explain`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(question),
+    })
+    t.match(JSON.parse(explained.body), { answer: { status: 403, refused_by: ['hosts'] } })
+    const counters = await send(`${adminUrl}/projects/host:Bad.example/counters`)
+    t.equal(counters.status, 404, 'a name that no request is counted by')
+    t.match(JSON.parse(counters.body).detail, 'in lowercase')
+  },
+)
+
 t.test('the longest network wins, networks beat projects, deny beats exempt', async t => {
   const { from } = await start(
     t,

@@ -124,6 +124,18 @@ t.test("a client's trace goes on, sampled or not as it says", async t => {
   t.equal(kinds(receiver.spans, SERVER)[0]?.parentSpanId, 'b7ad6b7169203331')
 })
 
+t.test('a tracestate that cannot be read is not forwarded, nor is its trace left', async t => {
+  const { seen, ask } = await scene(t, 1)
+  for (const tracestate of ['nonsense', '', ',', '=1', 'vendor=1,nonsense']) {
+    await ask('/a', { traceparent: `${CLIENT}-01`, tracestate })
+  }
+  t.same(
+    seen.map(({ tracestate }) => tracestate),
+    [undefined, undefined, undefined, undefined, 'vendor=1'],
+  )
+  for (const { traceparent } of seen) t.match(traceparent, CLIENT.slice(0, 35))
+})
+
 t.test('refusals and errors are marked', async t => {
   const { receiver, ask, drain } = await scene(t, 1)
   for (const path of ['/scarce/1', '/scarce/2', '/slow', '/404', '/%zz']) await ask(path)

@@ -1,4 +1,4 @@
-/** A real nginx that tells which of its locations it serves a request from. */
+/** A real nginx, with locations or with a whole configuration. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -6,14 +6,25 @@ import { findCommand, startServer } from './child-server.js'
 import { send } from './http.js'
 import { reportMissing } from './missing.js'
 
-/** Path of its own, at which it says that it is up. */
-const UP = '/.up'
+/** Host of its own, at which it says that it is up. */
+const UP = 'up.invalid'
 
 /**
  * Starts nginx with these locations, such as `= /x`; the body of an answer is the number of the location, or `none`.
  * Its URL, or undefined after reporting the test as skipped (a failure in CI).
  */
-export async function nginxWith(t: Test, locations: readonly string[]): Promise<string | undefined> {
+export function nginxWith(t: Test, locations: readonly string[]): Promise<string | undefined> {
+  const served = locations.map((location, i) => `location ${location} { return 200 ${i}; }`)
+  return nginxServing(t, port =>
+    [`server { listen 127.0.0.1:${port};`, 'location / { return 404 none; }', ...served, '}'].join('\n'),
+  )
+}
+
+/**
+ * Starts nginx with what stands in its `http` block; a server of its own says that it is up.
+ * Its URL, or undefined after reporting the test as skipped (a failure in CI).
+ */
+export async function nginxServing(t: Test, http: (port: number) => string): Promise<string | undefined> {
   const command = findCommand(['nginx'], ['/usr/sbin'])
   if (command === undefined) {
     reportMissing(t, 'nginx', 'install it with `npm run services` or your package manager')
@@ -23,26 +34,24 @@ export async function nginxWith(t: Test, locations: readonly string[]): Promise<
     command,
     args(port, folder) {
       const file = join(folder, 'nginx.conf')
-      writeFileSync(file, config(port, locations))
+      writeFileSync(file, config(port, http(port)))
       return ['-p', folder, '-e', 'stderr', '-c', file]
     },
-    answers: async port => (await send(`http://127.0.0.1:${port}${UP}`)).status === 200,
+    answers: async port => (await send(`http://127.0.0.1:${port}`, { headers: { host: UP } })).status === 200,
   })
   t.teardown(() => server.stop())
   return `http://127.0.0.1:${server.port}`
 }
 
-function config(port: number, locations: readonly string[]): string {
+function config(port: number, http: string): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
   return [
     'daemon off; master_process off; pid nginx.pid; error_log stderr;',
     'events { worker_connections 64; }',
     'http { access_log off;',
     ...temporary.map(name => `${name}_temp_path ${name};`),
-    `server { listen 127.0.0.1:${port};`,
-    `location = ${UP} { return 200; }`,
-    'location / { return 404 none; }',
-    ...locations.map((location, i) => `location ${location} { return 200 ${i}; }`),
-    '} }',
+    http,
+    `server { listen 127.0.0.1:${port}; server_name ${UP}; location / { return 200; } }`,
+    '}',
   ].join('\n')
 }

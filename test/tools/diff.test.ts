@@ -47,7 +47,7 @@ t.test('what changed in effect is told by plan and environment, bucket, rule and
   t.match(out, /^ {2}- settings: no quota any more/m)
   t.match(out, '/api/scim/**: from scim to catch-all, for all plans in development, staging and production')
   t.match(out, 'POST /self-service/settings: from settings to catch-all, for all plans in development')
-  t.match(out, 'session-delete: mode report-only → enforce. It begins to count anew')
+  t.match(out, 'session-delete: mode report-only → enforce. Its counters start again')
   t.match(out, 'identity-write: match - PATCH /admin/identities/{id}')
   t.match(out, 'acme-production: catch-all: 600 → 700 per second')
   t.match(out, 'acme-staging: limits as of growth/staging')

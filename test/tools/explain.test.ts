@@ -252,6 +252,6 @@ t.test('a gateway that is not there, or knows no such project, is told of', asyn
     code: 1,
     err: /Nothing answers on http:\/\/127\.0\.0\.1:9\/explain/,
   })
-  t.match(await live('--live', upstream), { code: 1, err: /is no gateway that explains/ })
+  t.match(await live('--live', upstream), { code: 1, err: /is not a gateway that explains/ })
   t.match(await live('--live', 'no/such/folder'), { code: 2, err: /cannot be read/ })
 })

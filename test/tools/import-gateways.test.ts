@@ -160,7 +160,7 @@ t.test('Envoy: descriptors that say what they look at are rules, nested ones tog
     /ratelimit\.yaml:13:17 .*a limit above the one without this value/,
     /ratelimit\.yaml:22:17 .*a limit by month/,
     /ratelimit\.yaml:23:5 .*"message_type" and all below it/,
-    /Not the same: no upstream is named here/,
+    /Not the same: the file names no upstream/,
   ]) {
     t.match(err, line)
   }
@@ -187,6 +187,26 @@ const from = (t: Test, format: string, text: string, ...more: string[]) => {
   return sluice(['import', format, file, ...more])
 }
 
+t.test('no password of a file is told or written', async t => {
+  for (const [format, text] of [
+    ['nginx', 'server { location / { proxy_pass http://canary:canary@app:1; } }'],
+    ['nginx', 'server { location / { proxy_pass http://canary:canary@app:1/x; } }'],
+    ['nginx', 'server { location / { proxy_pass http://canary:canary@$host; } }'],
+    ['nginx', 'server { location / { proxy_pass http://canary:can/ary@app; } }'],
+    ['nginx', 'upstream app { server canary:canary@app backup; server canary:canary@b; }'],
+    ['kong', 'services: [{ name: a, url: "http://canary:canary@app/x", routes: [{ paths: [/] }] }]'],
+    ['kong', 'services: [{ url: "http://canary:can/ary@app", routes: [{ paths: [/] }] }]'],
+    [
+      'traefik',
+      'http: { routers: { a: { rule: "PathPrefix(`/`)", service: s } }, services: { s: { loadBalancer: { servers: [{ url: "http://canary:canary@app" }] } } } }',
+    ],
+  ] as const) {
+    const { out, err } = await from(t, format, text)
+    t.notMatch(out + err, /canary|can\/|ary/, text)
+    t.match(err, /password|no http|fixed http|share the requests/, text)
+  }
+})
+
 t.test('files that are none are told of, and never break the command', async t => {
   for (const format of ['kong', 'nginx', 'traefik', 'ratelimit']) {
     for (const text of ['', '[]', 'a', '{', '}', '"', 'a: [1, {b: ', '%', '\0', '{{{{'.repeat(2000)]) {
@@ -194,7 +214,7 @@ t.test('files that are none are told of, and never break the command', async t =
       const { code, err } = await from(t, format, text, '--output', folder)
       const what = `${format}: ${text.slice(0, 20)}`
       if (code === 2) {
-        t.match(err, /given:\d+:\d+: .*\nNothing could be made of this file\.\n$/, what)
+        t.match(err, /given:\d+:\d+: .*\nThis file cannot be imported\.\n$/, what)
         t.notOk(existsSync(folder), 'no gateway without the limits that it should have')
       } else t.match(err, /given:\d+:\d+.*: (Left out|Not the same): |0 things left out/, what)
     }
@@ -245,9 +265,9 @@ consumers:
   t.equal(await who('same'), 'ann')
   t.equal(await who('bobs'), 'bob')
   t.match(await who(''), /^host:/)
-  t.match(err, /given:4:59 .*a key that does not stand in the file/)
+  t.match(err, /given:4:59 .*a key that is not in the file/)
   t.match(err, /given:4:74 .*a key that is a number/)
-  t.match(err, /given:5:46 .*a key that is in the file already/)
+  t.match(err, /given:5:46 .*a key that is already in the file/)
   t.match(err, 'the user and password of http://127.0.0.1:1')
   t.notMatch(err, 'geheim')
 })
@@ -318,11 +338,11 @@ t.test('a folder that is there stays as it is, and wrong usage is told', async t
   const fixture = inProject('test', 'fixtures', 'import', 'kong.yaml')
   t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'here')]), {
     code: 2,
-    err: /is there already/,
+    err: /here already exists/,
   })
   t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'none', 'here')]), {
     code: 2,
-    err: /none\/here cannot be written: it does not exist/,
+    err: /none\/here cannot be written: nothing can be created there/,
   })
   t.notOk(existsSync(join(folder, 'here', 'gateway.yaml')))
   t.match(await sluice(['import', 'kong', fixture, fixture]), { code: 2, err: /reads one file/ })

@@ -48,7 +48,7 @@ t.test('the running gateway goes on with the new key, and the old one is no long
 
   const lost = await sluice(['keys', 'rotate'], { env: { ...env, ENCRYPTION_KEY: old } })
   t.equal(lost.code, 1)
-  t.match(lost.out, `1 directory has a secret that none of the keys opens: ${data.id}. Add the key`)
+  t.match(lost.out, `1 directory has a secret that none of the keys can decrypt: ${data.id}. Add the key`)
 })
 
 t.test('what is written wrongly is told', async t => {

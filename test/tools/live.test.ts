@@ -21,9 +21,14 @@ rules: [{ id: by-ip, match: [/ip], key: [client-ip], quota: { requests: 1, per: 
 
 const byAnna = (why: string) => ['--why', why, '--by', 'anna']
 
-async function start(t: Test, settings = '') {
+async function start(t: Test, settings = '', more: Record<string, string> = {}) {
   const upstream = await startApp(t, (_req, res) => res.end('here'))
-  const gateway = await testGateway(t, { upstream, policies: POLICIES, adminKey: KEY, settings })
+  const gateway = await testGateway(t, {
+    upstream,
+    policies: { ...POLICIES, ...more },
+    adminKey: KEY,
+    settings,
+  })
   const live = ['--live', gateway.adminUrl]
   return {
     ...gateway,
@@ -47,7 +52,7 @@ t.test('counters are shown and reset', async t => {
 
   t.match(await run('reset', 'tight', '--project', 'acme', ...byAnna('Done')), {
     code: 0,
-    out: 'tight: the counter begins anew.\n',
+    out: 'tight: the counter was reset.\n',
   })
   t.equal(await post('/tight/a'), 200)
   const asJson = await run('counters', 'acme', '--json')
@@ -88,6 +93,14 @@ t.test('networks and projects are denied, listed and let in again', async t => {
   t.equal(await post('/'), 200)
 })
 
+t.test('a list of access entries tells a mode set for now from that of the file', async t => {
+  const file = 'version: 1\nkind: access\nrules: [{ id: written, networks: [192.0.2.7], action: deny }]\n'
+  const { run } = await start(t, '', { 'access.yaml': file })
+  await run('mode', 'written', 'report-only', '--why', 'Test')
+  const { out } = await run('access', 'list')
+  t.match(out, /^written +deny \(report-only for now; file: enforce\) /m)
+})
+
 t.test('acts are listed with who, why and how each is undone', async t => {
   const { run } = await start(t)
   t.match(await run('acts'), { code: 0, out: 'Nothing was done.\n' })
@@ -109,7 +122,7 @@ t.test('what is wrong is said, with an exit code', async t => {
   const { run, adminUrl } = await start(t)
   for (const [args, code, err] of [
     [['counters', 'nobody'], 2, /There is no project "nobody"/],
-    [['counters', 'acme', '--ip', 'here'], 2, /"here" is no IP address/],
+    [['counters', 'acme', '--ip', 'here'], 2, /"here" is not an IP address/],
     [['reset', 'al', '--project', 'acme'], 2, /There is no bucket or rule "al"/],
     [['reset', 'all'], 2, /Name the project of a bucket/],
     [['mode', 'tigth', 'report-only', '--why', 'x'], 2, /Did you mean "tight"\?/],
@@ -134,7 +147,7 @@ t.test('what is wrong is said, with an exit code', async t => {
   })
   t.match(await sluice(['acts', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
   const app = await startApp(t, (_req, res) => res.end('here'))
-  t.match(await sluice(['acts', '--live', app]), { code: 1, err: /no admin port of a gateway \(200\)/ })
+  t.match(await sluice(['acts', '--live', app]), { code: 1, err: /not the admin port of a gateway \(200\)/ })
 })
 
 t.test('report and replay tell a mode for now from that of the files', async t => {

@@ -60,8 +60,12 @@ for (const [kind, setting] of [
 t.test('what cannot be a plugin is told, and nothing is overwritten', async t => {
   for (const [args, sentence] of [
     [['plugin', 'old', 'x'], '"plugin" knows "new", not "old".'],
-    [['plugin', 'new', 'My Plugin'], 'its "name" must be a small letter'],
-    [['plugin', 'new', '../x'], 'its "name" must be a small letter'],
+    [['plugin', 'new', 'My Plugin'], 'its "name" must begin with a lowercase letter'],
+    [['plugin', 'new', '../x'], 'its "name" must begin with a lowercase letter'],
+    [['plugin', 'new', 'a'.repeat(65)], 'up to 63 lowercase letters, digits'],
+    [['plugin', 'new', 'fs'], 'Node.js has a module called "fs"'],
+    [['plugin', 'new', 'node_modules'], 'npm reserves it'],
+    [['plugin', 'new', 'sluicegate'], 'it is the name of the package that plugins import'],
     [['plugin', 'new', 'volumetric'], 'it is the name of a built-in limit plugin'],
     [['plugin', 'new', 'gateway'], 'a policy kind cannot be called "gateway"'],
     [['plugin', 'new', 'x', '--kind', 'limits'], 'Did you mean limit?'],
@@ -98,7 +102,7 @@ t.test('--watch takes up new code, and keeps the last good one while it is broke
   write('export default {')
   await waitUntil(
     'the problem',
-    () => gateway.out().includes('The gateway goes on with what it has.'),
+    () => gateway.out().includes('The gateway keeps running with the old code.'),
     20_000,
   )
   t.match(
@@ -109,7 +113,7 @@ t.test('--watch takes up new code, and keeps the last good one while it is broke
 
   write(limitOf(3))
   const readyLines = () => [...gateway.out().matchAll(/Sluice is ready on (\S+),/g)]
-  await waitUntil('the second start', () => readyLines().length === 2, 20_000)
+  await waitUntil('the second start', () => readyLines().length === 2, 60_000)
   const url = readyLines()[1]?.[1] as string
   t.same([await post(url), await post(url), await post(url), await post(url)], [200, 200, 200, 429])
 

@@ -66,7 +66,7 @@ t.test('what cannot be read is told in a sentence, with exit code 2', async t =>
   writeFileSync(`${dir}/log`, lineOf(decisionRecord()))
   await say(`${dir}/page.html cannot be written: it is a folder.`, '--html', `${dir}/page.html`, `${dir}/log`)
   await say(
-    `--html is "${dir}/log"; name a file that ends in .html, for what it holds is replaced.`,
+    `--html is "${dir}/log"; name a file that ends in .html, because its content is replaced.`,
     '--html',
     `${dir}/log`,
     `${dir}/log`,
@@ -83,7 +83,7 @@ t.test(
     t.equal(code, 1)
     t.match(out, /^5 lines, 2 records, 3 broken lines skipped\.$/m)
     t.match(out, /standard\sinput:2:\sthe\sline\sis\slonger\sthan\s1\sMiB:\sx+$/m)
-    t.match(out, 'standard input:4: it is no complete JSON: {"bro')
+    t.match(out, 'standard input:4: it is not complete JSON: {"bro')
     t.match(out, 'standard input:5: the line is longer')
   },
 )

@@ -8,6 +8,7 @@ import { readLogs } from '../../tools/log/read.js'
 import { FormatReader } from '../../tools/replay/format.js'
 import { Simulation } from '../../tools/replay/simulation.js'
 import type { Traffic } from '../../tools/replay/traffic.js'
+import { holdClocks } from '../helpers/clocks.js'
 import { recordingIo } from '../helpers/command.js'
 import { randomOf } from '../helpers/decision-lines.js'
 import { type TestGateway, testGateway } from '../helpers/gateway.js'
@@ -62,20 +63,6 @@ const PATHS = [
 const ACME = 'acme.localhost'
 const HOSTS = [ACME, ACME, ACME, ACME, 'dev.localhost', 'nobody.example', 'somebody.example']
 
-/** The clocks that the gateway and its counters read, in the test's hands. */
-function holdClocks(t: Test) {
-  const real = { date: Date.now, performance: performance.now }
-  const start = Date.UTC(2026, 0, 5)
-  const clock = { ms: start }
-  Date.now = () => clock.ms
-  performance.now = () => 1000 + clock.ms - start
-  t.teardown(() => {
-    Date.now = real.date
-    performance.now = real.performance
-  })
-  return clock
-}
-
 /** Sends random requests, some of which the upstream holds while others come. */
 async function sendTraffic(t: Test, actions: number): Promise<TestGateway> {
   const held: (() => void)[] = []
@@ -90,7 +77,7 @@ async function sendTraffic(t: Test, actions: number): Promise<TestGateway> {
     timeouts: '{ connect: 100s, head: 100s, idle: 100s }',
     policies: POLICIES,
   })
-  const clock = holdClocks(t)
+  const clock = holdClocks(t, Date.UTC(2026, 0, 5))
   const agent = new Agent({ keepAlive: true })
   t.teardown(() => agent.destroy())
   const random = randomOf(7)

@@ -147,11 +147,11 @@ t.test('what the log cannot tell is said', async t => {
 
   const combined = '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST /items/1 HTTP/1.1" 200 12 "-" "curl/8"\n'
   const told = await accuracyOf(combined)
-  t.match(told, 'The log tells no durations, so these in-flight rules refuse nothing here: item-write.')
-  t.match(told, 'No line of the log tells header:x-tenant, a part of the key of tenant-flood')
-  t.match(told, 'does not tell the host')
+  t.match(told, 'The log has no durations, so these in-flight rules refuse nothing here: item-write.')
+  t.match(told, 'No line of the log has header:x-tenant, a part of the key of tenant-flood')
+  t.match(told, 'does not record the host')
   t.match(told, 'whole seconds')
-  t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not tell the host')
+  t.notMatch(await accuracyOf(combined, '--host', 'acme.localhost'), 'does not record the host')
 })
 
 t.test(
@@ -179,7 +179,7 @@ rules:
     const combined = (await replay(line, '--policies', folder)).accuracy.join('\n')
     t.match(
       combined,
-      'does not tell whose credentials were verified, so these rules count nothing here: known.',
+      'does not say whose credentials were verified, so these rules count nothing here: known.',
     )
     const mapped = '{"time":"2026-01-05T10:00:00Z","method":"POST","path":"/items/1"}\n'
     const untold = await replay(

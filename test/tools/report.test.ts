@@ -63,6 +63,20 @@ t.test('of a quota never more is used than it holds; what was attempted beyond i
   t.match(readFileSync(page, 'utf8'), /quota<\/th><th scope="col">used<\/th><th scope="col">attempted/)
 })
 
+t.test('who is refused for a part of the key that is missing was asked about, too', async t => {
+  const asked = { rule: 'per-device', kind: 'volumetric' } as const
+  const passed = decisionRecord({
+    ...asked,
+    counters: [{ policy: 'per-device', q: 5, used: 1, t_ms: 900, w_ms: 1000 }],
+  })
+  const lacking = decisionRecord({ ...asked, decision: 'deny', counters: [] })
+  const { rules } = await report(logOf(t, [passed, lacking, lacking].map(lineOf).join('')))
+  t.match(
+    rules.find(({ rule }) => rule === 'per-device'),
+    { seen: 3, refused: 2 },
+  )
+})
+
 t.test('a report-only rule is safe after a quiet week; else the reasons are told', async t => {
   const week = logOf(t, nineDays().map(lineOf).join(''))
   const [busy, calm] = (await report(week)).promotions

@@ -1,4 +1,5 @@
 /** The first minute: a gateway before somebody's own service without files, and files to begin with. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,6 +7,7 @@ import { freePort } from '../helpers/child-server.js'
 import { sluice } from '../helpers/command.js'
 import { serveProcess } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
+import { inProject } from '../helpers/root.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const FREE_PORTS = { PORT: '0', ADMIN_PORT: '0' }
@@ -82,6 +84,23 @@ t.test('init never overwrites', async t => {
   )
 })
 
+t.test('init ends with a sentence where no folder can be made', async t => {
+  for (const folder of ['/proc/sluice/mine', '/dev/null/mine']) {
+    const { code, err } = await sluice(['init', folder])
+    t.equal(code, 2, folder)
+    t.match(err, /cannot be written: /, folder)
+  }
+})
+
+t.test('the commands that init suggests read its folder as a folder', async t => {
+  const cli = inProject('dist', 'gateway', 'cli.js')
+  const { stdout } = spawnSync(process.execPath, [cli, 'init', '--', '-x'], {
+    cwd: t.testdir(),
+    encoding: 'utf8',
+  })
+  t.match(stdout, 'sluice check --config ./-x\n')
+})
+
 t.test('without a configuration both ways to begin are told', async t => {
   const { code, err } = await sluice(['serve', '--config', join(t.testdir(), 'none')])
   t.equal(code, 1)
@@ -97,7 +116,8 @@ t.test('what cannot be meant is told with what was probably meant', async t => {
     [['serve', '--upstream', '3000'], 'Did you mean http://127.0.0.1:3000?'],
     [['init', '--upstream', 'http://10.0.0.1/app'], 'Did you mean http://10.0.0.1?'],
     [['serve', '--upstream', 'ftp://a'], 'Write it like http://127.0.0.1:3000.'],
-    [[...upstream, '--limit', '100/x'], '"x" is no unit of time. Write s, m, h or d, such as 100/m.'],
+    [['init', '--upstream', `http://\${PORT}:1`], 'Write it like http://127.0.0.1:3000.'],
+    [[...upstream, '--limit', '100/x'], '"x" is not a unit of time. Write s, m, h or d, such as 100/m.'],
     [[...upstream, '--limit', '100/hout'], 'Did you mean h (hour)?'],
     [[...upstream, '--limit', 'many'], 'Write requests and a length of time, such as 100/m'],
     [[...upstream, '--limit', '0/s'], 'from 1 to 1,000,000,000 requests in 1 second to 31 days'],

@@ -16,7 +16,7 @@ export const completion = defineCommand({
   operands: { usage: 'bash|zsh|fish', least: 1, most: 1 },
   options: {},
   details:
-    'The script belongs to this version: print it again after an update, or let the shell run it at its start.',
+    'The script belongs to this version: print it again after an update, or let the shell run it when it starts.',
   example: `source <(sluice completion bash)          # in ~/.bashrc
 source <(sluice completion zsh)           # in ~/.zshrc, after compinit
 sluice completion fish > ~/.config/fish/completions/sluice.fish`,

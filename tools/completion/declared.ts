@@ -27,7 +27,7 @@ export async function declaredCommands(): Promise<DeclaredCommand[]> {
   const names = commands.map(({ name }) => name)
   const help = {
     name: 'help',
-    summary: 'Tell more of a command',
+    summary: 'Explain a command',
     words: names,
     takesFiles: false,
     options: [],

@@ -5,7 +5,7 @@ export function fishScript(commands: readonly DeclaredCommand[]): string {
   return `# Completion of sluice for fish: sluice completion fish > ~/.config/fish/completions/sluice.fish
 complete -c sluice -f
 complete -c sluice -n __fish_use_subcommand -l help -d 'this text'
-complete -c sluice -n __fish_use_subcommand -l version -d 'which version this is'
+complete -c sluice -n __fish_use_subcommand -l version -d 'print the version'
 ${commands.flatMap(linesOf).join('\n')}
 `
 }

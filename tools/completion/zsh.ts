@@ -10,7 +10,7 @@ _sluice() {
 ${commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}\n`).join('')}  )
   if ((CURRENT == 2)); then
     _describe command commands
-    _arguments '--version[which version this is]' '--help[this text]'
+    _arguments '--version[print the version]' '--help[this text]'
     return
   fi
   local command=$words[2]

@@ -14,15 +14,15 @@ export const explain = defineCommand({
   summary: 'Explain which limits apply to a request, and why',
   operands: { usage: 'METHOD PATH', least: 2, most: 2 },
   options: {
-    project: { type: 'string', value: 'ID', help: 'the project that asks' },
-    host: { type: 'string', value: 'NAME', help: "the host it asks; without it the project's first" },
+    project: { type: 'string', value: 'ID', help: 'the project that sends it' },
+    host: { type: 'string', value: 'NAME', help: "the host it asks; default: the project's first" },
     header: {
       type: 'string',
       value: "'NAME: VALUE'",
       multiple: true,
       help: 'a field of the request; may be given several times',
     },
-    ip: { type: 'string', value: 'ADDRESS', help: 'where it comes from; without it 127.0.0.1' },
+    ip: { type: 'string', value: 'ADDRESS', help: 'where it comes from; default: 127.0.0.1' },
     body: { type: 'string', value: 'TEXT', help: 'its body, for rules that look for an e-mail or a flow id' },
     config: CONFIG,
     live: {

@@ -17,7 +17,7 @@ export async function explainLive(asked: Asked, where: string, io: Io): Promise<
   if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')
   if (status !== 200 || !isExplanation(json)) {
     const said = typeof detail === 'string' ? `: ${printable(detail)}` : '.'
-    throw new Failure(`What answers on ${url} is no gateway that explains (${status})${said}`)
+    throw new Failure(`What answers on ${url} is not a gateway that explains (${status})${said}`)
   }
   return json
 }

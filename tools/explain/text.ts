@@ -36,7 +36,7 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   }
   for (const [name, value] of answer.fields) lines.field(name, value)
   const whose = live
-    ? `By the gateway that runs, under ${explanation.revision}. Its counters were looked at, not touched; use counts this request where it is admitted.`
+    ? `From the running gateway, under ${explanation.revision}. Its counters were read, not charged; what is used includes this request if it is admitted.`
     : `From the files alone, ${explanation.revision}: this describes a first request. --live asks the running gateway.`
   lines.note(whose)
 }

@@ -1,12 +1,13 @@
 /** `sluice import`: policies from OpenAPI documents, and whole configurations from those of other gateways. */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
 import { didYouMean } from '../arguments.js'
 import { defineCommand, type ExitCode, Unusable } from '../command.js'
 import type { Io } from '../io.js'
+import { makeNew, writeNew } from '../new-file.js'
 import { count, printable } from '../text.js'
-import { unreadable, unwritable } from '../unreadable.js'
+import { unreadable } from '../unreadable.js'
 import { GROUPINGS, type Grouping } from './group.js'
 import { importKong } from './kong.js'
 import { Migration } from './migration.js'
@@ -98,7 +99,7 @@ function importOpenApi(
 function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
   if (into.isUnreadable) {
     tell(into.problems, io)
-    io.err('Nothing could be made of this file.\n')
+    io.err('This file cannot be imported.\n')
     return 2
   }
   const files = into.files()
@@ -141,26 +142,4 @@ function textOf(file: string): string {
     if (error instanceof TypeError) throw new Unusable(`${file} is not UTF-8 text.`)
     throw unreadable(file, error)
   }
-}
-
-function makeNew(folder: string): void {
-  try {
-    mkdirSync(folder)
-  } catch (error) {
-    throw notWritten(folder, error)
-  }
-}
-
-function writeNew(file: string, text: string): void {
-  try {
-    writeFileSync(file, text, { flag: 'wx' })
-  } catch (error) {
-    throw notWritten(file, error)
-  }
-}
-
-function notWritten(name: string, error: unknown): Unusable {
-  return (error as NodeJS.ErrnoException).code === 'EEXIST'
-    ? new Unusable(`${name} is there already. Remove it, or name another.`)
-    : unwritable(name, error)
 }

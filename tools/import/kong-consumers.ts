@@ -83,11 +83,11 @@ function hashOf(credential: Section, into: Migration): string[] {
   if (typeof key === 'number')
     into.leftOut(credential.at('key'), 'a key that is a number. Write it in quotes.')
   else if (typeof key !== 'string' || key.trim() === '' || /^\{vault:|^\$\{/.test(key)) {
-    into.leftOut(credential.at(), 'a key that does not stand in the file.')
+    into.leftOut(credential.at(), 'a key that is not in the file.')
   } else {
     const hash = createHash('sha256').update(key).digest('hex')
     if (into.isNew(`key ${hash}`)) return [hash]
-    into.leftOut(credential.at('key'), 'a key that is in the file already. It tells one consumer.')
+    into.leftOut(credential.at('key'), 'a key that is already in the file. A key identifies one consumer.')
   }
   return []
 }

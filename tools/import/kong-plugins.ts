@@ -51,7 +51,7 @@ export class KongPlugins {
   /** What the plugin counts. From now on it is in use. */
   windowsOf(plugin: Section): KongWindow[] {
     this.#limiters.set(plugin, true)
-    plugin.others(PLUGIN, this.#into, 'Rules have nothing like it.')
+    plugin.others(PLUGIN, this.#into, 'Rules have no counterpart of it.')
     const config = plugin.section('config')
     config.others(CONFIG, this.#into, 'Redis has one setting in gateway.yaml, and refusals have one shape.')
     const policy = config.text('policy') ?? 'local'

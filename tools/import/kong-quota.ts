@@ -46,7 +46,7 @@ export function windowsOf(config: Section, into: Migration): KongWindow[] {
     if (!isQuota)
       into.leftOut(
         config.at(),
-        `a limit of ${requests} requests. A quota is a whole number from 1 to a thousand million.`,
+        `a limit of ${requests} requests. A quota is a whole number from 1 to 1,000,000,000.`,
       )
     return isQuota
   })
@@ -87,7 +87,7 @@ export function meterQuotas(windows: readonly KongWindow[], config: Section, int
     if (seconds <= LONGEST_METER) return { requests, per: `${seconds}s` }
     into.leftOut(
       config.at(),
-      `the limit by ${name}. What is not counted by project is counted by at most a day.`,
+      `the limit by ${name}. Without the project in its key a rule has a window of at most a day.`,
     )
     return []
   })

@@ -6,7 +6,7 @@ import { ANY_PLAN, type Migration } from './migration.js'
 import { below } from './paths.js'
 import { readYaml, type Section } from './source.js'
 
-const NOT_HERE = 'It says nothing of limits or upstreams.'
+const NOT_HERE = 'It does not concern limits or upstreams.'
 /** Every request, for consumers whose plugin holds wherever they go. */
 const EVERYWHERE = 'everywhere'
 
@@ -80,7 +80,7 @@ class KongImport {
     const name = section.text('name') ?? `${service?.text('name') ?? 'route'}-route`
     const paths = section.texts('paths').flatMap(path => {
       if (!path.startsWith('~')) return [below(path)]
-      this.#into.leftOut(section.at('paths'), `the path "${path}". Patterns are no regular expressions.`)
+      this.#into.leftOut(section.at('paths'), `the path "${path}". Patterns are not regular expressions.`)
       return []
     })
     const isStripped = section.node.strip_path !== false && paths.some(path => path !== '/**')
@@ -105,7 +105,7 @@ class KongImport {
     const host = service.text('host') ?? ''
     const pool = named(this.#file.list('upstreams'), host)
     const port = service.text('port') ?? (protocol === 'https' ? '443' : '80')
-    const turns = 'The addresses of an upstream take turns.'
+    const turns = 'The addresses of an upstream share the requests.'
     pool?.others(['name', 'targets', 'tags'], this.#into, turns)
     const targets = pool?.list('targets')
     for (const target of targets ?? []) target.others(['target', 'tags'], this.#into, turns)

@@ -94,7 +94,7 @@ export class Migration {
     const origins = addresses.flatMap(address => {
       const url = URL.canParse(address) ? new URL(address) : undefined
       if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
-        this.leftOut(at, `"${withoutSecret(address)}" is no http:// or https:// address.`)
+        this.leftOut(at, `"${withoutSecret(address)}" is not an http:// or https:// address.`)
         return []
       }
       if (url.username !== '' || url.password !== '') {
@@ -109,7 +109,7 @@ export class Migration {
       return [url.origin]
     })
     if (origins.length === 0) return undefined
-    const unique = this.nameFor('upstream', name)
+    const unique = this.nameFor('upstream', name.replace(/^.*@/, ''))
     const entry = origins.length === 1 ? { url: origins[0] } : { urls: [...new Set(origins)] }
     this.#upstreams.set(unique, new From(this.#place(at), entry))
     return unique
@@ -217,10 +217,13 @@ export class Migration {
   files(): ReadonlyMap<string, string> {
     for (const { at, patterns } of this.#places.overlaps()) {
       const which = patterns.slice(0, 3).join(', ') + (patterns.length > 3 ? ', …' : '')
-      this.changed(at, `this rule counts requests of ${which}, too: every rule that fits a request is asked.`)
+      this.changed(
+        at,
+        `this rule counts requests of ${which}, too: every rule that matches a request applies.`,
+      )
     }
     if (this.#upstreams.size === 0) {
-      this.changed({ line: 1, col: 1 }, 'no upstream is named here; one at http://127.0.0.1:3000 stands in.')
+      this.changed({ line: 1, col: 1 }, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
       this.upstream('app', ['http://127.0.0.1:3000'], { line: 1, col: 1 })
     }
     const [only = ''] = this.#upstreams.keys()

@@ -1,6 +1,7 @@
 /** Where nginx's `proxy_pass` leads, by `upstream` or by address. */
 import type { Migration } from './migration.js'
 import type { Directive } from './nginx-text.js'
+import { withoutSecret } from './without-secret.js'
 
 /** Which requests a block is for. */
 export interface Located {
@@ -30,12 +31,12 @@ export class NginxUpstreams {
       ) {
         this.#into.leftOut(
           one,
-          `"${[one.name, ...one.words].join(' ')}". The addresses of an upstream take turns.`,
+          `"${withoutSecret([one.name, ...one.words].join(' '))}". The addresses of an upstream share the requests.`,
         )
         return []
       }
       if (options.length > 0)
-        this.#into.leftOut(one, `"${options.join(' ')}". The addresses of an upstream take turns.`)
+        this.#into.leftOut(one, `"${options.join(' ')}". The addresses of an upstream share the requests.`)
       return [address]
     })
     this.#pools.set(name, addresses)
@@ -45,8 +46,11 @@ export class NginxUpstreams {
   pass(one: Directive, { pattern, hosts }: Located): void {
     const [target = ''] = one.words
     const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
-    if (scheme === undefined) {
-      this.#into.leftOut(one, `"proxy_pass ${target}". An upstream has fixed http:// or https:// addresses.`)
+    if (scheme === undefined || (target.includes('@') && !URL.canParse(target))) {
+      this.#into.leftOut(
+        one,
+        `"proxy_pass ${withoutSecret(target)}". An upstream has fixed http:// or https:// addresses.`,
+      )
       return
     }
     if (uri !== undefined && !(uri === '/' && pattern === '/**')) {

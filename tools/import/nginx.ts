@@ -94,7 +94,7 @@ class NginxImport {
         if (this.#servers > 1)
           this.#into.changedOnce(
             one,
-            'requests of hosts that are named nowhere fall under no rule of a server.',
+            'requests for hosts that no server names fall under no rule of a server.',
           )
         this.#block(one.block ?? [], { ...context, hosts: this.#servers > 1 ? this.#hostsOf(one) : [] })
         return
@@ -108,8 +108,7 @@ class NginxImport {
         return
       case 'limit_req_status':
       case 'limit_conn_status':
-        if (one.words[0] !== '429')
-          this.#into.changed(one, `what is refused is answered 429, not ${one.words[0]}.`)
+        if (one.words[0] !== '429') this.#into.changed(one, `refused requests get 429, not ${one.words[0]}.`)
         return
       case 'limit_req':
       case 'limit_conn':
@@ -130,7 +129,7 @@ class NginxImport {
         this.#into.leftOut(one, `"${one.name}". Only "http" is read.`)
         return
       default:
-        this.#into.leftOut(one, `"${one.name}". It says nothing of limits or upstreams.`)
+        this.#into.leftOut(one, `"${one.name}". It does not concern limits or upstreams.`)
     }
   }
 
@@ -183,8 +182,13 @@ class NginxImport {
         `the zone "${zoneName}" is counted for this limit alone, not with its others.`,
       )
     }
+    // A server with one name is a project; else nothing in a key stands for it but the location.
+    const key = parts.map(part => (part === 'path' && hosts.length === 1 ? 'project' : part))
+    if (key.includes('path') && match.length > 1) {
+      this.#into.changed(directive, 'each location is counted by itself, not all of the server together.')
+    }
     const common = {
-      ...{ name: zoneName ?? name, match, key: parts, hosts, reportOnly: dryRun },
+      ...{ name: zoneName ?? name, match, key, hosts, reportOnly: dryRun },
       ...(only !== undefined && { networks: only }),
     }
     if (name === 'limit_conn') {
@@ -196,7 +200,7 @@ class NginxImport {
     const burst = Number(optionOf(words, 'burst') ?? 0)
     const quota = windowOf(zone.rate, burst + 1)
     if (quota === undefined) {
-      this.#into.leftOut(directive, 'a burst that takes longer than a day to come back.')
+      this.#into.leftOut(directive, 'a burst that takes longer than a day to refill.')
       return
     }
     if (burst > 0 || quota.requests > 1) {
@@ -229,15 +233,18 @@ class NginxImport {
     if (first === '^~' && second !== undefined) return this.#prefix(second, location)
     if (first === '=' && second !== undefined) return asLiteral(second)
     const what = first.startsWith('@')
-      ? 'A named location is asked by other directives.'
-      : 'Patterns are no regular expressions.'
+      ? 'Other directives lead to a named location.'
+      : 'Patterns are not regular expressions.'
     this.#into.leftOut(location, `location ${location.words.join(' ')} and all in it. ${what}`)
     return undefined
   }
 
   #prefix(path: string, at: Origin): string {
     if (!path.endsWith('/'))
-      this.#into.changedOnce(at, `${below(path)} is whole segments: ${path} and all below it, not ${path}x.`)
+      this.#into.changedOnce(
+        at,
+        `${below(path)} matches whole segments: ${path} and all below it, not ${path}x.`,
+      )
     return below(path)
   }
 }

@@ -60,7 +60,7 @@ export class OpenApiImport {
     if (!isRead) return
     const document = nodeOf(parsed.data)
     if (typeof document.openapi !== 'string' || !document.openapi.startsWith('3.')) {
-      report([], 'This is no OpenAPI 3 document: its "openapi" does not begin with "3.".')
+      report([], 'This is not an OpenAPI 3 document: its "openapi" does not begin with "3.".')
       return
     }
     const reading = { file, parsed, document, report }

@@ -6,7 +6,7 @@ import { readYaml, type Section } from './source.js'
 
 /** Longer windows than a day are none that a volumetric rule can have. */
 const SECONDS: Readonly<Record<string, number>> = { second: 1, minute: 60, hour: 3600, day: 86_400 }
-const IN_ROUTES = 'What it holds is said by the actions of Envoy’s routes, which this file does not show.'
+const IN_ROUTES = 'Its value comes from the actions of Envoy’s routes, which are not in this file.'
 
 /** What a request must be like for a limit, from the outermost descriptor to its own. */
 interface Trail {
@@ -20,7 +20,7 @@ interface Trail {
 export function importRatelimit(text: string, into: Migration): void {
   const file = readYaml(text, into)
   if (file === undefined) return
-  file.others(['domain', 'descriptors'], into, 'This is no setting of a rate limit file.')
+  file.others(['domain', 'descriptors'], into, 'This is not a setting of a rate limit file.')
   descriptors(file, { key: [] }, file.text('domain') ?? 'limit', into)
 }
 
@@ -32,7 +32,7 @@ function descriptors(holder: Section, trail: Trail, name: string, into: Migratio
     one.others(
       ['key', 'value', 'rate_limit', 'shadow_mode', 'descriptors', 'detailed_metric'],
       into,
-      'Rules have nothing like it.',
+      'Rules have no counterpart of it.',
     )
     const isBare = !('rate_limit' in one.node) && !('descriptors' in one.node)
     if ('rate_limit' in one.node || (isBare && 'value' in one.node)) limit(one, deeper, own, holder, into)
@@ -64,12 +64,15 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
   rate.others(
     ['unit', 'requests_per_unit', 'unlimited', 'unit_multiplier'],
     into,
-    'Rules have nothing like it.',
+    'Rules have no counterpart of it.',
   )
   // A value without a limit is not limited, whatever is said of others.
   if (rate.node.unlimited === true || !('rate_limit' in one.node)) {
     if (trail.network === undefined || trail.path !== undefined || trail.method !== undefined) {
-      into.leftOut(at, '"unlimited" for what is no address. Where no rule looks, nothing is limited.')
+      into.leftOut(
+        at,
+        '"unlimited" for something other than an address. What no rule matches is not limited.',
+      )
       return
     }
     into.changed(at, `${trail.network} is exempt from every limit, not from this one alone.`)
@@ -90,10 +93,7 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
     return
   }
   if (isAboveGeneral(one, requests / seconds, holder)) {
-    into.leftOut(
-      at,
-      'a limit above the one without this value: both would be asked, and the lower one decides.',
-    )
+    into.leftOut(at, 'a limit above the one without this value: both would apply, and the lower one decides.')
     return
   }
   const per = seconds * Math.max(1, rate.number('unit_multiplier') ?? 1)

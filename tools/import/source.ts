@@ -72,6 +72,6 @@ export function readYaml(text: string, into: Migration): Section | undefined {
   if (typeof parsed.data === 'object' && parsed.data !== null && !Array.isArray(parsed.data)) {
     return new Section(parsed, [], parsed.data)
   }
-  into.unreadable({ line: 1, col: 1 }, 'The file holds no map.')
+  into.unreadable({ line: 1, col: 1 }, 'The file is not a map.')
   return undefined
 }

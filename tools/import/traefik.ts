@@ -6,7 +6,7 @@ import { windowOf } from './rate.js'
 import { readYaml, type Section } from './source.js'
 import { type Fit, fitsOf, RuleFault } from './traefik-rule.js'
 
-const NOT_HERE = 'It says nothing of limits or upstreams.'
+const NOT_HERE = 'It does not concern limits or upstreams.'
 
 /** The requests of a router: patterns by the hosts they are for. */
 interface Routed {
@@ -40,13 +40,13 @@ export function importTraefik(text: string, into: Migration): void {
 function servicesOf(services: Section, into: Migration): ReadonlyMap<string, string> {
   const known = new Map<string, string>()
   for (const [name, service] of services.members()) {
-    service.others(['loadBalancer'], into, 'An upstream has addresses that take turns, and nothing else.')
+    service.others(['loadBalancer'], into, 'An upstream has only addresses, which share the requests.')
     const balancer = service.section('loadBalancer')
-    balancer.others(['servers', 'passHostHeader'], into, 'An upstream has addresses that take turns.')
+    balancer.others(['servers', 'passHostHeader'], into, 'An upstream has addresses that share the requests.')
     if (balancer.node.passHostHeader === false)
       into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
     const urls = balancer.list('servers').map(server => {
-      server.others(['url'], into, 'The addresses of an upstream take turns.')
+      server.others(['url'], into, 'The addresses of an upstream share the requests.')
       return server.text('url') ?? ''
     })
     const upstream = urls.length === 0 ? undefined : into.upstream(name, urls, service.at())
@@ -149,7 +149,7 @@ function rateLimit(
   { name: router, hosts, match }: Routed,
   into: Migration,
 ): void {
-  settings.others(['average', 'period', 'burst', 'sourceCriterion'], into, 'Rules have nothing like it.')
+  settings.others(['average', 'period', 'burst', 'sourceCriterion'], into, 'Rules have no counterpart of it.')
   const average = settings.number('average') ?? 0
   if (average <= 0) {
     into.leftOut(settings.at(), 'an average of 0, which limits nothing.')
@@ -175,7 +175,7 @@ function inFlight(
   { name: router, hosts, match }: Routed,
   into: Migration,
 ): void {
-  settings.others(['amount', 'sourceCriterion'], into, 'Rules have nothing like it.')
+  settings.others(['amount', 'sourceCriterion'], into, 'Rules have no counterpart of it.')
   const max = settings.number('amount') ?? 0
   const key = keyOf(settings.section('sourceCriterion'), 'header:host', into)
   if (max < 1) into.leftOut(settings.at(), 'an amount of 0, which limits nothing.')

@@ -64,7 +64,7 @@ function evasionOf({ key }: RuleEntry): string | undefined {
 }
 
 function boundOf(kind: string, rule: RuleEntry): string {
-  if (kind !== 'volumetric') return 'How long each lives is for its plugin to say.'
+  if (kind !== 'volumetric') return 'Its plugin decides how long each lives.'
   const { quota, blockFor = 0 } = rule as unknown as Flood
   const seconds = Math.max(quota.per, blockFor) / 1000
   return `Each lives for at most ${grouped(seconds)} s; a gateway without Redis keeps the newest ${grouped(MOST_KEYS)}.`

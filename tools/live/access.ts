@@ -10,6 +10,8 @@ interface ToldEntry {
   readonly id: string
   readonly action: string
   readonly mode: string
+  /** What its file says, where another mode is set for now. */
+  readonly declared_mode?: string
   readonly networks?: readonly string[]
   readonly projects?: readonly string[]
   readonly until: string | null
@@ -90,6 +92,7 @@ function rowOf({
   id,
   action,
   mode,
+  declared_mode,
   networks,
   projects,
   until,
@@ -101,7 +104,7 @@ function rowOf({
 }: ToldEntry): string[] {
   return [
     id,
-    mode === 'enforce' ? action : `${action} (${mode})`,
+    action + modeText(mode, declared_mode),
     (networks ?? projects ?? []).join(' '),
     since === null ? '' : minuteOf(since),
     `${until ?? ''}${in_force ? '' : ' (over)'}`,
@@ -109,4 +112,9 @@ function rowOf({
     why ?? '',
     src ?? '',
   ]
+}
+
+function modeText(mode: string, declared: string | undefined): string {
+  if (declared !== undefined) return ` (${mode} for now; file: ${declared})`
+  return mode === 'enforce' ? '' : ` (${mode})`
 }

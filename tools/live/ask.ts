@@ -16,7 +16,7 @@ export const LIVE = {
 /** The options of acts. */
 export const WISH = {
   why: { type: 'string', value: 'TEXT', help: 'the reason, for the log and the list of acts' },
-  by: { type: 'string', value: 'NAME', help: 'who asks for it; without it the address of the request' },
+  by: { type: 'string', value: 'NAME', help: 'who asks for it; default: the address of the request' },
 } as const
 
 export const UNTIL = {

@@ -9,7 +9,7 @@ export const reset = defineCommand({
   summary: 'Reset one counter',
   operands: { usage: 'RULE', least: 1, most: 1 },
   options: {
-    project: { type: 'string', value: 'ID', help: 'whose counter; of a bucket always needed' },
+    project: { type: 'string', value: 'ID', help: 'whose counter; always needed for a bucket' },
     ...PARTS,
     ...WISH,
     ...LIVE,
@@ -22,7 +22,7 @@ sluice reset signup-rush --ip 203.0.113.7`,
     const query = { project, ...partsOf(values), why, by }
     const path = `/counters/${encodeURIComponent(rule)}`
     const told = await ask<{ readonly reset: string }>({ method: 'DELETE', path, query }, values.live, io)
-    tell(told, values.json, io, one => `${printable(one.reset)}: the counter begins anew.\n`)
+    tell(told, values.json, io, one => `${printable(one.reset)}: the counter was reset.\n`)
     return 0
   },
 })

@@ -30,7 +30,7 @@ export function decisionReader(dropped: Dropped): (line: string) => LoggedDecisi
     const start = line.indexOf('{')
     if (start < 0) return undefined
     const value = parse(start === 0 ? line : line.slice(start))
-    if (value === undefined) return start === 0 ? broken('it is no complete JSON') : undefined
+    if (value === undefined) return start === 0 ? broken('it is not complete JSON') : undefined
     if (typeof value.dropped === 'number' && typeof value.rule === 'string') {
       dropped.set(value.rule, (dropped.get(value.rule) ?? 0) + value.dropped)
       return undefined

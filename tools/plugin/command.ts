@@ -1,18 +1,18 @@
 /** `sluice plugin`: begins a plugin of one's own. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync } from 'node:fs'
+import { createRequire, isBuiltin } from 'node:module'
 import { join, resolve } from 'node:path'
 import { listed } from '../../config/problem.js'
 import { nameFault } from '../../gateway/run/third-party/load.js'
 import { didYouMean } from '../arguments.js'
 import { defineCommand, Unusable } from '../command.js'
+import { writeNew } from '../new-file.js'
 import { printable } from '../text.js'
-import { unwritable } from '../unreadable.js'
 import { KINDS, type Kind, pluginFiles, usageOf } from './files.js'
 
 export const plugin = defineCommand({
   name: 'plugin',
-  summary: 'Begin a plugin of your own',
+  summary: 'Create a plugin of your own',
   operands: { usage: 'new NAME', least: 2, most: 2 },
   options: {
     kind: {
@@ -27,10 +27,10 @@ export const plugin = defineCommand({
   async run({ values, positionals: [action, name = ''] }, io) {
     if (action !== 'new') throw new Unusable(`"plugin" knows "new", not "${printable(action ?? '')}".`)
     const kind = kindOf(values.kind)
-    const fault = nameFault(kind, name)
+    const fault = nameFault(kind, name) ?? packageNameFault(name)
     if (fault !== undefined) throw new Unusable(`"${printable(name)}" cannot be a plugin's name: ${fault}.`)
     if (existsSync(name)) throw new Unusable(`${name} is already there. Nothing was written.`)
-    for (const [file, text] of Object.entries(pluginFiles(kind, name))) write(name, file, text)
+    for (const [file, text] of Object.entries(pluginFiles(kind, name))) writeNew(join(name, file), text)
     io.out(`Wrote ${name}, a plugin with its test.
 
 Next:
@@ -48,14 +48,11 @@ function kindOf(word: string): Kind {
   )
 }
 
-function write(folder: string, file: string, text: string): void {
-  const path = join(folder, file)
-  try {
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(path, text, { flag: 'wx' })
-  } catch (error) {
-    throw unwritable(path, error)
-  }
+/** Names that npm refuses, or under which `import` finds something else. */
+function packageNameFault(name: string): string | undefined {
+  if (isBuiltin(name)) return `Node.js has a module called "${name}"`
+  if (name === 'sluicegate') return 'it is the name of the package that plugins import'
+  return ['node_modules', 'favicon.ico'].includes(name) ? 'npm reserves it' : undefined
 }
 
 /** Whether the plugin's own import would be found. */

@@ -110,7 +110,7 @@ export class Seen {
     const slots = rulesOf(policies).filter(({ kind }) => kind === 'in-flight')
     if (slots.length === 0) return []
     if (this.#timed === 0) {
-      return [`The log tells no durations, so these in-flight rules refuse nothing here: ${names(slots)}.`]
+      return [`The log has no durations, so these in-flight rules refuse nothing here: ${names(slots)}.`]
     }
     const sentences: string[] = []
     if (this.#timed < this.#requests) {
@@ -133,7 +133,7 @@ export class Seen {
     const sentences: string[] = []
     if (late.length > 0 && this.#answered === 0) {
       return [
-        `The log tells no statuses, so these rules, which count by the answer, count nothing here: ${names(late)}.`,
+        `The log has no statuses, so these rules, which count by the answer, count nothing here: ${names(late)}.`,
       ]
     }
     if (late.length > 0 && this.#refusedThen > 0) {
@@ -167,12 +167,12 @@ export class Seen {
     }
     const sentences = [...untold].map(
       ([part, rules]) =>
-        `No line of the log tells ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
+        `No line of the log has ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
     )
     const knowsCallers = [...formats].every(({ tells }) => tells.has('project') || tells.has('host'))
     if (!knowsCallers) {
       sentences.push(
-        'The log does not tell the host, so all requests may count as one unknown project: name it with --host.',
+        'The log does not record the host, so all requests may count as one unknown project: name it with --host.',
       )
     }
     return sentences
@@ -254,12 +254,12 @@ function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): 
   const sentences: string[] = []
   if (isRecords && byNetwork.length > 0) {
     sentences.push(
-      `Of addresses the log tells the network only, IPv4 by /24 and IPv6 by /64, so smaller networks in the "when" of ${names(byNetwork)} are judged by its first address.`,
+      `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks in the "when" of ${names(byNetwork)} are judged by its first address.`,
     )
   }
   if (!isRecords && verified.length > 0) {
     sentences.push(
-      `The log does not tell whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
+      `The log does not say whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
     )
   }
   return sentences
@@ -283,9 +283,9 @@ function access(policies: readonly Loaded[], formats: ReadonlySet<Format>): stri
   if (untold.length === 0) return []
   const entries = names(untold.map(({ rule }) => rule))
   if (!isTold)
-    return [`The log tells no addresses, so networks of these access entries are not seen: ${entries}.`]
+    return [`The log has no addresses, so networks of these access entries are not seen: ${entries}.`]
   return [
-    `The log tells addresses by their /24, of IPv6 by their /64, so smaller networks of these access entries are not seen: ${entries}.`,
+    `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks of these access entries are not seen: ${entries}.`,
   ]
 }
 

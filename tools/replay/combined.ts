@@ -21,7 +21,7 @@ export function combined(host: string | undefined): Format {
       const [, who, time, request, status] = LINE.exec(line) ?? []
       if (who === undefined || time === undefined || request === undefined) return undefined
       const at = timeOf(time)
-      if (at === undefined) return { trouble: 'broken', reason: `"${time}" is no time` }
+      if (at === undefined) return { trouble: 'broken', reason: `"${time}" is not a time` }
       // The virtual host stands in front of the address, if at all.
       const words = who.split(' ')
       const [client, , user] = words.slice(-3)

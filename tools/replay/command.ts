@@ -30,7 +30,7 @@ const OPTIONS = {
     type: 'string',
     value: 'NAME',
     default: 'auto',
-    help: 'records, combined (nginx, Apache), envoy or json; auto looks',
+    help: 'records, combined (nginx, Apache), envoy or json; auto detects it',
   },
   map: {
     type: 'string',

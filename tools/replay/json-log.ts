@@ -80,13 +80,13 @@ function jsonLog(name: string, title: string, names: FieldNames, host: string | 
     tells,
     read(line) {
       const value = parse(line)
-      if (value === 'broken') return { trouble: 'broken', reason: 'it is no complete JSON' }
+      if (value === 'broken') return { trouble: 'broken', reason: 'it is not complete JSON' }
       if (value === undefined) return undefined
       const get = (field: string) => textAt(value, names.get(field))
       const [time, method, target] = NEEDED.map(get)
       if (time === undefined || method === undefined || target === undefined) return undefined
       const at = timeOf(time)
-      if (at === undefined) return { trouble: 'broken', reason: `"${time.slice(0, 40)}" is no time` }
+      if (at === undefined) return { trouble: 'broken', reason: `"${time.slice(0, 40)}" is not a time` }
       const duration = numberOf(get('duration'))
       const project = get('project')
       const request: LoggedRequest = {

@@ -119,7 +119,7 @@ function recordedText(
 }
 
 function accuracyText(accuracy: readonly string[], io: Io): string {
-  const told = accuracy.length > 0 ? accuracy : ['The log tells everything that the rules ask for.']
+  const told = accuracy.length > 0 ? accuracy : ['The log has everything that the rules ask for.']
   return heading('Accuracy', io) + sentences(told, io)
 }
 

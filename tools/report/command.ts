@@ -71,7 +71,7 @@ function nothingFound(names: readonly string[], { lines, troubles, shown: [first
 /** Of a log that was written in its place nothing would be left. */
 function checkPageName(file: string): void {
   if (/\.html?$/i.test(file)) return
-  throw new Unusable(`--html is "${file}"; name a file that ends in .html, for what it holds is replaced.`)
+  throw new Unusable(`--html is "${file}"; name a file that ends in .html, because its content is replaced.`)
 }
 
 function writePage(file: string, page: string): void {

@@ -37,8 +37,9 @@ export class Gathered {
         tally.enforcedFor = record.enforce_for
         tally.modeSrc = record.mode_src
       }
-      // Who is denied or exempt meets no counter that would tell of the request.
-      if (kind === 'access' && mode === 'enforce') tally?.asked(at, 1 / sample)
+      // Who is denied or exempt, or refused for a part that is missing, meets no counter that would tell of the request.
+      const isUncounted = kind === 'access' || (decision === 'deny' && record.counters.length === 0)
+      if (isUncounted && mode === 'enforce') tally?.asked(at, 1 / sample)
       tally?.decided(decision, at, key, project)
     }
     this.#countPolicies(record)

@@ -83,7 +83,7 @@ function reasonsAgainst(
       `it would refuse ${grouped(wouldRefuse)} of ${count(seen, 'request')} (${percent(share)}, more than ` +
         `${percent(tolerated)})${ofProjects(projects.count)}`,
     )
-  if (share !== null && seen < LEAST_SEEN) reasons.push(`it was asked about ${count(seen, 'request')} only`)
+  if (share !== null && seen < LEAST_SEEN) reasons.push(`it saw only ${count(seen, 'request')}`)
   if (refusedUncounted > 0) reasons.push(`${count(refusedUncounted, 'request')} could not be counted`)
   return reasons
 }
@@ -116,7 +116,7 @@ function unknownOf(tally: RuleTally, gathered: Gathered, isTold: boolean, droppe
   }
   if (tally.countsAnswers) {
     unknown.push(
-      'It counts by the answers of the upstream, which the log does not tell: a quota cannot be suggested.',
+      'It counts by the answers of the upstream, which are not in the log: a quota cannot be suggested.',
     )
   }
   for (const { policy, quota, formerQuotas } of tally.peaks.values()) {

@@ -1,10 +1,10 @@
 /** `sluice init`: writes a configuration to begin with. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { listed } from '../../config/problem.js'
 import { defineCommand, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'
-import { unwritable } from '../unreadable.js'
+import { writeNew } from '../new-file.js'
 import { readStarter, STARTER, starterFiles } from './files.js'
 import { limitsText } from './limit.js'
 
@@ -13,7 +13,7 @@ const TAKEN = ['gateway.yaml', 'projects.yaml', 'policies']
 
 export const init = defineCommand({
   name: 'init',
-  summary: 'Write a configuration to begin with',
+  summary: 'Write a starter configuration',
   operands: { usage: '[DIR]', least: 0, most: 1 },
   options: STARTER,
   details: `Writes gateway.yaml, projects.yaml and policies/limits.yaml with comments into DIR (${CONFIG.default}), the configuration that "sluice serve --upstream" runs. Never overwrites anything.`,
@@ -32,7 +32,7 @@ export const init = defineCommand({
         `${listed(present, 'and')} ${are} already there. Nothing was written: name another folder, as in "sluice init gateway".`,
       )
     }
-    for (const { path, text } of files) write(path, text)
+    for (const { path, text } of files) writeNew(path, text)
     const option = folder === CONFIG.default ? '' : ` --config ${quotedForShell(folder)}`
     io.out(`Wrote ${listed(
       files.map(({ path }) => path),
@@ -48,15 +48,8 @@ Next:
   },
 })
 
-function write(path: string, text: string): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, text, { flag: 'wx' })
-  } catch (error) {
-    throw unwritable(path, error)
-  }
-}
-
-function quotedForShell(path: string): string {
+function quotedForShell(folder: string): string {
+  // The shell would take it, but the command would read an option.
+  const path = folder.startsWith('-') ? `./${folder}` : folder
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

@@ -72,6 +72,6 @@ function unitOf(text: string, word: string): string {
   const meant = nearest(small, Object.keys(UNITS))
   const help = meant === undefined || word.length === 1 ? '' : ` Did you mean ${UNITS[meant]} (${meant})?`
   throw new Unusable(
-    `--limit "${printable(text)}": "${printable(word)}" is no unit of time. Write s, m, h or d, such as 100/m.${help}`,
+    `--limit "${printable(text)}": "${printable(word)}" is not a unit of time. Write s, m, h or d, such as 100/m.${help}`,
   )
 }

@@ -9,13 +9,13 @@ export function readUpstream(text: string): string {
   if (isHttpOrigin(text)) return new URL(text).origin
   if (/\/\/[^/]*@/.test(text)) {
     throw new Unusable(
-      '--upstream takes no user and password: the clients send theirs, and the service sees them.',
+      '--upstream takes no user and password: clients send their own, and the service sees them.',
     )
   }
   const meant = originMeantBy(text)
   const help = meant === undefined ? 'Write it like http://127.0.0.1:3000.' : `Did you mean ${meant}?`
   throw new Unusable(
-    `--upstream "${printable(text)}" is not an http:// or https:// address without path. ${help}`,
+    `--upstream "${printable(text)}" is not an http:// or https:// address of a host, without a path. ${help}`,
   )
 }
 

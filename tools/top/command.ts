@@ -26,9 +26,9 @@ export const top = defineCommand({
   },
   details: `Rates by rule and project, counters that are closest to their limits, slots, upstreams, the counter store, processes and the last reload, each second anew. Off a terminal it prints them once.
 
-Keys: r, p, c, s and u show one table alone (rules, projects, closest, slots, upstreams), a all of them; left and right choose the column it is sorted by, up and down scroll, q quits. A mode with a star is not that of the files.
+Keys: r, p, c, s and u show one table alone (rules, projects, closest, slots, upstreams), a all of them; left and right choose the column it is sorted by, up and down scroll, q quits. A mode with a star differs from that of the files.
 
-With an address the key of the admin port comes from ADMIN_KEY. Exit code 1 when the gateway does not tell.`,
+With an address the key of the admin port comes from ADMIN_KEY. Exit code 1 when the gateway does not answer.`,
   example: `sluice top --live http://127.0.0.1:8081
 sluice top --once --live ./config`,
   async run({ values }, io) {

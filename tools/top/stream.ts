@@ -83,5 +83,5 @@ async function refusal(answer: Response, url: string): Promise<Failure> {
   }
   const { detail } = (await answer.json().catch(() => ({}))) as { detail?: unknown }
   const said = typeof detail === 'string' ? `: ${printable(detail)}` : '.'
-  return new Failure(`${url} does not tell what happens now (${answer.status})${said}`)
+  return new Failure(`${url} does not say what happens now (${answer.status})${said}`)
 }

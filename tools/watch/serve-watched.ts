@@ -45,7 +45,7 @@ export async function serveWatched(config: string, io: Io): Promise<ExitCode> {
     const problems = await problemsOf(config)
     if (problems !== undefined) {
       say(`A plugin has changed, and cannot be used:\n${problems}`)
-      if (gateway !== undefined) say('The gateway goes on with what it has.')
+      if (gateway !== undefined) say('The gateway keeps running with the old code.')
       continue
     }
     say('A plugin has changed: starting again.')

@@ -11,7 +11,7 @@ export type Spent = number[]
 export type Epoch = () => number
 
 export interface WindowAlgorithm {
-  /** Forgets what counts no more at `now`, and reads a list that another algorithm left. */
+  /** Drops what no longer counts at `now`; also reads a list written by another algorithm. */
   settle(spent: Spent, window: Window, now: number, epoch: Epoch): void
   /** Spends `cost` tokens at `now`, after `settle`. */
   spend(spent: Spent, window: Window, now: number, cost: number): void
@@ -26,7 +26,7 @@ export interface WindowAlgorithm {
   giveBack(spent: Spent, window: Window, at: number, now: number, cost: number, epoch: Epoch): void
 }
 
-/** What is left of a token by floating point. */
+/** Rounding error of a token. */
 export const CRUMB = 1e-6
 
 /** Tokens spent, after `settle`. Not whole for a token bucket. */
@@ -36,7 +36,7 @@ export function tokens(spent: Spent): number {
   return sum
 }
 
-/** Tokens spent, in whole ones: what has been begun is used. */
+/** Tokens spent, rounded up. */
 export function used(spent: Spent): number {
   return Math.ceil(tokens(spent) - CRUMB)
 }

@@ -1,4 +1,7 @@
-/** One Redis that may be away: while its breaker is open it is asked for nothing, so a dead Redis costs a request nothing. */
+/**
+ * A circuit breaker for one Redis: while it is open, Redis is not called, so a dead Redis costs a request
+ * nothing.
+ */
 import type { CallDeadlines } from './call-deadlines.js'
 
 /** Failures in a row that open the breaker, and how often Redis is asked whether it is back. */
@@ -25,6 +28,8 @@ async function start<T>(call: () => Promise<T>): Promise<T> {
 export class Breaker {
   readonly #options: BreakerOptions
   #failures = 0
+  #closed = false
+  #doubt: NodeJS.Timeout | undefined
   #probe: NodeJS.Timeout | undefined
   #asking = false
 
@@ -75,7 +80,23 @@ export class Breaker {
     })
   }
 
+  /**
+   * A connection has closed, or was never made: asks whether Redis counts the neighbours of `key` until it does or the breaker
+   * opens, so that this is known before a request needs it. A new connection is made before the first of these calls.
+   */
+  suspect(key: string): void {
+    if (this.open || this.#closed || this.#doubt !== undefined) return
+    const look = async () => {
+      const answered = await this.within(key, () => this.#options.ping(key).then(() => true), undefined, true)
+      this.#doubt = undefined
+      if (!answered) this.suspect(key)
+    }
+    this.#doubt = setTimeout(look, PROBE_EVERY_MS).unref()
+  }
+
   close(): void {
+    this.#closed = true
+    clearTimeout(this.#doubt)
     clearInterval(this.#probe)
   }
 
@@ -97,7 +118,7 @@ export class Breaker {
       () => false,
     )
     this.#asking = false
-    // A Redis that answers later than the deadline would only open the breaker again.
+    // If Redis answered later than the deadline, the breaker would only open again.
     if (!answered || performance.now() - sentAt > this.#options.deadlines.ms) return
     clearInterval(this.#probe)
     this.#probe = undefined

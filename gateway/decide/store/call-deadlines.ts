@@ -2,7 +2,7 @@
 
 interface Wait {
   readonly until: number
-  /** Undefined once it is over. */
+  /** Undefined once the wait is over. */
   onLate: ((error: Error) => void) | undefined
 }
 
@@ -34,7 +34,8 @@ export class CallDeadlines {
     const due = this.#waits.splice(0, first < 0 ? this.#waits.length : first)
     const next = this.#waits[0]
     this.#timer = next && setTimeout(() => this.#tick(), next.until - now)
-    // The deadline measures the other side, not our own event loop: replies that already arrived are read before giving up.
+    // The deadline measures Redis, not our own event loop: replies that have already arrived are read before giving
+    // up.
     setImmediate(() => {
       for (const { onLate } of due) onLate?.(new Error(`no answer within ${this.ms} ms`))
     })

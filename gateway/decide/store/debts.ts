@@ -1,11 +1,11 @@
 /**
- * What was admitted here in Redis's stead, until Redis is told: without it a late call or a short outage would hand out the
- * quota a second time, once here and once there.
+ * What was admitted locally while Redis was away, until Redis has been told. Without it a late call or a short
+ * outage would grant the quota twice, once here and once there.
  */
 import { BoundedMap } from './bounded-map.js'
 import { type Answer, type Ask, costOf, type LateCharge, tellsLater } from './store.js'
 
-/** Tokens that were spent here: when, and how many, oldest first. */
+/** Tokens spent locally: when and how many, oldest first. */
 interface Owed {
   readonly spent: { at: number; count: number }[]
 }
@@ -16,7 +16,7 @@ export interface Debt {
   readonly spent: readonly number[]
 }
 
-/** A charge that comes after the fact, as of now. */
+/** The debt of a charge made after the fact, as of now. */
 export function debtOf({ ask, units }: LateCharge): Debt {
   return { ask, spent: [0, units] }
 }
@@ -42,7 +42,7 @@ export class Debts {
     for (const { key, demand } of grantedHere(asks, answers)) this.#note(key, costOf(demand))
   }
 
-  /** What was granted here is not spent after all. */
+  /** Removes a grant that was not used after all. */
   forgive(asks: readonly Ask[], answers: readonly Answer[]): void {
     if (this.#owed.size === 0) return
     for (const { key, demand } of grantedHere(asks, answers)) {
@@ -87,7 +87,7 @@ export class Debts {
     this.#told.delete(key)
   }
 
-  /** These did not arrive: they are owed again, as if they were spent now. */
+  /** These charges did not arrive: they are owed again, as if spent now. */
   restore(debts: readonly Debt[]): void {
     for (const { ask, spent } of debts) {
       this.#told.delete(ask.key)

@@ -24,7 +24,8 @@ export interface NodeChange {
 export class Guard {
   readonly #options: GuardOptions
   readonly #deadlines: CallDeadlines
-  readonly #breakers = new Map<string, Breaker>()
+  /** By node, each with a key that the node keeps. */
+  readonly #breakers = new Map<string, { readonly breaker: Breaker; readonly key: string }>()
   readonly #away = new Set<string>()
 
   constructor(options: GuardOptions) {
@@ -43,23 +44,29 @@ export class Guard {
    * breaker but do not feed it: such a rule may not change what an enforced one answers.
    */
   within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
-    return this.#breaker(this.#options.nodeOf(key)).within(key, call, late, !isReportOnlyKey(key))
+    return this.#breaker(key).within(key, call, late, !isReportOnlyKey(key))
+  }
+
+  /** A connection has closed, or was never made: finds out whether a node is away though no request asks it. */
+  suspect(): void {
+    if (this.#breakers.size === 0) this.#breaker('')
+    for (const { breaker, key } of this.#breakers.values()) breaker.suspect(key)
   }
 
   close(): void {
-    for (const breaker of this.#breakers.values()) breaker.close()
+    for (const { breaker } of this.#breakers.values()) breaker.close()
   }
 
-  #breaker(node: string): Breaker {
-    let breaker = this.#breakers.get(node)
-    if (breaker === undefined) {
-      breaker = new Breaker({
-        ...this.#options,
-        deadlines: this.#deadlines,
-        onChange: away => this.#changed(node, away),
-      })
-      this.#breakers.set(node, breaker)
-    }
+  #breaker(key: string): Breaker {
+    const node = this.#options.nodeOf(key)
+    const known = this.#breakers.get(node)
+    if (known !== undefined) return known.breaker
+    const breaker = new Breaker({
+      ...this.#options,
+      deadlines: this.#deadlines,
+      onChange: away => this.#changed(node, away),
+    })
+    this.#breakers.set(node, { breaker, key })
     return breaker
   }
 

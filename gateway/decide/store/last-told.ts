@@ -47,7 +47,7 @@ export class LastTold {
     this.#young = new Map()
   }
 
-  /** What was told of the key under this very quota; undefined when nothing was. */
+  /** The last answer about the key under the same quota, if any. */
   recall({ key, demand }: Ask): Told | undefined {
     const heard = this.#young.get(key) ?? this.#old.get(key)
     if (heard === undefined || !sameQuota(heard.demand, demand)) return undefined

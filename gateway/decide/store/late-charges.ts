@@ -1,4 +1,6 @@
-/** Charges that nobody waits for: those of one turn of the event loop go together, and of one counter they are one. */
+/**
+ * Charges that no request waits for. Those of one turn of the event loop are sent together, merged per counter.
+ */
 import type { LateCharge } from './store.js'
 
 export class LateCharges {

@@ -115,7 +115,7 @@ export class Lease {
     const spent = total(this.#spent)
     this.#adjust(spent + must * costOf(demand), now)
     const isSameQuota = isOf(demand, this.demand)
-    // What is in hand but not enough goes back, where others' left-overs may complete it.
+    // Tokens in hand that are too few go back, where they may be combined with those of others.
     const isEnough = must === 0 || this.#tokens >= costOf(demand)
     const held = isSameQuota && isEnough && now < this.#until ? this.#tokens : 0
     const call = this.#report(now, { must, ahead: this.#want, returned: this.#tokens - held, held, demand })

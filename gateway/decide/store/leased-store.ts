@@ -186,7 +186,7 @@ export class LeasedStore implements CounterStore {
     for (const [i, waiter] of batch.entries()) {
       waiter.resolve(lease.answer(i < admitted, Math.max(0, admitted - 1 - i), answer, now))
     }
-    // Whoever came while the call was under way would hear the same refusal from another.
+    // Requests that came during the call would get the same refusal from another call.
     const refused = admitted < batch.length
     for (const waiter of later) {
       const { demand } = waiter.ask
@@ -199,7 +199,10 @@ export class LeasedStore implements CounterStore {
     if (next !== undefined) this.#call(account, next.ask.demand as Windows)
   }
 
-  /** What is not leased is asked for once the leased part of its group is granted; who granted in vain takes it back. */
+  /**
+   * Demands without a lease are charged once the leased part of their group is granted; if they are refused,
+   * the leased part is taken back.
+   */
   #takeRest(asks: readonly Ask[], obtained: readonly Answer[], holder: string): Answer[] | Promise<Answer[]> {
     const leased = obtained[Symbol.iterator]()
     const answers = asks.map(ask => (isLeased(ask) ? (leased.next().value as Answer) : undefined))

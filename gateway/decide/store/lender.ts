@@ -1,10 +1,10 @@
-/** The seam between an instance that spends tokens ahead and the store that lends them. */
+/** The interface between an instance that spends leased tokens and the store that lends them. */
 import type { Demand } from '../../types.js'
 import type { Count } from './store.js'
 
 export type Windows = Extract<Demand, { kind: 'windows' }>
 
-/** One report about a key, and a wish. Times in milliseconds. */
+/** One report about a key, with a request for tokens. Times in milliseconds. */
 export interface LeaseCall {
   readonly key: string
   readonly demand: Windows

@@ -51,7 +51,7 @@ export class MemoryStore implements CounterStore {
     return this.#ask(asks, true)
   }
 
-  /** Every call is the same one. */
+  /** The same object for every call. */
   rides(): boolean {
     return true
   }

@@ -39,7 +39,7 @@ class Kept {
 
 export class Meters {
   #enforced = new Kept()
-  /** What report-only rules see may not end what enforced ones count. */
+  /** A change by a report-only rule must not end what enforced ones count. */
   #observed = new Kept()
 
   /** The window of `key` as of `now`; an edited limit applies at once, to windows and blocks that have begun too. */

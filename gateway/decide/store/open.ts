@@ -8,7 +8,7 @@ import type { LeaseAnswer, LeaseCall, Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
 import { shownAddress } from './redis-address.js'
-import { isCluster, nodeOf, troubleOf } from './redis-connection.js'
+import { isCluster, nodeOf, onClosed, troubleOf } from './redis-connection.js'
 import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
 import { SplitStore } from './split-store.js'
@@ -30,7 +30,7 @@ export interface StoreHooks {
   called?(ms: number): void
   /** A call failed or came too late; `op` is one of the few things a store is asked for. */
   failed(op: string): void
-  /** An answer came after its deadline: what it had charged was given back. */
+  /** An answer came after its deadline: what it had charged was refunded. */
   late(): void
   /** Redis went away, or came back. */
   awayChanged(away: boolean): void
@@ -45,21 +45,30 @@ const CLOCK_SET_MS = 100
 /** Between two lines about late answers; the metric counts them all. */
 const QUIET_MS = 10_000
 
-/** Opens what the settings ask for; Redis may be away. `forget` forgets what was counted by a key, or rejects. */
+export interface OpenedStore {
+  readonly store: CounterStore
+  /** Forgets what was counted by a key, or rejects. */
+  forget(key: string): Promise<void>
+  /** Redis may be away: finds out, though no request asks for it. */
+  suspect(): void
+}
+
+/** Opens what the settings ask for; Redis may be away. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,
   hooks: StoreHooks,
-): Promise<{ store: CounterStore; forget(key: string): Promise<void> }> {
+): Promise<OpenedStore> {
   const now = () => performance.now()
   const epoch = epochOf(now)
   if (redis === '') {
     const store = new MemoryStore(now, 'memory', undefined, epoch)
-    return { store, forget: async key => store.forget(key) }
+    return { store, forget: async key => store.forget(key), suspect() {} }
   }
   const remote = new RedisStore({ url: redis, log })
   const address = shownAddress(redis)
-  if (!(await remote.answers(PATIENCE_MS))) {
+  const isThere = await remote.answers(PATIENCE_MS)
+  if (!isThere) {
     const reason = troubleOf(remote.connection)
     const message = `Redis at ${address} does not answer${reason ? ` (${reason})` : ''}: starting without it`
     log.warn({ redis: address, reason }, message)
@@ -69,7 +78,7 @@ export async function openStore(
     hooks.late()
     if (now() < quietUntil) return
     quietUntil = now() + QUIET_MS
-    log.warn({ deadline }, 'Redis answered after the deadline: what it had charged was given back')
+    log.warn({ deadline }, 'Redis answered after the deadline: what it had charged was refunded')
   }
   const guard = new Guard({
     deadlineMs: deadline,
@@ -83,11 +92,14 @@ export async function openStore(
       if (away)
         log.warn(
           { ...fields, redis: address, reason: troubleOf(remote.connection), onStoreError: onError },
-          'Redis is away: each rule goes on as its onStoreError says',
+          'Redis is away: each rule follows its onStoreError',
         )
       else log.info(fields, 'Redis is back: counting there again')
     },
   })
+  const suspect = () => guard.suspect()
+  onClosed(remote.connection, suspect)
+  if (!isThere) suspect()
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), epoch)
   const lastTold = new LastTold(now)
   const debts = new Debts(now)
@@ -104,7 +116,7 @@ export async function openStore(
     lastTold.forget(key)
     debts.forget(key)
   }
-  return { store, forget }
+  return { store, forget, suspect }
 }
 
 /**

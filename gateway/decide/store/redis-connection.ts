@@ -8,8 +8,8 @@ import { redisAddress } from './redis-address.js'
 export type RedisClient = Redis | Cluster
 
 /**
- * Nothing is queued or sent again while Redis is away: a late burst of charges would be worse than none.
- * The connection comes back by itself, also when Redis was down at the start.
+ * Nothing is queued or sent again while Redis is away: a late burst of charges would be worse than none. The
+ * connection recovers by itself, even if Redis was down at the start.
  */
 const retryStrategy = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 6), 1000)
 const OPTIONS: RedisOptions = {
@@ -38,6 +38,14 @@ export function connectRedis(url: string, log: Log): RedisClient {
   else watchGreeting(client)
   client.connect().catch(onError)
   return client
+}
+
+/** Calls `listener` whenever a connection has closed, or could not be made. */
+export function onClosed(client: RedisClient, listener: () => void): void {
+  client.on('close', listener)
+  if (!(client instanceof Cluster)) return
+  for (const node of client.nodes()) node.on('close', listener)
+  client.on('+node', node => node.on('close', listener))
 }
 
 const troubles = new WeakMap<RedisClient, NodeJS.ErrnoException>()
@@ -111,8 +119,8 @@ function watchGreeting(redis: Redis): void {
 }
 
 /**
- * Without a farewell: a dead connection answers none, for which `disconnect` would wait two seconds, and each call would
- * leave a listener. When it has closed, ioredis makes a new one.
+ * Destroyed without QUIT: a dead connection would not answer it, `disconnect` would wait two seconds, and each
+ * call would leave a listener. Once it has closed, ioredis opens a new one.
  */
 function giveUp({ stream }: { readonly stream: Redis['stream'] | undefined }): void {
   stream?.destroy()
@@ -121,7 +129,7 @@ function giveUp({ stream }: { readonly stream: Redis['stream'] | undefined }): v
 /** Sends what `calls` asks for in one write per connection: each write is a system call, which costs more than its bytes. */
 export function inOneWrite(client: RedisClient, calls: () => void): void {
   const connections = client instanceof Cluster ? client.nodes('master') : [client]
-  // A connection that was never made has no stream yet.
+  // A connection that was never established has no stream yet.
   const streams = connections.flatMap(({ stream }) => (stream as typeof stream | undefined) ?? [])
   for (const stream of streams) stream.cork()
   try {

@@ -1,4 +1,7 @@
-/** A remote store that may be away: each rule then goes on as its `onStoreError` says (docs/scaling.md, 'While Redis is away'). */
+/**
+ * A remote store that may be away: each rule then follows its `onStoreError` (docs/scaling.md, 'While Redis is
+ * away').
+ */
 import { type Debts, debtOf } from './debts.js'
 import type { Guard } from './guard.js'
 import type { LastTold } from './last-told.js'
@@ -64,7 +67,7 @@ export class ResilientStore implements CounterStore {
     debts.forgive(asks, answers)
   }
 
-  /** What asks that reserve were charged stands. */
+  /** Confirms what reserving asks were charged. */
   confirm(asks: readonly Ask[]): void {
     this.#options.remote.confirm(asks)
   }
@@ -117,7 +120,7 @@ export class ResilientStore implements CounterStore {
     for (const { key } of asks) if (debts.isCounted(key)) local.forget(key)
   }
 
-  /** A call that failed may have been carried out: what it took then is nobody's. */
+  /** A failed call may still have been executed, so slots it took must be freed. */
   #send(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][] | undefined> {
     const { guard, remote } = this.#options
     let sent = false

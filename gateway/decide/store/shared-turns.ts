@@ -7,11 +7,16 @@ import type { Answer, Ask } from './store.js'
 /** Asks once for `times` equal requests; the answers of each. Undefined when nobody could count. */
 type Send = (asks: readonly Ask[], holder: string, times: number) => Promise<readonly Answer[][] | undefined>
 
+type GoesOn = (answers: Answer[] | undefined) => void
+
 interface Turn {
   readonly asks: readonly Ask[]
   readonly holder: string
-  readonly waiting: ((answers: Answer[] | undefined) => void)[]
+  readonly waiting: GoesOn[]
 }
+
+/** So many requests of a call go on within one turn of the event loop. */
+const AT_ONCE = 2
 
 export class SharedTurns {
   readonly #send: Send
@@ -54,10 +59,18 @@ export class SharedTurns {
   }
 
   #ask({ asks, holder, waiting }: Turn): void {
-    void this.#send(asks, holder, waiting.length).then(answers => {
-      for (const [i, resolve] of waiting.entries()) resolve(answers?.[i])
-    })
+    void this.#send(asks, holder, waiting.length).then(answers => goOn(waiting, answers))
   }
+}
+
+/**
+ * The first are answered while the last have yet to be forwarded. If all went on at once, each would wait for all, and
+ * their clients would send their next requests in one bunch again.
+ */
+function goOn(waiting: readonly GoesOn[], answers: readonly Answer[][] | undefined, from = 0): void {
+  const end = Math.min(from + AT_ONCE, waiting.length)
+  for (let i = from; i < end; i += 1) waiting[i]?.(answers?.[i])
+  if (end < waiting.length) setImmediate(goOn, waiting, answers, end)
 }
 
 /** A rule's demand is one object while its numbers stand, so the same object means the same question. */

@@ -16,7 +16,7 @@ import {
 } from './store.js'
 
 export interface Splittable extends CounterStore {
-  /** What asks that reserve were charged stands. */
+  /** Confirms what reserving asks were charged. */
   confirm(asks: readonly Ask[]): void
 }
 

@@ -1,4 +1,4 @@
-/** The storage seam: one small interface that is asked for all limits of a request at once. */
+/** The storage interface: one call for all limits of a request. */
 import type { Demand, OnStoreError, Reading, StoreName, Window } from '../../types.js'
 import type { Debt } from './debts.js'
 
@@ -29,7 +29,7 @@ export interface Answer {
   readonly release?: (() => void) | undefined
   /** Tells `listener`, at most once, that the slot ran out and may be another's. Absent where slots cannot run out. */
   readonly onLost?: ((listener: () => void) => void) | undefined
-  /** True when nobody was asked, because another ask of the group was refused first. */
+  /** True if the store was not asked, because another ask of the group was refused first. */
   readonly skipped?: boolean | undefined
   /** When windows were charged, on the store's clock, or which spending of a lease it was: what `giveBack` needs. */
   readonly at?: number | undefined
@@ -60,7 +60,10 @@ export interface CounterStore {
    * those of `asks`. Best effort: a charge that is not given back ends with its window.
    */
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void
-  /** Charges meters after the fact, room or not, but never beyond their quota: what comes next is refused. Nobody waits. */
+  /**
+   * Charges meters after the fact, even if they are full, but never beyond their quota. No request waits for
+   * it.
+   */
   charge(charges: readonly LateCharge[]): void
   close(): Promise<void>
 }
@@ -96,7 +99,7 @@ export function counted(
   return { quota, used, left: Math.max(0, quota - used), violated, resetMs, windowMs }
 }
 
-/** What is known of a demand that nobody could count: nothing. */
+/** The state of a demand that could not be counted. */
 export function uncounted({ demand }: Ask): Count[] {
   return quotasOf(demand).map(quota => ({
     quota,
@@ -175,7 +178,7 @@ export function refusedGroups(asks: readonly Ask[], answers: readonly (Answer | 
   return new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
 }
 
-/** Another part of its group was refused first. */
+/** Refused because another part of its group was refused first. */
 export function notAsked(ask: Ask): Answer {
   return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
 }

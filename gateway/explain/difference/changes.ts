@@ -1,4 +1,4 @@
-/** What may differ between two configurations, as plain data. */
+/** The differences between two configurations, as plain data. */
 import { isDeepStrictEqual } from 'node:util'
 
 export interface FieldChange {
@@ -11,7 +11,7 @@ export interface FieldChange {
 export interface Change {
   readonly name: string
   readonly change: 'added' | 'removed' | 'changed'
-  /** Of what is added or removed, all that it says. */
+  /** All settings of what is added or removed. */
   readonly fields: readonly FieldChange[]
 }
 
@@ -25,7 +25,7 @@ export function changedFields(before: FieldValues, after: FieldValues): FieldCha
     .map(field => ({ field, old: before[field] ?? null, new: after[field] ?? null }))
 }
 
-/** What came, went and changed among things with names. */
+/** What was added, removed and changed among named things. */
 export function changesOf(
   before: ReadonlyMap<string, FieldValues>,
   after: ReadonlyMap<string, FieldValues>,

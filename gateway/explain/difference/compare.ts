@@ -19,7 +19,7 @@ export type RuleChange = ReturnType<typeof compareRules>[number]
 export interface ProjectChange extends Change {
   /** What changed in the limits that count for it. */
   readonly buckets: readonly Change[]
-  /** Where its limits changed because those of its plan and environment did: the column, else null. */
+  /** The column, if its limits changed because those of its plan and environment did; else null. */
   readonly as: string | null
 }
 

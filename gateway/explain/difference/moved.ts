@@ -46,7 +46,7 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   }))
 }
 
-/** Who is in one configuration alone has moved nowhere. */
+/** A project that is in only one configuration has moved nowhere. */
 function sharedWords(one: PlanWords, other: PlanWords): PlanWords {
   return {
     plans: one.plans.filter(plan => other.plans.includes(plan)),

@@ -57,7 +57,7 @@ function bucketText({ name, change, fields }: Change): string {
   return `${name}: ${[...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])].join(', ')}`
 }
 
-/** What only comes or goes with a quota as a whole goes without saying. */
+/** Settings that come or go with the whole quota are not listed. */
 function isTold({ field, old, new: now }: FieldChange): boolean {
   return !QUIET.has(field) || (old !== null && now !== null)
 }
@@ -85,7 +85,7 @@ function ruleText({ name, kind, change, fields }: RuleChange): string {
   }
   const fresh = kind !== 'access' && fields.some(({ field }) => FRESH.has(field))
   const texts = fields.map(one => fieldText(one, shown))
-  return `${name}: ${texts.join(', ')}${fresh ? '. It begins to count anew' : ''}`
+  return `${name}: ${texts.join(', ')}${fresh ? '. Its counters start again' : ''}`
 }
 
 /** These stand in the names of counters. */
@@ -102,7 +102,7 @@ const UNITS: Readonly<Record<string, string>> = { burst: ' per second', sustaine
 
 type Shown = (value: unknown, field: string) => string
 
-/** Of what is no rule's. */
+/** Changes that belong to no rule. */
 const plain: Shown = (value, field) =>
   field === 'identify' && !Array.isArray(value)
     ? identifierText(value as FieldValues)
@@ -123,7 +123,7 @@ function fieldText({ field, old, new: now }: FieldChange, shown: Shown): string 
   return now === null ? `no ${field} any more (${before})` : `${field} ${before} → ${after}`
 }
 
-/** Lists differ by what came and went; the order alone is told whole. */
+/** Lists are compared by what was added and removed; if only the order differs, both are shown. */
 function listText(field: string, old: readonly unknown[], now: readonly unknown[], shown: Shown): string {
   const [before, after] = [old, now].map(list => list.map(one => shown(one, field))) as [string[], string[]]
   const came = after.filter(one => !before.includes(one)).map(one => `+ ${one}`)

@@ -39,7 +39,7 @@ export class Closest {
     return [...this.#near.values()].slice(0, most)
   }
 
-  /** Nobody watches any more. */
+  /** Nobody is watching any more. */
   forget(): void {
     this.#near.clear()
     this.#least = 0

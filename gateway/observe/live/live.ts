@@ -1,4 +1,4 @@
-/** What happens in this process now, for those who watch: rates, an hour by rule and project, counters close to a limit. */
+/** Live data of this process: rates, the last hour by rule and project, and counters close to a limit. */
 import type { Observer } from '../../plugin.js'
 import type { Finished } from '../../types.js'
 import { Busiest } from './busiest.js'
@@ -22,7 +22,7 @@ export type LivePart = ReturnType<Live['tell']>
 /** Plain data: steps of ten seconds, the oldest first. */
 export type StepCounts = ReturnType<Live['history']>
 
-/** Whoever watches asks at least so often. */
+/** A watcher asks at least this often. */
 const WATCHED_MS = 15_000
 /** Projects and counters that one process tells of: more than are shown, since several processes are added up. */
 const TOLD = 100
@@ -69,7 +69,7 @@ export class Live {
     clearTimeout(this.#timer)
   }
 
-  /** Takes note of how all stands. */
+  /** Records the current totals. */
   look(): void {
     const now = this.#now()
     this.#rules.read()

@@ -1,4 +1,4 @@
-/** What became of requests, as it is counted live. */
+/** Outcomes of requests, counted live. */
 import type { Finished } from '../../types.js'
 
 /** Places of a tally of requests. The would-be refusals are among the others. */
@@ -12,7 +12,7 @@ export function countRequest(counts: Float64Array, kind: number, wouldRefuse: bo
   if (wouldRefuse) counts[REQUEST.wouldRefuse] = (counts[REQUEST.wouldRefuse] ?? 0) + 1
 }
 
-/** What a rule refuses is no error, also where it refuses because nobody could count. */
+/** A refusal by a rule is not an error, even if the reason is that nothing could be counted. */
 export function kindOf({ verdict, status, source }: Finished): number {
   if (verdict?.allowed === false) return REQUEST.refused
   if (status < FIRST_ERROR) return REQUEST.allowed

@@ -1,4 +1,7 @@
-/** What spans say, by OpenTelemetry's semantic conventions for HTTP; nothing that names a person or holds a secret. */
+/**
+ * Attributes of spans, by OpenTelemetry's semantic conventions for HTTP; nothing that names a person or
+ * contains a secret.
+ */
 import type { RequestHead } from '../../message.js'
 import type { Finished, Verdict } from '../../types.js'
 import { methodLabel } from '../labels.js'

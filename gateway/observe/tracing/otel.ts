@@ -53,7 +53,12 @@ const getter: TextMapGetter<Fields> = {
   get: (fields, name) => fields.get(name),
   keys: fields => [...fields.names],
 }
-const setter: TextMapSetter<string[]> = { set: (fields, name, value) => void fields.push(name, value) }
+const setter: TextMapSetter<string[]> = {
+  set(fields, name, value) {
+    // A tracestate without a readable member: none should be sent empty (W3C Trace Context, 'tracestate Header').
+    if (value !== '') fields.push(name, value)
+  },
+}
 
 export function openOtel({ otlp, share, version }: OtelSettings, log: Log): Tracing {
   const exporter = new ToldExporter(

@@ -1,4 +1,4 @@
-/** What a trace is told of a request. Nothing here is loaded or asked unless `tracing` is set. */
+/** The events of a request that a trace records. Only used if `tracing` is set. */
 import type { RequestHead } from '../../message.js'
 import type { Finished, Verdict } from '../../types.js'
 import type { Redactor } from '../redact.js'

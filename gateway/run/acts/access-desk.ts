@@ -1,6 +1,7 @@
-/** What the admin port does about access entries: lists, sets and removes them, and leaves a line in the log. */
+/** Access entries on the admin port: lists, sets, removes and logs them. */
 import { isCidr } from '../../../config/formats.js'
 import { unknownHostFault } from '../../../config/project-names.js'
+import { reservedNameFault } from '../../../config/reserved-names.js'
 import type { AccessBody, AccessDesk } from '../../admin/access.js'
 import { NotFound, Taken, Unnamed } from '../../admin/refusals.js'
 import { projectOf } from '../../explain/policy.js'
@@ -23,13 +24,13 @@ export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDe
 
     async put(id, body, address) {
       const { why, by, mode = 'enforce', ...said } = body
-      const fault = faultOf(body, loaded())
+      const fault = reservedNameFault(id) ?? faultOf(body, loaded())
       if (fault !== undefined) throw new Unnamed(fault)
       const owner = ownerOf(id, loaded())
       if (owner !== undefined)
-        throw new Taken(`The name "${id}" stands at ${placeOf(owner)}: take another one.`)
+        throw new Taken(`The name "${id}" is already used at ${placeOf(owner)}: choose another one.`)
       const act = actOf('access', sentenceOf({ id, mode, ...said }), { ...body, from: address, set: id })
-      const entry: RuntimeEntry = { id, ...said, mode, why, by: act.by, at: act.at }
+      const entry: RuntimeEntry = { id, ...said, mode, why, by: act.by, at: act.at, act: act.id }
       const isNew = await kept.change(contents => ({
         changes: [
           ...roomFor('access', id, contents),
@@ -59,7 +60,7 @@ export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDe
 
 function notSet(id: string, loaded: Loaded): string {
   const owner = ownerOf(id, loaded)
-  const where = owner === undefined ? '' : ` The one of that name stands at ${placeOf(owner)}.`
+  const where = owner === undefined ? '' : ` The one of that name is written at ${placeOf(owner)}.`
   return `The admin API has set no entry "${id}".${where}`
 }
 
@@ -94,7 +95,7 @@ function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
     projectOf(loaded, project)
   }
   for (const network of networks ?? []) {
-    if (!isCidr(network)) return `"${network}" is no address or network such as 203.0.113.0/24.`
+    if (!isCidr(network)) return `"${network}" is not an address or network such as 203.0.113.0/24.`
     const fault = networkFault(network)
     if (fault !== undefined) return fault
   }
@@ -134,7 +135,7 @@ function entriesOfFiles({ config, compiled }: Loaded) {
   )
 }
 
-/** As the port tells of it. */
+/** As the port reports it. */
 function shown(entry: Omit<RuntimeEntry, 'why' | 'by' | 'at'> & Partial<RuntimeEntry>) {
   const { id, networks, projects, action, mode, until, why, by, at } = entry
   return {

@@ -1,5 +1,6 @@
 /** Access entries of the admin port, as they are kept: plain data, fit for JSON. */
 import { endOf } from '../../../config/formats.js'
+import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
 import type { AccessEntry } from '../../policy/access.js'
 import { accessEntry } from '../../policy/access-entries.js'
 import type { AccessAction, Mode } from '../../types.js'
@@ -16,13 +17,12 @@ export interface RuntimeEntry extends Ending {
   readonly by: string
   /** When, ISO 8601. */
   readonly at: string
+  /** Id of the act that has set it. */
+  readonly act?: string
 }
 
 /** Where records say that an entry is written. */
 export const sourceOf = (id: string): string => `/access/${id}`
-
-/** Of all entries of the admin port together in metrics. */
-export const RUNTIME_SERIES = 'run-time-access'
 
 /** The entry as it is looked up. */
 export function compiledEntry({ until, ...entry }: RuntimeEntry): AccessEntry {

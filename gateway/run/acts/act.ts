@@ -1,4 +1,4 @@
-/** What was done on the admin port: the newest acts of all gateways on one Redis, or of this process. */
+/** Acts on the admin port: the newest of all gateways on one Redis, or of this process. */
 import { randomUUID } from 'node:crypto'
 import type { Wished } from '../../admin/wish.js'
 import type { Log } from '../../types.js'
@@ -20,6 +20,8 @@ export interface KeptAct extends Ending {
   readonly why?: string
   /** Id of what it has set, which may be removed again. */
   readonly set?: string
+  /** One more than that of the act before it, whichever gateway did it: clocks may differ, and two acts share a millisecond. */
+  readonly order?: number
 }
 
 /** An act as the admin port tells of it. */
@@ -29,7 +31,7 @@ const MOST_ACTS = 200
 
 const PATHS = { mode: (id: string) => `/rules/${id}/mode`, access: (id: string) => `/access/${id}` }
 
-/** What is about to be done at the wish of somebody at `from`. */
+/** An act that somebody at `from` is about to perform. */
 export function actOf(
   kind: KeptAct['kind'],
   what: string,
@@ -42,19 +44,20 @@ export function actOf(
 
 /** Keeps the act, and forgets the oldest beyond 200: of those that can be undone only when there is no other. */
 export function changesFor(act: KeptAct, contents: Contents): KeptChange[] {
-  const acts = newestFirst([...contents.acts.values()])
+  const acts = newestFirst(contents.acts.values())
+  const order = (acts[0]?.order ?? 0) + 1
   const canBeUndone = (one: KeptAct) => pathToUndo(one, contents) !== undefined
   const worthKeeping = [...acts.filter(canBeUndone), ...acts.filter(one => !canBeUndone(one))]
   const dropped = worthKeeping.slice(MOST_ACTS - 1).map(({ id }): KeptChange => ({ shelf: 'acts', id }))
-  return [{ shelf: 'acts', id: act.id, value: act }, ...dropped]
+  return [{ shelf: 'acts', id: act.id, value: { ...act, order } }, ...dropped]
 }
 
 /** The kept acts, the newest first. */
 export function toldActs(contents: Contents): ToldAct[] {
-  return newestFirst([...contents.acts.values()]).map(act => toldAct(act, contents))
+  return newestFirst(contents.acts.values()).map(act => toldAct(act, contents))
 }
 
-/** A warning, so that it is written whatever is left out. */
+/** A warning, so that it is logged at every usual log level. */
 export function logAct(
   log: Log,
   audit: string,
@@ -84,14 +87,17 @@ export function toldAct(act: KeptAct, contents: Contents) {
 }
 
 /** Undefined where what the act has set is there no more. */
-function pathToUndo({ kind, set, at }: KeptAct, { access, modes }: Contents): string | undefined {
+function pathToUndo({ id, kind, set, at }: KeptAct, { access, modes }: Contents): string | undefined {
   if (set === undefined || kind === 'reset') return undefined
   const there = kind === 'mode' ? modes.get(set) : access.get(set)
-  if (there?.at !== at || isPast(there, Date.now())) return undefined
-  return PATHS[kind](set)
+  if (there === undefined || isPast(there, Date.now())) return undefined
+  // A former release has kept no act.
+  const isBy = there.act === undefined ? there.at === at : there.act === id
+  return isBy ? PATHS[kind](set) : undefined
 }
 
-/** Of two in one millisecond the one that was kept later comes first. */
-function newestFirst(acts: KeptAct[]): KeptAct[] {
-  return acts.reverse().sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
+/** In the order in which they were kept, which is the same on all gateways. */
+export function newestFirst(acts: Iterable<KeptAct>): KeptAct[] {
+  const earlier = (a: KeptAct, b: KeptAct) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)
+  return [...acts].sort((a, b) => (b.order ?? 0) - (a.order ?? 0) || earlier(a, b))
 }

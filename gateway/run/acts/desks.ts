@@ -1,4 +1,4 @@
-/** What the admin port does about acts, as its routes ask for it. */
+/** The acts of the admin port, for its routes. */
 import type { AdminOptions } from '../../admin/server.js'
 import type { Log } from '../../types.js'
 import type { Loaded } from '../load.js'

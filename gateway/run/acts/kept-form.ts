@@ -1,4 +1,7 @@
-/** Reads back what is kept in Redis. Another release may keep it in another form, which must not harm requests. */
+/**
+ * Reads back what is stored in Redis. Another release may store it in another form, which must not harm
+ * requests.
+ */
 import { isCidr, isDayOrInstant } from '../../../config/formats.js'
 import { ACCESS_ACTIONS, MODES } from '../../../config/words.js'
 import type { Shelf } from './kept.js'
@@ -27,6 +30,6 @@ const FORMS: Readonly<Record<Shelf, (value: Fields) => boolean>> = {
 export function readKept(shelf: Shelf, json: string): unknown {
   const value = JSON.parse(json) as Fields | null
   if (value === null || !isMadeBy(value) || !FORMS[shelf](value))
-    throw new TypeError('It is not in the form that this release keeps.')
+    throw new TypeError('It is not in the form that this release stores.')
   return value
 }

@@ -1,4 +1,7 @@
-/** What the admin port was told, in Redis: every gateway and worker looks each second whether it has changed. */
+/**
+ * The entries and modes of the admin port, stored in Redis: every gateway and worker checks each second whether
+ * they have changed.
+ */
 import { randomUUID } from 'node:crypto'
 import { Unreachable } from '../../admin/refusals.js'
 import { connectRedis, type RedisClient, reconnect } from '../../decide/store/redis-connection.js'
@@ -27,24 +30,33 @@ type Step =
   | readonly ['hdel', string, string]
   | readonly ['del', string]
 
+export interface KeptHooks {
+  /** Hears of each change, whoever made it. */
+  changed(): void
+  /** Hears of each regular look that fails. */
+  unanswered(): void
+}
+
 export class KeptInRedis implements Kept {
   contents: Contents = EMPTY
   readonly #redis: RedisClient
-  readonly #changed: () => void
+  readonly #hooks: KeptHooks
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version: string | undefined
+  /** The JSON of the contents. */
+  #texts: Readonly<Record<Shelf, Readonly<Record<string, string>>>> = { access: {}, modes: {}, acts: {} }
   /** The highest number that a version had. */
   #number = 0
   #looking: Promise<void> | undefined
   #changing: Promise<unknown> = Promise.resolve()
 
-  /** A connection of its own keeps it out of the way of requests. `changed` hears of each change, whoever made it. */
-  constructor(url: string, changed: () => void, log: Log) {
+  /** A connection of its own keeps it out of the way of requests. */
+  constructor(url: string, hooks: KeptHooks, log: Log) {
     this.#redis = connectRedis(url, log)
-    this.#changed = changed
+    this.#hooks = hooks
     this.#log = log
-    this.#timer = setInterval(() => void this.#look().catch(() => undefined), LOOK_EVERY_MS).unref()
+    this.#timer = setInterval(() => void this.#look().catch(hooks.unanswered), LOOK_EVERY_MS).unref()
   }
 
   /** Resolves when the contents are known, or when Redis does not answer in time. */
@@ -89,7 +101,7 @@ export class KeptInRedis implements Kept {
         return value === undefined ? ['hdel', key, id] : ['hset', key, id, JSON.stringify(value)]
       })
       const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#number + 1))
-      // A look that fails now changes nothing about what was done.
+      // The act is done even if this read fails.
       if (isDone) await this.refresh()
       if (isDone) return result
     }
@@ -124,13 +136,15 @@ export class KeptInRedis implements Kept {
     const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
     if (version === (this.#version ?? null)) return
     if (this.#version !== undefined && numberOf(version) < this.#number) await this.#restore()
-    const texts = await this.#readAll()
-    const values = SHELVES.map((shelf, i) => [shelf, this.#parsed(shelf, texts[i] ?? {})])
+    const [access = {}, modes = {}, acts = {}] = await this.#readAll()
+    const texts = { access, modes, acts }
+    const values = SHELVES.map(shelf => [shelf, this.#parsed(shelf, texts[shelf])])
     this.contents = Object.fromEntries(values) as Contents
-    this.#version = texts[0]?.[VERSION]
+    this.#texts = texts
+    this.#version = access[VERSION]
     const number = numberOf(this.#version ?? null)
     if (number < Number.POSITIVE_INFINITY) this.#number = Math.max(this.#number, number)
-    this.#changed()
+    this.#hooks.changed()
   }
 
   /**
@@ -159,18 +173,22 @@ export class KeptInRedis implements Kept {
       ),
     ])
     await this.#apply(steps, this.#number)
-    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were put back')
+    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were restored')
   }
 
-  /** Without what cannot be read: it is not in force here, and the log says so. */
+  /**
+   * Without what cannot be read: it is not in force here, and the log says so. What has not changed is the same object as
+   * before.
+   */
   #parsed(
     shelf: Shelf,
     { [VERSION]: _version, ...texts }: Readonly<Record<string, string>>,
   ): Map<string, never> {
     const values = new Map<string, never>()
     for (const [id, text] of Object.entries(texts)) {
+      const known = this.#texts[shelf][id] === text ? this.contents[shelf].get(id) : undefined
       try {
-        values.set(id, readKept(shelf, text) as never)
+        values.set(id, (known ?? readKept(shelf, text)) as never)
       } catch (error) {
         this.#log.error({ err: error, shelf, id }, 'what Redis keeps for the admin port cannot be read')
       }

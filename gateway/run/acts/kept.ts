@@ -1,4 +1,7 @@
-/** What the admin port was told, and what was done there: kept by this process, or in Redis for all gateways that share it. */
+/**
+ * The entries, modes and acts of the admin port, stored in this process, or in Redis for all gateways that
+ * share it.
+ */
 import type { RuntimeEntry } from './access-entry.js'
 import type { KeptAct } from './act.js'
 import type { KeptMode } from './mode-desk.js'

@@ -1,4 +1,4 @@
-/** What the admin port does about modes: lets a rule only report, or be enforced, for now, and undoes it. */
+/** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../../config/load.js'
 import { unknownName } from '../../../config/readable.js'
 import { bucketOfTrial } from '../../../config/rollout.js'
@@ -19,6 +19,8 @@ export interface KeptMode extends Ending {
   readonly by: string
   /** ISO 8601. */
   readonly at: string
+  /** Id of the act that has set it. */
+  readonly act?: string
 }
 
 /** Where a rule's mode comes from that was set here. */
@@ -40,6 +42,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
         why: wish.why,
         by: act.by,
         at: act.at,
+        act: act.id,
       }
       const created = await kept.change(contents => ({
         changes: [
@@ -57,7 +60,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
       const act = actOf('mode', `Undone: "${id}" is as its file says.`, { ...wish, from })
       const removed = await kept.change(contents => {
         const value = contents.modes.get(id)
-        if (value === undefined) throw new NotFound(`The admin API has set no mode of "${id}".`)
+        if (value === undefined) throw new NotFound(`The admin API has set no mode for "${id}".`)
         const changes: KeptChange[] = [{ shelf: 'modes', id }, ...changesFor(act, contents)]
         return { changes, result: value }
       })

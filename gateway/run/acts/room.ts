@@ -13,7 +13,7 @@ export function roomFor(shelf: keyof typeof NAMES, id: string, contents: Content
   const past = [...values].filter(([, value]) => isPast(value, now)).map(([id]) => id)
   if (!values.has(id) && values.size - past.length >= MOST) {
     throw new Taken(
-      `There are ${MOST} ${NAMES[shelf]}, and there may be no more: remove some, or write them into a policy file.`,
+      `There are ${MOST} ${NAMES[shelf]}, the most there may be: remove some, or write them into a policy file.`,
     )
   }
   return past.filter(one => one !== id).map(one => ({ shelf, id: one }))

@@ -1,11 +1,11 @@
 /** What the admin port was told, as requests look it up, and what was done there. */
 import { endOf } from '../../../config/formats.js'
-import { AccessTable, NO_ACCESS } from '../../policy/access.js'
+import { type AccessEntry, AccessTable } from '../../policy/access.js'
 import { ModesForNow } from '../../policy/modes.js'
 import type { Log } from '../../types.js'
 import type { Loaded } from '../load.js'
-import { compiledEntry } from './access-entry.js'
-import { type ToldAct, toldAct, toldActs } from './act.js'
+import { compiledEntry, type RuntimeEntry } from './access-entry.js'
+import { newestFirst, type ToldAct, toldAct, toldActs } from './act.js'
 import { type Kept, keptHere } from './kept.js'
 import { KeptInRedis } from './kept-in-redis.js'
 import { modePath } from './mode-desk.js'
@@ -22,36 +22,35 @@ interface Holding {
 export class Runtime {
   readonly kept: Kept
   readonly acts: Acts
-  #table: AccessTable | undefined = NO_ACCESS
+  /** Access entries as requests look them up. */
+  readonly table = new AccessTable([])
+  readonly #entries = new Map<RuntimeEntry, AccessEntry>()
   /** Null while no mode is set; undefined when it has to be looked up anew. */
   #holding: Holding | null | undefined = null
 
   private constructor(keep: (changed: () => void) => Kept) {
     this.kept = keep(() => {
-      // Made when they are next looked at: many changes in a row make them once.
-      this.#table = undefined
+      this.#takeUpAccess()
+      // Made when it is next looked at: many changes in a row make it once.
       this.#holding = undefined
       this.acts.look()
     })
     this.acts = new Acts(this.kept)
   }
 
-  /** What Redis holds is in force when this resolves, unless it does not answer. `redis` is its address, or empty. */
-  static async open(redis: string, log: Log): Promise<Runtime> {
+  /**
+   * What Redis holds is in force when this resolves, unless it does not answer. `redis` is its address, or empty; `unanswered`
+   * hears of each look at it that fails later.
+   */
+  static async open(redis: string, log: Log, unanswered = (): void => {}): Promise<Runtime> {
     if (redis === '') return new Runtime(keptHere)
     let shared: KeptInRedis | undefined
     const runtime = new Runtime(changed => {
-      shared = new KeptInRedis(redis, changed, log)
+      shared = new KeptInRedis(redis, { changed, unanswered }, log)
       return shared
     })
     await shared?.opened()
     return runtime
-  }
-
-  /** Access entries that are in force now. */
-  get table(): AccessTable {
-    this.#table ??= new AccessTable([...this.kept.contents.access.values()].map(compiledEntry))
-    return this.#table
   }
 
   /** A configuration with the modes that hold now; itself where none is set. */
@@ -66,6 +65,22 @@ export class Runtime {
       made.set(loaded, changed)
     }
     return changed
+  }
+
+  /** Only what has changed, so that an act among thousands of networks holds up no request. */
+  #takeUpAccess(): void {
+    const wanted = new Set(this.kept.contents.access.values())
+    for (const [kept, entry] of this.#entries) {
+      if (wanted.has(kept)) continue
+      this.table.remove(entry)
+      this.#entries.delete(kept)
+    }
+    for (const kept of wanted) {
+      if (this.#entries.has(kept)) continue
+      const entry = compiledEntry(kept)
+      this.table.add(entry)
+      this.#entries.set(kept, entry)
+    }
   }
 
   #hold(): Holding | null {
@@ -106,7 +121,7 @@ export class Acts {
     const { contents } = this.#kept
     const added = [...contents.acts.values()].filter(({ id }) => !this.#known.has(id))
     this.#known = new Set(contents.acts.keys())
-    for (const act of added) {
+    for (const act of newestFirst(added).reverse()) {
       const told = toldAct(act, contents)
       for (const listener of this.#listeners) listener(told)
     }

@@ -1,4 +1,4 @@
-/** What the last change of the policy has changed. */
+/** The differences made by the last change of the policy. */
 import type { LiveChanges } from '../../admin/live-snapshot.js'
 import { compare } from '../../explain/difference/compare.js'
 import { sentencesOf } from '../../explain/difference/sentences.js'

@@ -1,4 +1,4 @@
-/** What the admin port tells of now: made once a second for all who watch, and not at all while nobody does. */
+/** The live data of the admin port: made once a second for all watchers, and not at all without any. */
 import type { HistoryOf, LiveDesk, LiveListener } from '../../admin/live.js'
 import type { LiveAct, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
 import { shownAddress } from '../../decide/store/redis-address.js'

@@ -16,7 +16,7 @@ export function checkKnown({ rule, project }: HistoryOf, all: readonly StepCount
   if (rule !== undefined && !rulesOf(loaded).some(({ id }) => id === rule))
     throw new NotFound(`There is no bucket or rule "${rule}" here.`)
   if (project !== undefined && !loaded.config.projects.some(({ id }) => id === project))
-    throw new NotFound(`Of the last hour no requests of "${project}" are known.`)
+    throw new NotFound(`No requests of "${project}" are known from the last hour.`)
 }
 
 /** Added up by step; a process that began later knows nothing of the first ones. */

@@ -1,4 +1,4 @@
-/** What several processes tell of now, as of one: numbers are added up. Of one process it is what that one tells. */
+/** Merges the live data of several processes: numbers are added up. */
 import type {
   LiveClosest,
   LiveOutcomes,

@@ -1,4 +1,4 @@
-/** What one process that takes requests tells of what happens in it now. */
+/** The live data of one process. */
 import type { HeldSlots } from '../../decide/held-slots.js'
 import type { Live } from '../../observe/live/live.js'
 import type { BackendState } from '../upstreams.js'

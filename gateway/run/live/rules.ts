@@ -1,9 +1,9 @@
 /** The rules in force, in the order of the files, as what happens live is told of them. */
 import { isProjectLimits } from '../../../config/load.js'
+import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
 import { trialName } from '../../../config/rollout.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
 import type { Mode, Rule } from '../../types.js'
-import { RUNTIME_SERIES } from '../acts/access-entry.js'
 import type { Loaded } from '../load.js'
 
 /** A rule without what it counted. */

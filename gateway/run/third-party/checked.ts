@@ -1,6 +1,6 @@
 /**
- * A third party's plugin, contained: plugins are trusted code, but what is no answer is thrown as a TypeError, which the
- * rooms handle as they handle whatever a plugin throws.
+ * Contains a third-party plugin. Plugins are trusted code, but an invalid answer is thrown as a TypeError,
+ * which callers handle like anything else a plugin throws.
  */
 
 import { boundedLog } from '../../observe/bounded-log.js'

@@ -98,7 +98,7 @@ class Joining {
     for (const candidate of candidates) {
       const fault = shapeFault(candidate) ?? this.#nameFault(candidate as Plugin, named)
       if (fault === undefined) this.plugins.push(checked(candidate as Plugin))
-      else report(`What "${named}" exports is no plugin that can be used: ${fault}.`)
+      else report(`"${named}" exports no usable plugin: ${fault}.`)
     }
   }
 

@@ -1,4 +1,4 @@
-/** What a plugin hands over, looked at before it is trusted: it may be JavaScript that no compiler has seen. */
+/** Validates what a plugin exports and returns: it may be untyped JavaScript. */
 import { isTimeZone } from '../../../config/formats.js'
 import * as words from '../../../config/words.js'
 import type { Demand, Plugin, Project, Tools, Window } from '../../plugin.js'
@@ -25,7 +25,7 @@ export function shapeFault(candidate: unknown): string | undefined {
   if (!isObject(candidate)) return 'it must be a map that definePlugin takes'
   const { name, kind, schema, create } = candidate
   if (typeof name !== 'string' || !NAME.test(name)) {
-    return 'its "name" must be a small letter, then small letters, digits, ".", "_" or "-"'
+    return 'its "name" must begin with a lowercase letter and go on with up to 63 lowercase letters, digits, ".", "_" or "-"'
   }
   if (!KINDS.includes(kind)) return `the "kind" of "${name}" must be identify, limit or observe`
   if (!isObject(schema)) return `the "schema" of "${name}" must be a JSON Schema, such as Type.Object({})`
@@ -49,7 +49,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof value.then === 'function'
 }
 
-/** Nobody will look at it; unhandled, its failure would end the process. */
+/** Ignores its outcome: an unhandled rejection would end the process. */
 export function ignore(value: PromiseLike<unknown>): void {
   Promise.resolve(value).catch(() => {})
 }

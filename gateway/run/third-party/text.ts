@@ -13,6 +13,6 @@ function textOf(thrown: unknown): string {
   try {
     return String(thrown instanceof Error ? thrown.message : thrown)
   } catch {
-    return 'something that is no text'
+    return 'something that is not text'
   }
 }

@@ -82,7 +82,7 @@ export class Channel<There> {
 
   #send(message: Message): void {
     if (!this.#worker.isConnected()) this.#close()
-    // What cannot be sent will not be answered: the disconnection tells of it.
+    // A question that cannot be sent is rejected by the disconnection.
     else this.#worker.send(message, () => undefined)
   }
 

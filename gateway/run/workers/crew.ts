@@ -107,7 +107,7 @@ export class Crew {
     const channel = new Channel<WorkerCalls>(worker, {
       embedded: calls.embedded,
       orders: () => {
-        if (this.#isDraining) throw new Failure('The gateway is going to end.')
+        if (this.#isDraining) throw new Failure('The gateway is shutting down.')
         return calls.orders()
       },
       join: async (change: number) => {
@@ -118,7 +118,7 @@ export class Crew {
           clearTimeout(starting)
           heartbeat.start()
           this.#members.set(id, { id, pid, startedAt, channel, answers })
-        } else log.info({ worker: pid }, 'A worker started while the configuration changed: it starts again')
+        } else log.info({ worker: pid }, 'A worker started while the configuration changed: it is restarted')
         return joins
       },
       ready: (url: string) => this.#takesRequests(id, pid, url),

@@ -1,4 +1,4 @@
-/** What several workers tell, as one answer. */
+/** Merges the answers of several workers. */
 import type { Slots } from '../../decide/held-slots.js'
 import { type MetricsSnapshot, mergeSnapshots } from '../../observe/series.js'
 import type { BackendState } from '../upstreams.js'
@@ -40,7 +40,7 @@ export class WorkerSeries {
     this.#last.set(worker, snapshot)
   }
 
-  /** A worker has ended: what it last told of is all that anybody has heard. */
+  /** A worker has ended: its last report is all that is known of it. */
   ended(worker: number): void {
     const last = this.#last.get(worker)
     if (last !== undefined) this.#ended = [...this.#ended, lasting(last)]

@@ -1,4 +1,4 @@
-/** What the admin port asks, put to the workers: to one where any knows, to all where each knows its part. */
+/** Puts questions of the admin port to the workers: to one if any can answer, to all if each knows a part. */
 import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'

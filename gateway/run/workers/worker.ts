@@ -42,7 +42,7 @@ export type WorkerCalls = ReturnType<typeof callsOf>
 /** Runs until the supervisor says so, or is gone. */
 export async function work(configPath: string): Promise<void> {
   if (cluster.worker === undefined) throw new Error('A worker is started by "sluice serve", not by hand.')
-  // A terminal or a service manager may signal every process: the supervisor decides what comes of it.
+  // A terminal or service manager may signal every process; the supervisor decides what happens.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
   const supervisor = new Channel<SupervisorCalls>(cluster.worker, {
     ping: () => undefined,

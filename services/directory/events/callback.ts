@@ -1,4 +1,4 @@
 import type { DirectoryEvent } from '../schemas/events.js'
 
-/** Is given each event after its change is stored, and waited for. */
+/** Receives each event after its change is stored; the change waits for it. */
 export type EventCallback = (event: DirectoryEvent) => unknown

@@ -41,7 +41,7 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   let closed = false
   const deliver = createDelivery({ ...parts, batchSize: batch?.size, closing: () => closed })
 
-  /** What is told of the database is told once in a while, not for each queue. */
+  /** Database failures are logged now and then, not for each queue. */
   function tell(error: unknown, fields: object, sentence: string): void {
     const write = error instanceof StoreFailed ? log.debug : log.error
     write({ ...fields, err: message(error) }, sentence)

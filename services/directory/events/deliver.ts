@@ -8,7 +8,7 @@ import type { CallResult, CallWebhook } from './call.js'
 import { keepLease, leaseMs } from './lease.js'
 import { type Message, toMessages } from './message.js'
 import { backOff, isFinal, isStale } from './retry.js'
-import { webhookOf } from './webhooks.js'
+import { isOwed, webhookOf } from './webhooks.js'
 
 /** Most events that are handed out at a time, and so repeated after a crash. */
 const claimSize = 50
@@ -42,11 +42,15 @@ interface Progress {
 
 /** Whose queue is worked off. */
 interface Target {
-  readonly lane: string
   readonly directory: Directory
   readonly webhookId: string
   /** Undefined when it was taken away. */
   readonly webhook: NamedWebhook | undefined
+}
+
+/** What is sent, and where. */
+type OwedMessage<Event extends StoredEvent = StoredEvent> = Message<Event> & {
+  readonly webhook: NamedWebhook
 }
 
 /**
@@ -61,7 +65,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   async function find(lane: string): Promise<Target | undefined> {
     const { directoryId, webhookId } = ownerOf(lane)
     const directory = (await store.directory(directoryId)) ?? (await store.departed(directoryId))
-    return directory && { lane, directory, webhookId, webhook: webhookOf(directory, webhookId) }
+    return directory && { directory, webhookId, webhook: webhookOf(directory, webhookId) }
   }
 
   async function deliver(lane: string, hasten: boolean): Promise<number | undefined> {
@@ -75,49 +79,53 @@ export function createDelivery(parts: DeliveryParts): Deliver {
       if (claim.kind === 'nothing') return undefined
       if (claim.kind === 'held') return now + heldMs
       if (claim.kind === 'later') return claim.at
-      const target = await find(lane)
-      // Removed meanwhile: what it held is being purged.
-      if (!target) return undefined
       fence = claim.delivery.fence
-      const due = await workOff(target, claim.delivery)
+      const due = await workOff(lane, claim.delivery)
       if (due !== undefined) return due || undefined
     }
   }
 
   /** Undefined to go on; else when to come back, or 0 for not at all. */
-  async function workOff(target: Target, delivery: Delivery): Promise<number | undefined> {
+  async function workOff(lane: string, delivery: Delivery): Promise<number | undefined> {
     const { fence, attempts, due, replays, events } = delivery
     const progress: Progress = { dead: [], failedAgain: [], revived: [], log: [], attempts, due }
     const lease = keepLease(until => {
       const report = { ...progress, until }
       Object.assign(progress, { delivered: undefined, dead: [], failedAgain: [], revived: [], log: [] })
-      tellOfDead(target, [...report.dead, ...report.failedAgain])
-      return store.reportDelivery(target.lane, fence, report)
+      tellOfDead([...report.dead, ...report.failedAgain])
+      return store.reportDelivery(lane, fence, report)
     })
+    // Asked before each call: a webhook may be changed, switched off or taken away while its events are under way.
+    let target: Target | undefined
+    const goesOn = async (): Promise<boolean> => {
+      if (closing() || !lease.held()) return false
+      target = await find(lane)
+      return target !== undefined && !target.webhook?.disabled
+    }
     try {
       for (const message of toMessages(replays, batchSize)) {
-        if (closing() || !lease.held()) break
-        await replay(target, message, progress)
+        if (!(await goesOn())) break
+        await replay(target as Target, message, progress)
       }
       for (const message of toMessages(events, batchSize)) {
-        if (closing() || !lease.held() || !(await advance(target, message, progress))) break
+        if (!(await goesOn()) || !(await advance(target as Target, message, progress))) break
       }
     } finally {
       lease.stop()
     }
+    const isOver = closing() || !target || target.webhook?.disabled === true
     const drained = replays.length === 0 && events.length < limit
-    const stop = closing() || drained || progress.due > Date.now()
+    const stop = isOver || drained || progress.due > Date.now()
     if (!(await lease.end(stop))) return Date.now() + heldMs
-    if (closing()) return 0
+    if (isOver) return 0
     return stop ? progress.due : undefined
   }
 
-  /** One more attempt at dead letters; without a webhook they stay what they are. */
-  async function replay(target: Target, message: Message<DeadLetter>, progress: Progress): Promise<void> {
-    if (!target.webhook) {
-      progress.failedAgain.push(...message.events)
-      return
-    }
+  /** One more attempt at dead letters; those of a webhook that was taken away stay what they are. */
+  async function replay(target: Target, asked: Message<DeadLetter>, progress: Progress): Promise<void> {
+    const message = owed(target, asked)
+    progress.failedAgain.push(...asked.events.filter(event => !message?.events.includes(event)))
+    if (!message) return
     const failures = Math.max(...message.events.map(event => event.attempts)) + 1
     const { problem } = await send(target, message, failures, progress)
     if (closing() && problem !== undefined) return
@@ -129,17 +137,19 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   }
 
   /** True when the message is done with, delivered or dead; false when it has to wait for its next attempt. */
-  async function advance(target: Target, message: Message, progress: Progress): Promise<boolean> {
-    const { events } = message
+  async function advance(target: Target, claimed: Message, progress: Progress): Promise<boolean> {
     const done = (attempts: number): true => {
-      progress.delivered = events.at(-1)?.sequence ?? 0
+      progress.delivered = claimed.events.at(-1)?.sequence ?? 0
       progress.attempts = attempts
       progress.due = 0
       return true
     }
+    const message = owed(target, claimed)
+    if (!message) return done(0)
+    const { events } = message
     const [first] = events
     if (progress.attempts > 0 && first && isStale(first.created, Date.now())) {
-      progress.dead.push(...buried(target, events, 0, 'it waited too long behind others that failed'))
+      progress.dead.push(...buried(target, events, 0, 'it waited too long behind other events that failed'))
       return done(progress.attempts)
     }
     const failures = progress.attempts + 1
@@ -153,21 +163,20 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     progress.attempts = failures
     progress.due = Date.now() + backOff(failures)
     const next = new Date(progress.due).toISOString()
-    const fields = { ...named(target), message: message.id, attempt: failures, problem, next }
+    const about = { directory: target.directory.id, webhook: target.webhookId }
+    const fields = { ...about, message: message.id, attempt: failures, problem, next }
     log.warn(fields, 'webhook not delivered')
     return false
   }
 
   async function send(
-    { directory, webhookId, webhook }: Target,
-    message: Message,
+    { directory, webhookId }: Target,
+    { webhook, ...message }: OwedMessage,
     attempts: number,
     progress: Progress,
   ): Promise<CallResult> {
     const { tenant, product } = directory
     const { body, events } = message
-    // Taken away meanwhile: nobody waits for this.
-    if (!webhook) return {}
     const created = new Date().toISOString()
     const answer = await call(directory.id, webhook, message)
     // One that the end of the service cut off is repeated at its next start, and counted then.
@@ -190,6 +199,18 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     return answer
   }
 
+  /** The message without what its webhook is not to get; undefined when nothing is left, and nobody waits for it. */
+  function owed<Event extends StoredEvent>(
+    { webhook }: Target,
+    message: Message<Event>,
+  ): OwedMessage<Event> | undefined {
+    if (!webhook) return undefined
+    const events = message.events.filter(event => isOwed(webhook, event))
+    if (events.length === message.events.length) return { ...message, webhook }
+    const [rest] = toMessages(events, batchSize)
+    return rest && { ...rest, webhook }
+  }
+
   /** The events as dead letters. */
   function buried(
     { directory, webhookId }: Target,
@@ -206,15 +227,13 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     })
   }
 
-  function tellOfDead(target: Target, dead: readonly DeadLetter[]): void {
+  function tellOfDead(dead: readonly DeadLetter[]): void {
     const last = dead.at(-1)
     if (!last) return
-    const { id: event, attempts, problem } = last
-    const fields = { ...named(target), events: dead.length, last: { event, attempts, problem } }
-    log.error(fields, 'webhook events given up: they are dead letters now')
+    const { id: event, directoryId: directory, webhookId: webhook, attempts, problem } = last
+    const fields = { directory, webhook, events: dead.length, last: { event, attempts, problem } }
+    log.error(fields, 'gave up on webhook events: they are dead letters now')
   }
 
   return deliver
 }
-
-const named = ({ directory, webhookId }: Target): object => ({ directory: directory.id, webhook: webhookId })

@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 type Attributes = Readonly<Record<string, unknown>>
 
 /**
- * What an update changed, with the values from before: the view's own fields, and of `raw` the attributes that differ. An
- * attribute that was not there is null.
+ * What an update changed, with the previous values: the fields of the view, and the attributes of `raw` that
+ * differ. An attribute that did not exist is null.
  */
 export function previousAttributes(before: object, after: object): Attributes {
   const { raw: oldRaw, ...old } = before as Attributes

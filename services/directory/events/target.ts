@@ -44,7 +44,7 @@ export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules
   if (isPublic === false && !allowPrivate) return refusal(host)
   if (isHttp && !allowHttp && (!allowPrivate || isPublic)) return noHttp
   if (url.port !== '' && isBadPort(Number(url.port))) {
-    return `port ${url.port} is not called; docs/webhooks.md lists the ports that are refused`
+    return `port ${url.port} is not allowed; docs/webhooks.md lists the refused ports`
   }
   return undefined
 }
@@ -72,7 +72,7 @@ export type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** Lets no name lead to an address that is not public. */
+/** Refuses names that resolve to an address that is not public. */
 export const publicOnly = (resolve: Resolve): LookupFunction =>
   checked(resolve, (hostname, address) => (isPublicAddress(address) ? undefined : refusal(hostname)))
 

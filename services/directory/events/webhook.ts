@@ -4,16 +4,16 @@ import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
 import { webhooksOf } from './webhooks.js'
 
-/** What a webhook's secret is sealed for. */
+/** The purpose that a webhook's secret is encrypted for. */
 const secretField = (webhookId: string): string =>
   webhookId === firstWebhook ? 'webhook' : `webhook ${webhookId}`
 const headerField = (webhookId: string, name: string): string =>
   `webhook ${webhookId} header ${name.toLowerCase()}`
 
 /**
- * The webhook with its secret sealed; without a secret the one before stays. A secret that takes the place of another
- * leaves that one valid beside it for `overlap` seconds, so that the receiver can change over meanwhile; others before it stay
- * valid too for as long as they were promised. 0 ends all old ones at once.
+ * The webhook with its secret encrypted; without a new secret the present one stays. A replaced secret stays
+ * valid for `overlap` seconds, so that the receiver can switch, and older ones for as long as they were
+ * promised. 0 ends all old ones at once.
  */
 export function sealWebhook(
   box: SecretBox,

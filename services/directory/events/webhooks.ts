@@ -17,6 +17,10 @@ export const receivers = (directory: Directory, event: EventName): string[] =>
     .filter(({ disabled, events }) => !disabled && (events === undefined || events.includes(event)))
     .map(({ id }) => id)
 
+/** Whether an event of that sequence is this webhook's: what was before it went to another of its id. */
+export const isOwed = ({ since = 0 }: NamedWebhook, { sequence }: { readonly sequence: number }): boolean =>
+  sequence > since
+
 /** The directory with this webhook in place of the one of its id, or as its last one. */
 export function withWebhook(directory: Directory, { id, ...webhook }: NamedWebhook): Directory {
   if (id === firstWebhook) return { ...directory, webhook }

@@ -1,4 +1,4 @@
-/** How much patience a pull has with its provider. All times in ms. */
+/** Timeouts and bounds of a pull from its provider. All times in ms. */
 export interface Bounds {
   /** From the request to the end of its answer. */
   readonly answerMs: number

@@ -56,7 +56,7 @@ export function createCaller(bounds: Bounds): Caller {
         return { answer: { status, body: body ?? {} }, problem: `answered ${status}`, retryAfter }
       }
       if (status >= 500) return { answer: { status, body: body ?? {} }, problem: `answered ${status}` }
-      if (status === 200 && !body) return { problem: 'gave an answer that is no JSON object' }
+      if (status === 200 && !body) return { problem: 'sent an answer that is not a JSON object' }
       return { answer: { status, body: body ?? {} } }
     } catch (error) {
       signal.throwIfAborted()
@@ -73,7 +73,7 @@ export function createCaller(bounds: Bounds): Caller {
       const pause = Math.max(retryAfter ?? 0, bounds.firstWaitMs * 2 ** (tries - 1))
       if ((retryAfter ?? 0) > bounds.longestWaitMs) {
         throw new ProviderError(
-          `${what}: the provider asks to wait ${Math.ceil((retryAfter ?? 0) / 1000)} s`,
+          `${what}: the provider asks us to wait ${Math.ceil((retryAfter ?? 0) / 1000)} s`,
           answer?.status,
         )
       }
@@ -123,7 +123,7 @@ function readRetryAfter(text: string | null): number | undefined {
 
 function reason(error: Error, { answerMs, answerBytes }: Bounds): string {
   if (error.name === 'TimeoutError') return `did not answer within ${answerMs} ms`
-  if (error instanceof TooLarge) return `gave more than ${answerBytes} bytes`
+  if (error instanceof TooLarge) return `sent more than ${answerBytes} bytes`
   const { code } = (error.cause ?? error) as NodeJS.ErrnoException
   return `could not be reached${typeof code === 'string' ? ` (${code})` : ''}`
 }

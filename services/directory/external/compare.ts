@@ -49,7 +49,7 @@ export async function compare(store: Store, directory: Directory, snapshot: Snap
     const leaving: string[] = []
     for (const { userId } of groupId === undefined ? [] : await allMembers(store, groupId)) {
       const external = own.get(userId)
-      // Users that the provider does not know are not its to remove; those that are gone leave with their deletion.
+      // The provider must not remove users it does not know; deleted users leave with their deletion.
       if (external === undefined) continue
       memberships++
       present.add(external)

@@ -60,7 +60,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const before = await pulled(directoryId)
       const known = before.external.tokens && open(before, 'refresh')
-      // A provider that gives no new refresh token means the one before.
+      // If the provider returns no new refresh token, the previous one stays valid.
       const lasting = refresh === '' || refresh === undefined ? known : refresh
       if (!isToken(access))
         throw new ConnectionError(400, 'accessToken is required: the text of an access token.')
@@ -122,7 +122,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
           return await oauth.refresh(open(await pulled(directory.id), 'refresh'), signal)
         } catch (error) {
           if (!(error instanceof ProviderError && error.status === 400)) throw error
-          throw new ProviderError(`${error.message}: connect the directory anew`, error.status)
+          throw new ProviderError(`${error.message}: connect the directory again`, error.status)
         }
       }
       return {

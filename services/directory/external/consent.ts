@@ -69,7 +69,7 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
       if (!bound) {
         throw new ConnectionError(
           400,
-          'The state is missing, not ours or older than ten minutes: open the link again.',
+          'The state is missing, unknown or older than ten minutes: open the link again.',
         )
       }
       const { directoryId, link, browser } = bound
@@ -77,7 +77,7 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
       if (!trusted && hashOf(cookies.get(cookieName) ?? '') !== browser) {
         throw new ConnectionError(
           403,
-          'This is not the browser that began the consent, or it keeps no cookies: open the link again here.',
+          'This is not the browser that started the consent, or it does not accept cookies: open the link again here.',
         )
       }
       await held(link)
@@ -96,4 +96,4 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
 }
 
 const usedUp = (): ConnectionError =>
-  new ConnectionError(403, 'This link is not ours, was used already or has ended: ask for a new one.')
+  new ConnectionError(403, 'This link is unknown, already used or expired: ask for a new one.')

@@ -22,5 +22,5 @@ export function refusal(work: Work, share: number): string | undefined {
     )
     .map(({ name, going, all }) => `${going} of ${all} ${name}`)
   if (told.length === 0) return undefined
-  return `Nothing was deleted: ${told.join(' and ')} would go, more than ${Math.round(share * 100)} % at once; if that is right, pull once with allowDeletions=true`
+  return `Nothing was deleted: ${told.join(' and ')} would be deleted, more than ${Math.round(share * 100)} % at once; if that is intended, pull once with allowDeletions=true`
 }

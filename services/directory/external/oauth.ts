@@ -72,7 +72,7 @@ function readTokens(body: JsonObject): TokenSet {
   const seconds = Number(expires_in)
   const life = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 1e9) : usualLifeSeconds
   if (!isToken(access_token) || !(refresh_token === '' || isToken(refresh_token))) {
-    throw new ProviderError('The provider gave no usable access_token')
+    throw new ProviderError('The provider returned no usable access_token')
   }
   return {
     access_token,

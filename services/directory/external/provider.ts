@@ -42,12 +42,13 @@ export function createProvider({ call, bounds, token, apiUrl, domain, signal }: 
       for (const [key, value] of Object.entries(asked)) url.searchParams.set(key, value)
       const { [name]: items = [], nextPageToken: next } = await get(url)
       if (!Array.isArray(items) || !items.every(isObject)) {
-        throw new ProviderError(`GET ${url.pathname}: "${name}" is no list of objects`)
+        throw new ProviderError(`GET ${url.pathname}: "${name}" is not a list of objects`)
       }
       yield items
       if (next === undefined || next === null || next === '') return
-      if (typeof next !== 'string') throw new ProviderError(`GET ${url.pathname}: nextPageToken is no text`)
-      if (seen.has(next)) throw new ProviderError(`GET ${url.pathname}: the same page comes again`)
+      if (typeof next !== 'string')
+        throw new ProviderError(`GET ${url.pathname}: nextPageToken is not a string`)
+      if (seen.has(next)) throw new ProviderError(`GET ${url.pathname}: the same page was returned again`)
       if (seen.size + 1 >= bounds.pages) {
         throw new ProviderError(`GET ${url.pathname}: more than ${bounds.pages} pages`)
       }

@@ -64,14 +64,14 @@ export function createPull(parts: PullParts): Pull {
       await listen.told()
       requireLease()
     }
-    // A callback that throws shall have missed nothing that is stored.
+    // A callback that throws must not miss events that are stored.
     const atOnce = callback ? 1 : writtenAtOnce
     const target = { directory, writers: writers(listen.hear), atOnce, written }
     const undone = await apply(target, difference, snapshot, isWhole && refused === undefined)
     const problems = [...snapshot.problems, ...(refused ? [refused] : []), ...undone]
     if (problems.length === 0) return { outcome: 'complete', problem: null }
     const problem = summary(
-      isWhole ? problems : [...problems, 'Nothing was deleted, as not all could be read'],
+      isWhole ? problems : [...problems, 'Nothing was deleted, because not everything could be read'],
     )
     const isEmpty = !isWhole && snapshot.users.size === 0
     return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem }

@@ -66,9 +66,8 @@ async function readItems(
     if (into.size > most) throw new ProviderError(`The provider has more than ${most} ${type}s`)
     await breathe()
   }
-  if (nameless > 0) problems.push(`The provider gave ${nameless} ${type}s without an id`)
-  if (unusable > 0)
-    problems.push(`${unusable} ${type}s of the provider cannot be kept, as they are not valid`)
+  if (nameless > 0) problems.push(`The provider returned ${nameless} ${type}s without an id`)
+  if (unusable > 0) problems.push(`${unusable} ${type}s of the provider are not valid and were left out`)
 }
 
 /** Undefined when this group's members cannot be read; others may be. */
@@ -86,7 +85,7 @@ async function readMembers(
         // Groups within groups and whole domains are no users.
         if (userId !== undefined && (type === undefined || type === 'USER')) found.add(userId)
       }
-      if (found.size > most) throw new ProviderError('The provider has more memberships than are read')
+      if (found.size > most) throw new ProviderError('The provider has more memberships than can be read')
     }
     return found
   } catch (error) {
@@ -114,6 +113,6 @@ function textOf(translate: (item: JsonObject) => JsonObject, item: JsonObject): 
 /** The sentence that tells of an error; what is no failure of the provider is thrown on. */
 function problemOf(error: unknown): string {
   if (error instanceof ProviderError || error instanceof ConnectionError) return error.message
-  if ((error as Error).name === 'TimeoutError') return 'The provider took too long to be read'
+  if ((error as Error).name === 'TimeoutError') return 'Reading from the provider took too long'
   throw error
 }

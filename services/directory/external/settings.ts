@@ -76,7 +76,7 @@ function isLoopback(hostname: string): boolean {
 function scopes(text: string): string {
   const names = text.trim().split(/\s+/)
   if (text.length > 4096 || names.some(name => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name))) {
-    throw new Error('EXTERNAL_SCOPES must be OAuth scopes separated by blanks')
+    throw new Error('EXTERNAL_SCOPES must be OAuth scopes separated by spaces')
   }
   return names.join(' ')
 }

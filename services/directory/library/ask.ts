@@ -65,7 +65,7 @@ export function createAsk(core: Core, add: (server: Server) => void): Ask {
 function partOf(part: unknown): string {
   // An empty part, or dots, would lead to another path.
   if (typeof part !== 'string' || /^\.{0,2}$/.test(part)) {
-    throw new HttpError(400, 'The id must be a text, as answers hold it.')
+    throw new HttpError(400, 'The id must be a string, as in the answers.')
   }
   // Half a surrogate pair cannot be encoded; this way it becomes a sign that no id holds.
   return encodeURIComponent(Buffer.from(part).toString())
@@ -75,7 +75,7 @@ function queryOf(query: object | null | undefined): string {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null)
   for (const [name, value] of given) {
     if (['string', 'number', 'boolean'].includes(typeof value)) continue
-    throw new HttpError(400, `${name} must be a text, a number or a truth value.`)
+    throw new HttpError(400, `${name} must be a string, a number or a boolean.`)
   }
   return new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
 }

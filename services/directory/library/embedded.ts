@@ -56,7 +56,7 @@ export function embed(core: Core): EmbeddedDirectory {
     if (url !== undefined && URL.canParse(url)) return url
     throw new ConnectionError(
       400,
-      'redirectUrl is required where neither EXTERNAL_REDIRECT_URL nor BASE_URL is set.',
+      'redirectUrl is required when neither EXTERNAL_REDIRECT_URL nor BASE_URL is set.',
     )
   }
 

@@ -54,7 +54,7 @@ export interface DirectoryResponse {
   readonly location?: string
 }
 
-/** The first part of a path, by what it is in small letters. */
+/** The first part of a path, by what it is in lowercase. */
 const kinds = new Map(
   ['Users', 'Groups', 'Bulk', 'ServiceProviderConfig', 'ResourceTypes', 'Schemas', 'Me'].map(kind => [
     kind.toLowerCase(),
@@ -131,5 +131,5 @@ function conditionsOf(headers: unknown): Record<string, string> {
 function headerOf(name: string, value: unknown): Record<string, string> {
   if (value === undefined || value === null || value === '') return {}
   if (typeof value === 'string') return { [name]: value }
-  throw new HttpError(400, `The value for ${name} must be a text.`)
+  throw new HttpError(400, `The value for ${name} must be a string.`)
 }

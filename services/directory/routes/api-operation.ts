@@ -36,9 +36,9 @@ export function withGatewayAnswers(schema: FastifySchema): Answers {
   return {
     ...own,
     ...failed('4xx', 'What was wrong with the request; as problem+json when the gateway refused it'),
-    ...failed('5xx', 'Not the request was wrong; as problem+json when the gateway says so'),
+    ...failed('5xx', 'The request was not at fault; as problem+json when the gateway answers'),
     429: {
-      description: 'A limit of the gateway in front, or of wrong keys; come again after Retry-After',
+      description: 'A limit of the gateway in front, or too many wrong keys; try again after Retry-After',
       headers: { 'Retry-After': { type: 'integer', description: 'Seconds' } },
       content: { ...problem, [mediaType]: { schema: own['4xx'] } },
     },

@@ -104,7 +104,7 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
     if (!hasKey(request)) {
       throw new HttpError(
         401,
-        'A consent begins with a one-time link, which the management API hands out (POST /{directoryId}/consent-link), or with a management key.',
+        'A consent starts with a one-time link from the management API (POST /{directoryId}/consent-link), or with a management key.',
       )
     }
     if (!directoryId) throw new HttpError(400, 'The query parameter link or directoryId is required.')

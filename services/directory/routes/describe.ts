@@ -40,11 +40,11 @@ export const pageQuery = {
     Type.Integer({
       minimum: 1,
       default: 50,
-      description: 'More than 500 is taken as 500; `limit` and `page_size` are aliases',
+      description: 'Values above 500 count as 500; `limit` and `page_size` are aliases',
     }),
   ),
   pageToken: Type.Optional(
-    text('From the answer before; costs the same at any depth; `page_token` is an alias'),
+    text('From the previous answer; equally fast at any depth; `page_token` is an alias'),
   ),
 }
 

@@ -99,7 +99,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'Rename, deactivate or activate a directory, or change its webhook and its log',
         description:
-          'What is not sent stays. An empty `webhook_url` takes the webhook away, with what waits for it.',
+          'Fields that are not sent stay as they are. An empty `webhook_url` removes the webhook and the events that wait for it.',
         path,
         body: refTo(directoryChangeSchema),
         data,
@@ -121,7 +121,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'Remove a directory with all its users, groups and events',
         description:
-          'Its webhooks hear of it by `dsync.deleted`, and of nothing else: the directory is gone, its users are not.',
+          'Its webhooks receive `dsync.deleted` and nothing else: the directory is gone, its users are not.',
         path,
         data: Type.Null(),
       },
@@ -138,7 +138,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'Rotate the SCIM secret',
         description:
-          'The answer holds the new secret; the old one stays good for `overlap_seconds`, those before it for as long as they were promised; 0 ends all of them at once.',
+          'The answer holds the new secret. The old one stays valid for `overlap_seconds`, and older ones for as long as they were promised; 0 ends all of them at once.',
         path,
         body: rotationSchema,
         data,

@@ -41,11 +41,11 @@ export function readDirectory(body: unknown, box: SecretBox, targets: TargetRule
 const fixed = ['id', 'tenant', 'product', 'type'] as const
 /** What answers show beside, and who makes it. */
 const shownOnly = {
-  id: 'is given by the service',
+  id: 'is assigned by the service',
   scim: 'is made by the service: POST /{id}/scim-secret makes a new secret',
-  external_access_token: 'comes with a consent: POST /{id}/consent-link begins one',
-  external_refresh_token: 'comes with a consent: POST /{id}/consent-link begins one',
-  external_sync: 'is told by the service',
+  external_access_token: 'comes from a consent: POST /{id}/consent-link starts one',
+  external_refresh_token: 'comes from a consent: POST /{id}/consent-link starts one',
+  external_sync: 'is reported by the service',
 }
 
 /** The directory as the body of a PATCH wants it; what the body does not name stays. Throws 400. */
@@ -58,11 +58,11 @@ export function changeDirectory(
   const fields = flatWebhook(fieldsOf(body, [...changeable, ...fixed, 'overlap_seconds'], shownOnly))
   for (const name of fixed) {
     if (fields.has(name) && fields.get(name) !== directory[name]) {
-      throw new HttpError(400, `${name} cannot be changed; make another directory.`)
+      throw new HttpError(400, `${name} cannot be changed; create another directory.`)
     }
   }
   if (!changeable.some(name => fields.has(name))) {
-    throw new HttpError(400, `The body names nothing that can be changed: ${changeable.join(', ')}.`)
+    throw new HttpError(400, `The body has none of the fields that can be changed: ${changeable.join(', ')}.`)
   }
   return {
     ...directory,
@@ -92,7 +92,7 @@ export function rotateScimSecret(directory: Directory, body: unknown, box: Secre
   if (older.length >= maxOldSecrets) {
     throw new HttpError(
       409,
-      `${older.length} old secrets are still good: wait, or end all of them with overlap_seconds 0.`,
+      `${older.length} old secrets are still valid: wait, or end all of them with overlap_seconds 0.`,
     )
   }
   const replaced = overlap === 0 ? [] : [{ secret: directory.scimSecret, until }]
@@ -120,7 +120,10 @@ function flatWebhook(fields: BodyFields): BodyFields {
   const nested = fields.get('webhook')
   if (nested === undefined) return fields
   if (fields.has('webhook_url') || fields.has('webhook_secret')) {
-    throw new HttpError(400, 'webhook says the same as webhook_url and webhook_secret: send one of them.')
+    throw new HttpError(
+      400,
+      'webhook means the same as webhook_url and webhook_secret: send one or the other.',
+    )
   }
   const known = ['endpoint', 'secret', 'old_secret_valid_until']
   const webhook = fieldsOf(nested ?? { endpoint: '', secret: '' }, known, {}, 'webhook')
@@ -162,7 +165,7 @@ function readExternal(fields: BodyFields, current: External | undefined): { exte
   const domain = optional(given, 'external_domain', maxNameLength)
   if (!current) {
     if (domain === undefined) return {}
-    throw new HttpError(400, 'external_domain belongs to directories of type external.')
+    throw new HttpError(400, 'external_domain is only for directories of type external.')
   }
   if (domain !== undefined && !/^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]+$/i.test(domain)) {
     throw new HttpError(400, 'external_domain must be a domain name such as example.com.')

@@ -39,9 +39,9 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
     GET: endpoint(
       {
         tag,
-        summary: "Read a directory's events on from a cursor",
+        summary: "Read a directory's events after a cursor",
         description:
-          'All events of the last 30 days in order, delivered to a webhook or not. It ends with the directory: `dsync.deleted` goes to webhooks only. The answer always has a `cursor`: ask on with it, now or later.',
+          'All events of the last 30 days in order, delivered to a webhook or not. The feed ends with the directory: `dsync.deleted` goes to webhooks only. The answer always has a `cursor`: continue from it, now or later.',
         query: { ...scopeQuery, cursor: Type.Optional(text()), pageLimit: pageQuery.pageLimit },
         data: listOf(eventSchema),
         answer: Type.Object({ data: listOf(eventSchema), cursor: text(), error: Type.Null() }),
@@ -86,5 +86,5 @@ function readCursor(request: Request, directoryId: string): number | undefined {
   } catch {
     // Answered as any other cursor that is not ours.
   }
-  throw new HttpError(400, 'cursor is not one that this directory gave out: begin without it.')
+  throw new HttpError(400, 'cursor does not come from this directory: start without it.')
 }

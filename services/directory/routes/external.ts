@@ -27,7 +27,7 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         tag,
         summary: "Make a one-time link for the directory's admin",
         description:
-          'Whoever opens `url` and gives their consent connects the directory, also one that is connected already. The link is good for one connection, which ends all other links of the directory.',
+          'Whoever opens `url` and gives their consent connects the directory, even one that is already connected. The link works once; connecting ends all other links of the directory.',
         path: ['directoryId'],
         body: newLinkSchema,
         data: linkSchema,
@@ -76,7 +76,7 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
           allowDeletions: Type.Optional(
             Type.Boolean({
               default: false,
-              description: 'Together with directoryId: delete this once, however many would go',
+              description: 'With directoryId: in this pull, delete however many are gone',
             }),
           ),
         },
@@ -101,12 +101,12 @@ async function requireConnected(store: Store, directoryId: string, isSpecial: bo
   if (isSpecial && last?.state.outcome === 'running' && last.until > Date.now()) {
     throw new HttpError(
       409,
-      'This directory is being pulled right now: ask again when external_sync has finished.',
+      'This directory is being pulled right now: try again when external_sync has finished.',
     )
   }
   if (directory.external?.tokens) return
   const why = directory.external
-    ? `is not connected yet: its admin needs a link, as POST /${directoryId}/consent-link gives one`
+    ? `is not connected yet: send its admin a link, which POST /${directoryId}/consent-link makes`
     : 'is not of type external'
   throw new HttpError(400, `This directory ${why}.`)
 }

@@ -100,7 +100,7 @@ export function resource(
   const allow = Object.keys(handlers).flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   const refuse = async (request: Request, reply: Reply): Promise<never> => {
     reply.header('allow', allow.join(', '))
-    throw new HttpError(405, `${request.method} is not possible here; possible: ${allow.join(', ')}.`)
+    throw new HttpError(405, `${request.method} is not allowed here; allowed: ${allow.join(', ')}.`)
   }
   // Before the body is looked at: what is wrong is the method, whatever came with it.
   server.route({ method: others, url, onRequest: refuse, handler: refuse })
@@ -116,7 +116,7 @@ export function explain(error: unknown): { status: number; message: string } {
   const known = code === undefined ? undefined : sentences[code]
   if (known) return { status: statusCode, message: known }
   if (statusCode >= 400 && statusCode < 500) return { status: statusCode, message: (error as Error).message }
-  return { status: 500, message: 'The directory service failed; its log says more.' }
+  return { status: 500, message: 'The directory service failed; its log has the details.' }
 }
 
 /** Writes down a failure of our own, unless it is told of already, with the request's id as the gateway in front gave it. */
@@ -147,7 +147,7 @@ export function query(request: Request, name: string): string | undefined {
   const values = request.query as Record<string, string[]>
   for (const [key, given] of Object.entries(values)) {
     if (given.length > 1) throw new HttpError(400, `The query parameter ${key.slice(0, 100)} is given twice.`)
-    if (/[[\]]/.test(key)) throw new HttpError(400, 'Query parameters with brackets are not understood.')
+    if (/[[\]]/.test(key)) throw new HttpError(400, 'Query parameters with brackets are not supported.')
   }
   return values[name]?.[0]
 }

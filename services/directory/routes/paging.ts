@@ -25,7 +25,7 @@ const namesOf = (name: string): string[] => [name, ...(aliases[name] ?? [])]
 /** The name that the request uses; two of them could say two things. */
 function nameOf(request: Request, name: string): string {
   const used = namesOf(name).filter(each => query(request, each) !== undefined)
-  if (used.length > 1) throw new HttpError(400, `${used.join(' and ')} say the same: send one.`)
+  if (used.length > 1) throw new HttpError(400, `${used.join(' and ')} mean the same: send one.`)
   return used[0] ?? name
 }
 
@@ -80,5 +80,5 @@ function readToken(token: string): Place {
   } catch {
     // Answered as any other token that is not ours.
   }
-  throw new HttpError(400, 'pageToken is not one that this API gave out: begin without it.')
+  throw new HttpError(400, 'pageToken does not come from this API: start without it.')
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { limits } from '../limits.js'
 import type { Member, Page, Resource, ResourceType } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {
@@ -12,7 +13,7 @@ import { viewGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
 import { byEmail, byName, lookUp } from '../sync/lookup.js'
-import { allMembers } from '../sync/members.js'
+import { allMembers, hasMoreMembers } from '../sync/members.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
@@ -107,6 +108,11 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
       },
       async request => {
         const group = await single(request, 'group')
+        const most = limits.membershipsPerResource
+        if (await hasMoreMembers(store, group.id, most)) {
+          const message = `This group has more than ${most} members: read them in pages at /groups/{id}/members.`
+          throw new HttpError(400, message)
+        }
         return { data: withMembers(group, await allMembers(store, group.id)), error: null }
       },
     ),

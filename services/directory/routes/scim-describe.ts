@@ -32,9 +32,9 @@ export interface ScimAbout {
 export const sortOrderPattern = `^(${['ascending', 'descending'].map(anyCase).join('|')})?$`
 const listQuery = {
   filter: Type.Optional(text('RFC 7644, section 3.4.2.2')),
-  startIndex: Type.Optional(Type.Integer({ default: 1, description: 'Less than 1 is taken as 1' })),
+  startIndex: Type.Optional(Type.Integer({ default: 1, description: 'Values below 1 count as 1' })),
   count: Type.Optional(
-    Type.Integer({ default: 100, description: 'Less than 0 is taken as 0, more than 200 as 200' }),
+    Type.Integer({ default: 100, description: 'Values below 0 count as 0, above 200 as 200' }),
   ),
   sortBy: Type.Optional(text()),
   sortOrder: Type.Optional(

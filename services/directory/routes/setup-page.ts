@@ -61,7 +61,7 @@ export function addSetupPage(
     const link = await store.setupLink(hashOfLink(query(request, 'link') ?? ''), Date.now())
     const directory = link && (await store.directory(link.directoryId))
     if (link && directory) return { link, directory }
-    throw new HttpError(403, 'This link is not ours or has ended: ask for a new one.')
+    throw new HttpError(403, 'This link is unknown or has expired: ask for a new one.')
   }
 
   async function firstUserAt({ id }: Directory): Promise<string | undefined> {
@@ -100,7 +100,10 @@ export function addSetupPage(
     const renewed = (before: Directory): Directory => {
       if (goodOnes(before.oldScimSecrets).length < maxOldOfLinks)
         return rotateScimSecret(before, undefined, box)
-      throw new HttpError(409, 'Many tokens were made lately and are still good: ask who sent you this link.')
+      throw new HttpError(
+        409,
+        'Too many recent tokens are still valid: ask the person who sent you this link.',
+      )
     }
     // What is refused is not counted.
     renewed(opened.directory)

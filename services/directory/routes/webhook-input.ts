@@ -26,9 +26,9 @@ export interface WebhookInputParts {
 }
 
 const shownOnly = {
-  id: 'is given by the service',
-  old_secret_valid_until: 'is told by the service',
-  header_names: 'is told by the service: send headers',
+  id: 'is assigned by the service',
+  old_secret_valid_until: 'is reported by the service',
+  header_names: 'is reported by the service: send headers',
 }
 
 /** Reads a body that asks for one more webhook. Throws 400, and 409 when there are too many. */
@@ -54,7 +54,10 @@ export function changeWebhook(
   if (!current) throw noWebhook()
   const fields = fieldsOf(body, [...webhookFields, 'overlap_seconds'], shownOnly)
   if (fields.size === 0) {
-    throw new HttpError(400, `The body names nothing that can be changed: ${webhookFields.join(', ')}.`)
+    throw new HttpError(
+      400,
+      `The body has none of the fields that can be changed: ${webhookFields.join(', ')}.`,
+    )
   }
   return applied(directory, webhookId, fields, current, parts)
 }
@@ -104,14 +107,14 @@ export function resealed(
   if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
   throw new HttpError(
     409,
-    `The last ${maxOldSecrets} webhook secrets are still good: wait, or end all of them with overlap_seconds 0.`,
+    `The last ${maxOldSecrets} webhook secrets are still valid: wait, or end all of them with overlap_seconds 0.`,
   )
 }
 
 /** How long the replaced secret goes on signing; `missing` names the secret that the body lacks. Throws 400. */
 export function readOverlap(fields: BodyFields, missing: string | undefined): number {
   if (missing !== undefined && fields.has('overlap_seconds')) {
-    throw new HttpError(400, `overlap_seconds belongs to a new ${missing}: send both.`)
+    throw new HttpError(400, `overlap_seconds is only for a new ${missing}: send both.`)
   }
   return wholeNumber(fields, 'overlap_seconds', overlapSeconds.standard, 0, overlapSeconds.longest)
 }
@@ -145,7 +148,7 @@ export function checkWebhookSecret(name: string, secret: string): void {
   if (!isBase64 || Buffer.from(base64, 'base64').length < minKeyBytes) {
     throw new HttpError(
       400,
-      `${name} begins with whsec_ and must go on with at least ${minKeyBytes} bytes in base64.`,
+      `${name} begins with whsec_, so at least ${minKeyBytes} bytes in base64 must follow.`,
     )
   }
 }
@@ -169,7 +172,7 @@ const ownHeaders =
 function readHeaders(value: unknown): Map<string, string> {
   if (value === null) return new Map()
   if (typeof value !== 'object' || Array.isArray(value)) {
-    throw new HttpError(400, 'headers must be an object of names and texts.')
+    throw new HttpError(400, 'headers must be an object of names and strings.')
   }
   const headers = Object.entries(value as object)
   const names = new Set(headers.map(([name]) => name.toLowerCase()))
@@ -178,13 +181,13 @@ function readHeaders(value: unknown): Map<string, string> {
   }
   for (const [name, text] of headers) {
     if (name.length > maxNameLength || !headerName.test(name)) {
-      throw new HttpError(400, 'headers holds a name that is no header name.')
+      throw new HttpError(400, 'headers has a name that is not a header name.')
     }
     if (ownHeaders.test(name)) throw new HttpError(400, `headers: ${name} is set by the service itself.`)
     if (typeof text !== 'string' || text.length > maxHeaderLength || !headerValue.test(text)) {
       throw new HttpError(
         400,
-        `headers: ${name} must be a text of 1 to ${maxHeaderLength} visible ASCII characters.`,
+        `headers: ${name} must be a string of 1 to ${maxHeaderLength} visible ASCII characters.`,
       )
     }
   }

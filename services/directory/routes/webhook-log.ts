@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
-import { webhookOf, webhooksOf } from '../events/webhooks.js'
+import { isOwed, webhookOf, webhooksOf } from '../events/webhooks.js'
 import { laneOf } from '../lane.js'
 import {
   type DeadLetterView,
@@ -82,14 +82,16 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         tag,
         summary: "Replay a directory's dead letters",
         description:
-          'Each is sent once more, in order; events that wait for their next attempt are tried now, too. Those of a webhook that was taken away stay.',
+          'Each is sent once more, in order; events that wait for their next attempt are tried now as well. Those of a removed webhook stay.',
         query: scopeQuery,
         data: replayedSchema,
       },
       async request => {
         const directory = await readOneDirectory(request, lookup)
-        const webhookIds = webhooksOf(directory).map(({ id }) => id)
-        const replaying = await store.replay(directory.id, { webhookIds })
+        const counts = webhooksOf(directory).map(({ id: webhookId, since: after = 0 }) =>
+          store.replay(directory.id, { webhookId, after }),
+        )
+        const replaying = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
         hastenAll(courier, directory)
         return { data: { replaying }, error: null }
       },
@@ -101,11 +103,9 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       if (!letter) throw noDeadLetter()
       const { id, directoryId, webhookId } = letter
       const directory = await lookup.directory(directoryId)
-      if (directory && !webhookOf(directory, webhookId)) {
-        throw new HttpError(
-          409,
-          'The webhook of this dead letter was taken away: there is nowhere to send it.',
-        )
+      const webhook = directory && webhookOf(directory, webhookId)
+      if (directory && !(webhook && isOwed(webhook, letter))) {
+        throw new HttpError(409, 'The webhook of this dead letter was removed: there is nowhere to send it.')
       }
       const replaying = await store.replay(directoryId, { id })
       if (replaying === 0) throw noDeadLetter()

@@ -119,7 +119,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
       {
         tag,
         summary: 'Add a webhook',
-        description: 'It is told of what happens from then on. Without a `secret` one is made.',
+        description: 'It receives events from then on. Without a `secret`, one is generated.',
         path: ['directoryId'],
         body: refTo(newWebhookSchema),
         data,
@@ -141,7 +141,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
       {
         tag,
         summary: 'Change a webhook, or switch it off or on',
-        description: 'What is not sent stays. `headers` takes the place of all headers before.',
+        description: 'Fields that are not sent stay as they are. `headers` replaces all previous headers.',
         path,
         body: refTo(webhookChangeSchema),
         data,
@@ -149,7 +149,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
       async request => ({ data: await webhooks.update(...ids(request), request.body), error: null }),
     ),
     DELETE: endpoint(
-      { tag, summary: 'Remove a webhook with what waits for it', path, data: Type.Null() },
+      { tag, summary: 'Remove a webhook and the events that wait for it', path, data: Type.Null() },
       async request => {
         await webhooks.delete(...ids(request))
         return { data: null, error: null }
@@ -162,7 +162,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         tag,
         summary: 'Send a test event',
         description:
-          'Calls the webhook once with an event `webhook.test`, also one that is switched off, and tells how it went.',
+          'Sends the webhook one `webhook.test` event, even if it is switched off, and returns the result.',
         path,
         data: refTo(webhookTrialSchema),
       },

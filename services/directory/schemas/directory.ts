@@ -57,7 +57,7 @@ export const directorySchema = component(
     external_sync: Type.Optional(
       orNull(
         Type.Object(pullSchema.properties, {
-          description: 'Of type external only. How the last pull went; null before the first',
+          description: 'Of type external only. Result of the last pull; null before the first',
         }),
       ),
     ),
@@ -91,9 +91,7 @@ const changeable = {
         {
           endpoint: optional('As webhook_url'),
           secret: optional('As webhook_secret'),
-          old_secret_valid_until: Type.Optional(
-            Type.Unknown({ description: 'As answers show it; passed over' }),
-          ),
+          old_secret_valid_until: Type.Optional(Type.Unknown({ description: 'As in answers; ignored' })),
         },
         { description: 'In place of `webhook_url` and `webhook_secret`' },
       ),
@@ -111,7 +109,7 @@ export const overlapField = {
       minimum: 0,
       maximum: overlapSeconds.longest,
       default: overlapSeconds.standard,
-      description: 'How long the replaced secret stays good; 0 ends all old ones at once',
+      description: 'How long the replaced secret stays valid; 0 ends all old ones at once',
     }),
   ),
 }

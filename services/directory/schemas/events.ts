@@ -17,7 +17,7 @@ export const eventSchema = component(
     previous_attributes: Type.Optional(facts('Of an update: what changed, with the values from before')),
     id: text(),
     created_at: moment(),
-    sequence: whole('Counts the events of the directory, without a gap'),
+    sequence: whole('Number of the event within the directory, without gaps'),
   }),
 )
 /** An event as webhooks, the feed and callbacks get it. */
@@ -52,7 +52,7 @@ export const deadLetterSchema = component(
     failed_at: moment('Of the last attempt'),
     attempts: whole(),
     error: text(),
-    replaying: flag('From the wish for a replay to its attempt'),
+    replaying: flag('From the request for a replay to its attempt'),
     payload: refTo(eventSchema),
   }),
 )

@@ -3,7 +3,7 @@ import { type TSchema, Type } from 'typebox'
 import { component, orNull, refTo, text, whole } from './parts.js'
 
 /** Of a message: its address says already what it is. */
-const schemas = Type.Unknown({ description: 'The URN of the message; passed over' })
+const schemas = Type.Unknown({ description: 'The URN of the message; ignored' })
 /** Nothing is required: what is wrong with one operation is the answer to that one. */
 const bulkOperation = Type.Unknown({
   description: 'An object with `method`, `path`, `bulkId`, `version` and `data` (RFC 7644, section 3.7)',

@@ -21,7 +21,7 @@ const changeable = {
       description: 'Sent with each call. The values are not shown again',
     }),
   ),
-  disabled: Type.Optional(flag('It is told of nothing that happens meanwhile')),
+  disabled: Type.Optional(flag('It receives nothing that happens in the meantime')),
 }
 const endpoint = Type.String({ minLength: 1, maxLength: maxUrlLength, description: 'A public https address' })
 

@@ -28,7 +28,7 @@ const referencePattern = /^bulkId:(.+)$/i
 export function readBulk(body: unknown): BulkRequest {
   const operations = isObject(body) ? attributeValue(body, 'Operations') : undefined
   if (!isObject(body) || !Array.isArray(operations) || operations.length === 0) {
-    throw syntax('The body must hold a list "Operations" with at least one operation.')
+    throw syntax('The body must have a list "Operations" with at least one operation.')
   }
   if (operations.length > limits.bulkOperations) {
     throw new ScimError(413, `More than ${limits.bulkOperations} operations; send fewer at a time.`)

@@ -16,7 +16,7 @@ import { maxCount } from './question.js'
 const core = 'urn:ietf:params:scim:schemas:core:2.0'
 
 /**
- * What the intake tells of itself (RFC 7644, section 4), by the first part of the address in small letters: one document, or
+ * What the intake tells of itself (RFC 7644, section 4), by the first part of the address in lowercase: one document, or
  * with lists all of them or the one of that id. Undefined for any other address. Throws 403 for a filter, which would be wrong
  * to ignore, and 404.
  */

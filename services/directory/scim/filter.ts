@@ -87,7 +87,7 @@ function tokenize(text: string): Token[] {
     const at = tokenPattern.lastIndex
     const groups = tokenPattern.exec(text)?.groups
     const found = groups && Object.entries(groups).find(([, value]) => value !== undefined)
-    if (!found?.[1]) throw refuse(`The filter is not understood at character ${at + 1}.`)
+    if (!found?.[1]) throw refuse(`The filter is not valid at character ${at + 1}.`)
     tokens.push({
       kind: found[0] as Token['kind'],
       text: found[1],
@@ -182,7 +182,7 @@ function createParser(tokens: readonly Token[], length: number) {
     try {
       return JSON.parse(token.kind === 'word' ? token.text.toLowerCase() : token.text) as Literal
     } catch {
-      throw refuse(`The filter has a badly written value at character ${token.at + 1}.`)
+      throw refuse(`The filter has an invalid value at character ${token.at + 1}.`)
     }
   }
 
@@ -193,7 +193,7 @@ function createParser(tokens: readonly Token[], length: number) {
 }
 
 function attribute(text: string): AttributePath {
-  if (isPassword(text)) throw refuse('password cannot be searched for.')
+  if (isPassword(text)) throw refuse('password cannot be used in a filter.')
   try {
     return parseAttributePath(text)
   } catch (error) {

@@ -32,7 +32,7 @@ export function parsePatch(body: unknown, extensions: readonly string[]): PatchS
   if (!Array.isArray(operations) || operations.length === 0) {
     throw new ScimError(
       400,
-      'The body must hold a list "Operations" with at least one operation.',
+      'The body must have a list "Operations" with at least one operation.',
       'invalidSyntax',
     )
   }

@@ -212,7 +212,7 @@ function seed(filter: Filter): JsonObject {
       name === undefined ||
       rest.length > 0
     ) {
-      throw new ScimError(400, 'No value fits the filter of the path.', 'noTarget')
+      throw new ScimError(400, 'No value matches the filter of the path.', 'noTarget')
     }
     element[name] = condition.literal
   }

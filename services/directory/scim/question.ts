@@ -31,7 +31,7 @@ export function readQuestion(asked: Asked, type: ResourceType): Question {
   const { filter: text = '', startIndex = 1, count = defaultCount } = asked
   const filter = text.trim() === '' ? undefined : parseFilter(text)
   if (filter && type === 'user' && asksForGroups(filter)) {
-    const detail = 'Users cannot be found by groups: read the group, or search /Groups by members.'
+    const detail = 'Users cannot be searched by group: read the group, or search /Groups by members.'
     throw new ScimError(400, detail, 'invalidFilter')
   }
   return {

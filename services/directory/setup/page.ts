@@ -33,7 +33,7 @@ export function renderSetupPage(page: SetupPage): string {
       ({ key, name: of }) =>
         markup`<li><a href="${at('page', key)}"${key === provider.key ? new Markup(' aria-current="page"') : undefined}>${of}</a></li>`,
     )}</ul></nav>
-${page.deactivated ? markup`<p class="mark">This connection is switched off: ${provider.name} will be refused (403). Ask who sent you this link to switch it on.</p>` : undefined}
+${page.deactivated ? markup`<p class="mark">This connection is switched off: ${provider.name} will be refused (403). Ask the person who sent you this link to switch it on.</p>` : undefined}
 <h2>What ${provider.name} needs</h2>
 ${field('endpoint', 'Base URL', endpoint)}
 ${secretPart(page, at)}
@@ -86,9 +86,9 @@ function secretPart({ secret, shownAt, isSpent }: SetupPage, at: (path: string) 
   const shown = markup`<p>The token was shown on ${shownAt.slice(0, 10)} at ${shownAt.slice(11, 16)} UTC, and is not shown again.</p>`
   if (isSpent)
     return markup`${shown}
-<p>This link makes no more new tokens: ask who sent it for another.</p>`
+<p>This link cannot create more tokens: ask the person who sent it for a new link.</p>`
   return markup`${shown}
-<form method="post" action="${at('new-token')}"><p>Lost? The old one stays good for a day beside a new one. <button>Make a new token</button></p></form>`
+<form method="post" action="${at('new-token')}"><p>Lost it? If you create a new one, the old one still works for a day. <button>Create a new token</button></p></form>`
 }
 
 /** The words between asterisks stand out. */

@@ -14,8 +14,8 @@ import type { PullStore } from './pull-contract.js'
 import type { SetupLinkStore } from './setup-link-contract.js'
 
 /**
- * Where one directory stands. Every change names the head it was computed from and is refused when another change came
- * first, so parallel writes lose nothing and a uniqueness check cannot be overtaken.
+ * The state of one directory. Every change names the head it was computed from, and is refused if another
+ * change came first, so parallel writes lose nothing and a uniqueness check cannot be bypassed.
  */
 export interface Head {
   /** Changes committed so far. */
@@ -60,7 +60,7 @@ export interface Scan {
 /** The database does not answer now, or no change gets through; trying again may help. Its message is for the client. */
 export class Unavailable extends Error {}
 
-/** The database itself has failed. It is told of already, once in a while, and not for each request. */
+/** The database itself has failed. This is already logged, now and then instead of for each request. */
 export class StoreFailed extends Unavailable {}
 
 /** What a database keeps of directories themselves. */

@@ -27,7 +27,7 @@ export interface DeadLetter extends StoredEvent {
   readonly problem: string
   /** Time of the last attempt (ISO 8601, UTC). */
   readonly failed: string
-  /** True from the wish for a replay to its attempt. */
+  /** True from the request for a replay until its attempt. */
   readonly replay: boolean
 }
 
@@ -127,7 +127,7 @@ export interface EventStore {
   deadLetter(id: string): Promise<DeadLetter | undefined>
   /** False when there is none. */
   deleteDeadLetter(id: string): Promise<boolean>
-  /** Marks dead letters of the directory for one more attempt: those of the webhooks, or the one with that id. Gives their number. */
+  /** Marks dead letters of the directory for one more attempt: those of a webhook, or the one with that id. Gives their number. */
   replay(directoryId: string, which: Replayable): Promise<number>
 
   /** Newest first, then by id. */
@@ -139,8 +139,8 @@ export interface EventStore {
   pruneSome(before: Readonly<Record<'log' | 'events' | 'dead', string>>): Promise<boolean>
 }
 
-/** Dead letters of webhooks, or a single one. */
-export type Replayable = { readonly webhookIds: readonly string[] } | { readonly id: string }
+/** A webhook's dead letters after a sequence, or a single one. */
+export type Replayable = { readonly webhookId: string; readonly after: number } | { readonly id: string }
 
 /** Most rows that one call of `pruneSome` deletes of a kind. */
 export const pruneBatch = 1000

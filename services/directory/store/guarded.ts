@@ -1,14 +1,14 @@
 import type { StoreFault } from '../../storage/health.js'
 import { type Made, type Store, StoreFailed } from './contract.js'
 
-/** Hears of each failure, with its cause for the log. */
+/** Called with each failure; the cause is for the log. */
 export type TellFault = (fault: StoreFault, cause: string) => void
 
 const messages: Readonly<Record<StoreFault, string>> = {
   full: 'The database has no room left; try again later.',
   failing: 'The database cannot write to its disk, or read from it; try again later.',
   busy: 'The database is busy; try again.',
-  locked: 'The database may not be written; try again later.',
+  locked: 'The database is read-only; try again later.',
   away: 'The database cannot be reached; try again.',
 }
 
@@ -37,7 +37,7 @@ export function guarded(
   const { commit, ...others } = Object.fromEntries(methods) as Store
   const keep = ({ kept }: Made): Made => {
     const explained = kept.catch(explain)
-    // As `kept` itself: who does not wait for it is not surprised by it.
+    // Like `kept` itself, without an unhandled rejection if nobody waits for it.
     explained.catch(() => undefined)
     return { kept: explained }
   }
@@ -47,7 +47,7 @@ export function guarded(
       const made = await commit(...change)
       return made && keep(made)
     },
-    // Who asks whether it works again knows that it does not.
+    // The recovery check already knows that the database has failed.
     restore: () => store.restore(),
   }
 }

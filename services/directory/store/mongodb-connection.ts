@@ -155,7 +155,10 @@ export async function connectMongodb(
 /** Of the documents' shapes: a release that changes them raises it and brings older ones forward here. */
 const version = 1
 
-/** Writes down what release's shapes the database holds. Throws an Error with a sentence for those of a newer one. */
+/**
+ * Records the release whose document shapes the database holds. Throws an Error with a sentence if it is newer
+ * than this one.
+ */
 async function claimVersion(db: Db): Promise<void> {
   const settings = db.collection<{ _id: string; version: number }>('directory_settings')
   await insertIfNew(settings, { _id: 'tables', version })

@@ -19,9 +19,7 @@ const lanesWithin = (directory: string) => {
 }
 
 /** Documents from before several webhooks name none. */
-const ofWebhooks = (ids: readonly string[]) => ({
-  $in: ids.flatMap(id => (id === firstWebhook ? [id, null] : [id])),
-})
+const ofWebhook = (id: string) => ({ $in: id === firstWebhook ? [id, null] : [id] })
 
 /** Whether anything of a directory waits, or is a dead letter. */
 async function isOwed({ outbox, deadLetters }: Collections, directory: string): Promise<boolean> {
@@ -71,7 +69,7 @@ function newestFirst<T extends { _id: string }>(
     .toArray()
 }
 
-/** Hands the departed directories that owe nothing any more to the purge. */
+/** Passes removed directories with no events left to deliver on to the purge. */
 async function settleDeparted(collections: Collections): Promise<void> {
   const { removed } = collections
   for (const { _id } of await removed.find({ told: { $exists: true } }).toArray()) {
@@ -108,7 +106,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if (!own && state.until > now) return { kind: 'held' }
     const waits = state.due > now && !hasten
     const { directoryId: directory, webhookId } = ownerOf(lane)
-    const wished = { directory, replay: true, webhookId: ofWebhooks([webhookId]) } as Filter<DeadDocument>
+    const wished = { directory, replay: true, webhookId: ofWebhook(webhookId) } as Filter<DeadDocument>
     const [found, replays] = await Promise.all([
       queued(lane, state.delivered, waits ? 1 : limit),
       deadLetters.find(wished).sort({ sequence: 1 }).limit(limit).toArray(),
@@ -143,7 +141,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     // Before the event counts as done, so that a crash between the two repeats an event and loses none.
     const buried = [...dead, ...failedAgain].map((letter, i) => {
       const { _id, ...fields } = toDocument(letter)
-      // A replay that was wished for has had its attempt.
+      // A requested replay has had its attempt.
       const update = { $set: { ...fields, replay: false } }
       return { updateOne: { filter: { _id }, update, upsert: i < dead.length } }
     })
@@ -195,11 +193,11 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     deleteDeadLetter: async id => (await deadLetters.deleteOne({ _id: id })).deletedCount === 1,
     async replay(directory, which) {
       // Either value of `replay`, named so that its index serves.
-      const ofAll = (ids: readonly string[]) => ({
-        replay: { $in: [false, true] },
-        webhookId: ofWebhooks(ids),
-      })
-      const wanted = 'id' in which ? { _id: which.id } : ofAll(which.webhookIds)
+      const replay = { $in: [false, true] }
+      const wanted =
+        'id' in which
+          ? { _id: which.id }
+          : { replay, webhookId: ofWebhook(which.webhookId), sequence: { $gt: which.after } }
       const found = { directory, ...wanted } as Filter<DeadDocument>
       return (await deadLetters.updateMany(found, { $set: { replay: true } })).matchedCount
     },

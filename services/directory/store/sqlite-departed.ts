@@ -34,7 +34,7 @@ export function depart({ run }: Sql, id: string, body: string, sequence: number)
   )
 }
 
-/** Hands the departed directories that owe nothing any more to the purge. Part of a transaction. */
+/** Passes removed directories with no events left to deliver on to the purge. Part of a transaction. */
 export function settleDeparted({ all, one, run }: Sql): void {
   for (const { id } of all<Row>('SELECT * FROM departed_directories')) {
     const owed =

@@ -214,8 +214,8 @@ export function createEventStore(sql: Sql): EventStore {
         ? run('UPDATE dead_letters SET replay = 1 WHERE directory_id = ? AND id = ?', directoryId, which.id)
         : run(
             `UPDATE dead_letters SET replay = 1
-             WHERE directory_id = ? AND webhook_id IN (SELECT value FROM json_each(?))`,
-            ...[directoryId, JSON.stringify(which.webhookIds)],
+             WHERE directory_id = ? AND webhook_id = ? AND sequence > ?`,
+            ...[directoryId, which.webhookId, which.after],
           ),
 
     webhookLog: async (scope, page) => newest<LogRow>('webhook_log', 'created', scope, page).map(toLogEntry),

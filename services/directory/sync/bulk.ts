@@ -73,7 +73,7 @@ export async function runBulk(
   }
   for (const { index, operation } of errors < failOnErrors ? waiting : []) {
     const missing = referencesOf(operation).find(name => !ids.has(name))
-    fail(index, new ScimError(409, `No operation has made "bulkId:${missing}".`, 'invalidValue'))
+    fail(index, new ScimError(409, `No operation created "bulkId:${missing}".`, 'invalidValue'))
   }
   return {
     schemas: ['urn:ietf:params:scim:api:messages:2.0:BulkResponse'],

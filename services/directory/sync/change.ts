@@ -6,7 +6,7 @@ import type { ToldEvent } from '../store/event-contract.js'
 import type { Turns } from './turns.js'
 import type { Committed } from './writers.js'
 
-/** What a request comes to: writes and happenings are empty when nothing changes. */
+/** The result of a request; writes and events are empty if nothing changes. */
 export interface Plan<Result> {
   readonly result: Result
   readonly writes: readonly Write[]

@@ -1,4 +1,5 @@
 import { toEvents, viewConnection } from '../events/event.js'
+import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
 import type { Directory } from '../model.js'
 import type { Store } from '../store/contract.js'
 import { Unavailable } from '../store/contract.js'
@@ -47,11 +48,20 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
     return { head, events: await toEvents(directory, head, [told], new Date().toISOString()) }
   }
 
+  /** What waits for a webhook that was taken away is none of the next one's, though it may have the same id. */
+  async function withBeginnings(before: Directory, after: Directory): Promise<Directory | undefined> {
+    const added = webhooksOf(after).filter(({ id }) => !webhookOf(before, id))
+    if (added.length === 0) return after
+    const head = await store.head(after.id)
+    return head && added.reduce((all, one) => withWebhook(all, { ...one, since: head.sequence }), after)
+  }
+
   return {
     change: (id, next) =>
       inTurn(id, () =>
         tried(id, async before => {
-          const after = next(before)
+          const after = await withBeginnings(before, next(before))
+          if (!after) return undefined
           if (after.deactivated === before.deactivated) {
             return (await store.replaceDirectory(before, after)) ? after : undefined
           }

@@ -52,7 +52,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
     const known = await store.idsAmong(directory.id, 'user', asked)
     const unknown = asked.length - known.size
     if (unknown > 0)
-      log.warn({ directory: directory.id, group: groupId, unknown }, 'unknown members are left out')
+      log.warn({ directory: directory.id, group: groupId, unknown }, 'unknown members were ignored')
     return { leaving, joining: asked.filter(id => known.has(id)) }
   }
 

@@ -1,3 +1,4 @@
+import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import { isObject } from '../scim/json.js'
@@ -41,6 +42,8 @@ export interface Intake {
   ): Promise<JsonObject>
 }
 
+const maxMembersInPatchAnswer = 1000
+
 /** The intake on a store. */
 export function createIntake(store: Store, users: ResourceSync, groups: ResourceSync): Intake {
   const rooms: Record<ResourceType, { sync: ResourceSync; reader: Reader }> = {
@@ -60,7 +63,7 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     base: string,
   ): Promise<JsonObject> {
     if (types.length > 1 && asked.sortBy) {
-      throw new ScimError(400, 'sortBy works at /Users and at /Groups, not over both.', 'invalidValue')
+      throw new ScimError(400, 'sortBy works on /Users and on /Groups, not on both at once.', 'invalidValue')
     }
     const wish = wishOf(asked, base)
     const Resources: JsonObject[] = []
@@ -114,9 +117,12 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     }
     const written = await sync[method === 'PUT' ? 'replace' : 'patch'](directory, id, objectOf(body), check)
     const marks = { location, version: versionOf(written) }
-    // RFC 7644, section 3.5.2 allows 204: the cost stays that of the change, not of the group.
-    if (method === 'PATCH' && (await reader.isLarge(written, wish))) return { status: 204, ...marks }
-    return { status: 200, body: await reader.view(written, wish), ...marks }
+    // RFC 7644, section 3.5.2 allows 204 to a PATCH: the cost stays that of the change, not of the group.
+    const most = method === 'PATCH' ? maxMembersInPatchAnswer : limits.membershipsPerResource
+    const withoutMembers = await reader.carriesMore(written, wish, most)
+    if (method === 'PATCH' && withoutMembers) return { status: 204, ...marks }
+    // What is done must not be answered with a refusal.
+    return { status: 200, body: await reader.view(written, { ...wish, withoutMembers }), ...marks }
   }
 
   return {

@@ -4,6 +4,11 @@ import type { Store } from '../store/contract.js'
 
 const piece = 5000
 
+/** Counts off only so many. */
+export async function hasMoreMembers(store: Store, groupId: string, most: number): Promise<boolean> {
+  return (await store.members(groupId, { offset: most, limit: 1 })).length > 0
+}
+
 /** All members of a group in order of user id. Other requests get their turn between the pieces of a large one. */
 export async function allMembers(store: Store, groupId: string): Promise<Member[]> {
   const members: Member[] = []

@@ -1,9 +1,9 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 
-/** Milliseconds that one walk may keep the process for itself. */
+/** Milliseconds that one loop may block the process. */
 const slice = 20
 
-/** To be called between the steps of a long walk: it gives way to other requests once a slice is used up. */
+/** Call this between the steps of a long loop: it yields to other requests when the time slice is used up. */
 export function createPace(): () => Promise<void> {
   let since = performance.now()
   return async () => {

@@ -1,12 +1,13 @@
 import { limits } from '../limits.js'
 import type { Directory, Json, JsonObject, Resource } from '../model.js'
+import { ScimError } from '../scim/error.js'
 import { viewScimMembers } from '../scim/group.js'
 import type { Naming } from '../scim/naming.js'
 import type { Projection } from '../scim/projection.js'
 import type { Question } from '../scim/question.js'
 import { versionOf } from '../scim/version.js'
 import type { Store } from '../store/contract.js'
-import { allMembers } from './members.js'
+import { allMembers, hasMoreMembers } from './members.js'
 import { createPace } from './pace.js'
 import { load } from './resources.js'
 import { createSearch } from './search.js'
@@ -16,6 +17,8 @@ import { createGroupsOf, type GroupsOf } from './user-groups.js'
 export interface Wish {
   readonly projection: Projection
   readonly base: string
+  /** True to leave out a group's members, whatever the projection says. */
+  readonly withoutMembers?: boolean
 }
 
 /** Answers SCIM reads of one resource type. Refusals are ScimErrors. */
@@ -23,8 +26,8 @@ export interface Reader {
   load(directory: Directory, id: string): Promise<Resource>
   location(id: string, base: string): string
   view(resource: Resource, wish: Wish): Promise<JsonObject>
-  /** True when a view would carry so many members that a small change had better be answered without one. */
-  isLarge(resource: Resource, wish: Wish): Promise<boolean>
+  /** True when a view would carry more than so many members. */
+  carriesMore(resource: Resource, wish: Wish, most: number): Promise<boolean>
   /** How many resources fit, and one window of them; `cut` when the window ends early because of what they carry. */
   list(
     directory: Directory,
@@ -32,7 +35,6 @@ export interface Reader {
     wish: Wish,
   ): Promise<{ total: number; resources: JsonObject[]; cut: boolean }>
 }
-const maxMembersInPatchAnswer = 1000
 
 /** The reads of one resource type. */
 export function createReader(store: Store, naming: Naming): Reader {
@@ -60,13 +62,18 @@ export function createReader(store: Store, naming: Naming): Reader {
     }
   }
 
-  const withMembers = async (resource: Resource, base: string): Promise<JsonObject> => ({
-    ...plain(resource, base),
-    members: viewScimMembers(await allMembers(store, resource.id), base),
-  })
+  /** Throws 400 tooMany (RFC 7644, section 3.12). */
+  async function withMembers(resource: Resource, base: string): Promise<JsonObject> {
+    const { id } = resource
+    if (await hasMoreMembers(store, id, limits.membershipsPerResource)) {
+      const detail = `The group ${id} has more than ${limits.membershipsPerResource} members: add excludedAttributes=members. Whether a user is one is told by the filter members eq "<id of the user>".`
+      throw new ScimError(400, detail, 'tooMany')
+    }
+    return { ...plain(resource, base), members: viewScimMembers(await allMembers(store, id), base) }
+  }
 
-  const wantsMembers = ({ projection }: Wish): boolean =>
-    naming.type === 'group' && projection.shows('members')
+  const wantsMembers = ({ projection, withoutMembers = false }: Wish): boolean =>
+    naming.type === 'group' && !withoutMembers && projection.shows('members')
 
   async function whole(resource: Resource, wish: Wish, groupsOf: GroupsOf): Promise<JsonObject> {
     if (wantsMembers(wish)) return withMembers(resource, wish.base)
@@ -100,10 +107,7 @@ export function createReader(store: Store, naming: Naming): Reader {
     load: (directory, id) => load(store, directory, naming.type, id),
     location,
     view,
-    async isLarge({ id }, wish) {
-      if (!wantsMembers(wish)) return false
-      return (await store.members(id, { offset: maxMembersInPatchAnswer, limit: 1 })).length > 0
-    },
+    carriesMore: async ({ id }, wish, most) => wantsMembers(wish) && hasMoreMembers(store, id, most),
     async list(directory, question, wish) {
       const { total, hits } = await search(directory, question, wish.base)
       const resources = await viewPage(hits, wish)

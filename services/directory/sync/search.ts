@@ -1,3 +1,4 @@
+import { chunks } from '../chunks.js'
 import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
@@ -39,7 +40,13 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     const terms = filter && narrow(filter)
     const ids = filter && (narrowToIds(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
     if (ids) {
-      const found = await store.resourcesById(directory.id, type, ids)
+      requireFew(ids.length)
+      const found: Resource[] = []
+      const pace = createPace()
+      for (const some of chunks(ids, limits.resourcesAtOnce)) {
+        found.push(...(await store.resourcesById(directory.id, type, some)))
+        await pace()
+      }
       const place = ({ created, id }: Resource): string => created + id
       yield found.sort((a, b) => (place(a) < place(b) ? -1 : 1))
       return
@@ -59,7 +66,7 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
 
   function requireFew(count: number): void {
     if (count <= limits.searchedResources) return
-    const detail = `More than ${limits.searchedResources} ${type}s would have to be looked at for this filter or order: add a condition that compares ${lookedUp[type]} by eq, or list all in pages.`
+    const detail = `More than ${limits.searchedResources} ${type}s would have to be searched for this filter or order: add a condition that compares ${lookedUp[type]} by eq, or list all in pages.`
     throw new ScimError(400, detail, 'tooMany')
   }
 

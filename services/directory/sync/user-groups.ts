@@ -1,16 +1,24 @@
 import { chunks } from '../chunks.js'
 import { limits } from '../limits.js'
 import type { JsonObject, Resource } from '../model.js'
+import { ScimError } from '../scim/error.js'
 import type { Store } from '../store/contract.js'
 
 /** The groups of a user as SCIM shows them. */
 export type GroupsOf = (user: Resource, base: string) => Promise<JsonObject[]>
 
-/** For the users of one answer: a group that they share is read once. `pace` is called between the reads. */
+/**
+ * For the users of one answer: a group that they share is read once. `pace` is called between the reads. Throws 400 tooMany
+ * (RFC 7644, section 3.12).
+ */
 export function createGroupsOf(store: Store, pace: () => Promise<void>): GroupsOf {
   const names = new Map<string, string>()
   return async ({ id, directoryId }, base) => {
     const ids = await store.groupIdsOf(id)
+    if (ids.length > limits.membershipsPerResource) {
+      const detail = `The user ${id} is in more than ${limits.membershipsPerResource} groups: ask without groups, and page through /Groups with the filter members eq "${id}".`
+      throw new ScimError(400, detail, 'tooMany')
+    }
     const unread = ids.filter(groupId => !names.has(groupId))
     for (const some of chunks(unread, limits.resourcesAtOnce)) {
       for (const group of await store.resourcesById(directoryId, 'group', some)) {

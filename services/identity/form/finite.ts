@@ -21,7 +21,7 @@ function refuseRequiredCircles(traits: Field): void {
   function follow(field: Field, path: string): void {
     if (finished.has(field)) return
     if (open.has(field)) {
-      throw new SchemaError(`${path} is required inside itself without an end; make it optional somewhere`)
+      throw new SchemaError(`${path} is required inside itself, endlessly; make it optional somewhere`)
     }
     open.add(field)
     for (const [name, child] of field.children) {

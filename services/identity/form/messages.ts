@@ -1,7 +1,7 @@
 /** Sentences for what validation found. They speak of the schema, never of the submitted value. */
 
-export const TOO_LARGE = 'This number is too large to be kept.'
-export const INEXACT = 'This whole number is too large to be kept exactly.'
+export const TOO_LARGE = 'This number is too large.'
+export const INEXACT = 'This whole number is too large to be stored exactly.'
 
 const FORMATS: Readonly<Record<string, string>> = {
   email: 'Enter an e-mail address such as name@example.com.',
@@ -15,15 +15,15 @@ const FORMATS: Readonly<Record<string, string>> = {
 const SENTENCES: Readonly<Record<string, string>> = {
   required: 'This is required.',
   dependencies: 'This is required together with another field.',
-  pattern: 'This is not in the required form.',
-  additionalProperties: 'This holds a field that is not known here.',
-  additionalItems: 'This holds more items than allowed.',
+  pattern: 'This does not have the required format.',
+  additionalProperties: 'This has an unknown field.',
+  additionalItems: 'This has more items than allowed.',
   uniqueItems: 'Each item may be given only once.',
   contains: 'At least one item has to meet the requirement.',
   enum: 'Choose one of the offered values.',
-  anyOf: 'This fits none of the accepted forms.',
-  oneOf: 'This has to fit exactly one of the accepted forms.',
-  if: 'This does not go together with another answer.',
+  anyOf: 'This matches none of the accepted alternatives.',
+  oneOf: 'This has to match exactly one of the accepted alternatives.',
+  if: 'This conflicts with another answer.',
   'false schema': 'This must be left out.',
 }
 
@@ -49,7 +49,7 @@ export function validationMessage(keyword: string, params: Readonly<Record<strin
     case 'type':
       return typeMessage([params.type].flat().map(String))
     case 'format':
-      return FORMATS[String(params.format)] ?? 'This is not in the required form.'
+      return FORMATS[String(params.format)] ?? 'This does not have the required format.'
     case 'minLength':
       return limit === '1' ? 'This must not be blank.' : `Use at least ${limit} characters.`
     case 'maxLength':

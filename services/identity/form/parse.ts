@@ -80,7 +80,7 @@ export function findProblems(schema: CompiledSchema, traits: JsonObject): readon
   if ('errors' in result) return result.errors
   if (isDeepStrictEqual(result.traits, traits)) return []
   return [
-    { path: 'traits', code: 'undeclared', message: 'This holds a field that the schema no longer has.' },
+    { path: 'traits', code: 'undeclared', message: 'This has a field that is no longer in the schema.' },
   ]
 }
 

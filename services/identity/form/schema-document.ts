@@ -140,7 +140,7 @@ function subschemas(schema: JsonObject): [JsonValue, string][] {
 }
 
 function resolveReference(root: JsonObject, anchors: Map<string, JsonObject>, reference: string): JsonValue {
-  const unresolved = new SchemaError(`$ref ${JSON.stringify(reference)} leads nowhere in this document`)
+  const unresolved = new SchemaError(`$ref ${JSON.stringify(reference)} points to nothing in this document`)
   if (reference === '#') return root
   const anchored = anchors.get(reference)
   if (anchored) return anchored
@@ -185,8 +185,7 @@ function refuseEndlessReferences(schemas: Set<JsonObject>, resolve: SchemaDocume
   /** How many schemas follow one another from here. */
   function follow(schema: JsonObject): number {
     const known = heights.get(schema)
-    if (open.has(schema))
-      throw new SchemaError('a chain of $ref comes back to itself without an end; break the circle')
+    if (open.has(schema)) throw new SchemaError('a chain of $ref leads back to itself; break the cycle')
     if (open.size + (known ?? 1) > MAX_CHAIN)
       throw new SchemaError(`a chain of $ref is longer than ${MAX_CHAIN} steps; shorten it`)
     if (known !== undefined) return known

@@ -27,7 +27,7 @@ export function readAdminKeys(text: string | undefined): string[] {
   if (keys.length === 1 && keys[0] === '') return []
   if (keys.some(key => key.length < MIN_KEY_LENGTH || /\s/.test(key))) {
     throw new Error(
-      `IDENTITY_ADMIN_KEYS has to be keys of at least ${MIN_KEY_LENGTH} characters without blanks, separated by commas`,
+      `IDENTITY_ADMIN_KEYS has to be keys of at least ${MIN_KEY_LENGTH} characters without spaces, separated by commas`,
     )
   }
   return keys

@@ -148,7 +148,7 @@ function idOf(request: Request): string {
 function either(request: Request, name: string, alias: string): string | null {
   const [own, other] = [request.query.get(name), request.query.get(alias)]
   if (own === null || other === null) return own ?? other
-  throw new HttpError(400, name, `${name} and ${alias} say the same: send one.`)
+  throw new HttpError(400, name, `${name} and ${alias} mean the same: send one.`)
 }
 
 /** More than the most is taken as the most, as everywhere. */

@@ -84,12 +84,12 @@ export function takenError(error: IdentifierTaken): FieldError {
 export const TOKEN_MISSING: FieldError = {
   path: '',
   code: 'csrf',
-  message: 'It is not certain that you sent this yourself. Check your answers and send them again.',
+  message: 'We could not verify that you sent this yourself. Check your answers and send them again.',
 }
 
 /** The error of a write on a version that is not the newest. */
 export const CHANGED_MEANWHILE: FieldError = {
   path: '',
   code: 'changed',
-  message: 'These details were changed by somebody else meanwhile. Look at them before you save again.',
+  message: 'Somebody else has changed these details in the meantime. Check them before you save again.',
 }

@@ -10,7 +10,7 @@ export function sessionRoutes(): Routes {
           throw new HttpError(
             401,
             'no_session',
-            'There are no sessions here; put an identity provider in as an upstream.',
+            'There are no sessions here; configure an identity provider as an upstream.',
           )
         },
       },

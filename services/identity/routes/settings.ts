@@ -63,7 +63,8 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
     const refused = async (status: number, errors: readonly FieldError[]) => {
       if (!isBrowser(request)) return refusal(status, errors)
-      // Told of the other change, whoever saves again means to replace it. Until then the form stands for what it showed.
+      // After being told of the other change, saving again replaces it. Until then the form keeps the version it
+      // showed.
       const newest = errors.includes(CHANGED_MEANWHILE) ? await holder(request) : undefined
       const version = newest ? String(newest.version) : (shownVersion(entries) ?? String(held.version))
       const hidden = { [VERSION_FIELD]: version }
@@ -121,9 +122,9 @@ function saved(request: Request, written: Written): Answer {
     : { status: 200, headers: { etag: etagOf(written.version) }, body: written.identity }
 }
 
-/** Nobody is known by this request. */
+/** The request has no valid identity cookie. */
 function nobody(request: Request): Answer {
-  const message = 'Only the browser that registered can change its details here, for an hour.'
+  const message = 'Only the browser you registered with can change your details here, for an hour.'
   if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
   const { say } = request.language
   const content = html`<p>${say(message)}</p><p><a href="/self-service/registration">${say('Register')}</a></p>`

@@ -2,7 +2,7 @@
 
 const DEFAULT_DATABASE = 'sluice'
 
-/** Nobody waits for ever on a server that is away, or that has stopped to answer. */
+/** Bounds the wait for a server that is down or has stopped answering. */
 const PATIENCE_MS = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000, socketTimeoutMS: 10_000 }
 
 /** The database the URL names, else `sluice`. */

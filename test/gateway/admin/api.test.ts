@@ -148,9 +148,9 @@ t.test('a counter that is not there or not named is told of', async t => {
   t.match(await reset('all?project=nobody'), '404 There is no project "nobody" in this configuration.')
   t.equal(await reset('slow?project=acme'), '422 Give path: "slow" counts by project and full-path.')
   t.equal(await reset('by-header'), '422 Give header (x-device: …): "by-header" counts by header:x-device.')
-  t.match(await reset('by-header?header=x-device'), '422 "x-device" is no header: write name: value.')
-  t.match(await reset('by-ip?ip=localhost'), '422 "localhost" is no IP address.')
-  t.match(await reset('slow?project=acme&path=/%zz'), /^422 There can be no request GET/)
+  t.match(await reset('by-header?header=x-device'), '422 "x-device" is not a header: write name: value.')
+  t.match(await reset('by-ip?ip=localhost'), '422 "localhost" is not an IP address.')
+  t.match(await reset('slow?project=acme&path=/%zz'), /^422 The request GET/)
 })
 
 t.test('slots are listed with their ages, and one that is stuck can be freed', async t => {

@@ -34,7 +34,7 @@ t.test('what is wrong with a question is said in a sentence', async t => {
     '400 "target" in the body may have at most',
   )
   t.equal(await explain({ method: 'GE T', target: '/' }), '422 "GE T" is not a method.')
-  t.equal(await explain({ method: 'GET', target: '/', ip: 'here' }), '422 "here" is no IP address.')
+  t.equal(await explain({ method: 'GET', target: '/', ip: 'here' }), '422 "here" is not an IP address.')
   for (const field of [
     ['a b', 'c'],
     ['a', 'b\r\nc: d'],

@@ -63,7 +63,7 @@ t.test('identifiers are asked in order; nobody’s request is counted by its hos
   const identify = identifyBy([first, second], 'developer')
   t.equal(identify(facts({ path: '/1' })).id, 'first')
   t.equal(identify(facts({ path: '/2' })).id, 'second')
-  t.match(identify(facts({ path: '/none', host: '[::1]' })), { id: 'host:::1', plan: 'developer' })
+  t.match(identify(facts({ path: '/none', host: '[::1]' })), { id: 'host:[::1]', plan: 'developer' })
   const strict = identifyBy([first], 'reject')
   t.throws(() => strict(facts({})), { code: 'unknown-project' })
 })

@@ -19,6 +19,7 @@ import {
   GOAWAY,
   HEADERS,
   INTERNAL_ERROR,
+  NO_ERROR,
   PING,
   PREFACE,
   PRIORITY,
@@ -29,6 +30,9 @@ import {
 } from './frames.js'
 import { answerOf, ask, open, openSession, scene } from './http2-scene.js'
 import { listenTls, secure, USUAL_TERMS } from './tls-listener.js'
+
+/** Not before Node 22 can nghttp2's own limit be set. */
+const RESETS_ARE_LIMITED = process.version.startsWith('v20.')
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -91,12 +95,19 @@ if (canMakeCertificates(t)) {
 
     t.test('of resets on several connections ends them, too', async t => {
       const before = upstream.connections.length
-      const resets = Array.from({ length: 180 }, (_, i) => 2 * i + 1).flatMap(stream => [
-        head(stream),
-        frame(RST_STREAM, 0, stream, code(CANCEL)),
-      ])
       const clients = await Promise.all(Array.from({ length: 8 }, () => FrameClient.open(t, port)))
-      for (const client of clients) client.send(...resets, frame(PING, 0, 0, Buffer.alloc(8)))
+      // Each in two halves: newer versions of Node refuse what is beyond the 100 streams that may be open, though they are reset.
+      for (const first of [1, 181]) {
+        const resets = Array.from({ length: 90 }, (_, i) => first + 2 * i).flatMap(stream => [
+          head(stream),
+          frame(RST_STREAM, 0, stream, code(CANCEL)),
+        ])
+        for (const client of clients) client.send(...resets, frame(PING, 0, 0, Buffer.alloc(8)))
+        await waitUntil('all to be read', () =>
+          clients.every(({ closed, frames }) => closed || frames.some(({ type }) => type === PING)),
+        )
+        for (const { frames } of clients) if (first === 1) frames.length = 0
+      }
       const endOf = ({ frames }: FrameClient) => frames.find(({ type }) => type === GOAWAY)
       // Though each had sent fewer than a connection may.
       await waitUntil('one to end', () => clients.some(endOf))
@@ -154,6 +165,21 @@ if (canMakeCertificates(t)) {
       for (const { status } of await Promise.all(asked)) if (status !== 200) t.equal(status, 200)
     }
     t.notOk(session.closed)
+  })
+
+  t.test('resets that follow an answer end nothing, however many', { skip: RESETS_ARE_LIMITED }, async t => {
+    const { port } = await scene(t, certificate, answering(OK))
+    const client = await FrameClient.open(t, port)
+    const answered = () => client.frames.filter(({ stream, flags }) => stream > 0 && flags & END_STREAM)
+    for (let round = 0; round < 24; round++) {
+      const streams = Array.from({ length: 50 }, (_, i) => 2 * (50 * round + i) + 1)
+      const heads = streams.map(one => frame(HEADERS, END_HEADERS | END_STREAM, one, requestFields('/')))
+      client.send(...heads)
+      await waitUntil('the answers', () => client.closed || answered().length === 50 * (round + 1))
+      client.send(...streams.map(one => frame(RST_STREAM, 0, one, code(NO_ERROR))))
+    }
+    t.equal(answered().length, 1_200)
+    t.notOk(client.closed)
   })
 
   t.test('answers that break off are no resets of the client’s', async t => {

@@ -91,23 +91,54 @@ t.test('the look-up finds what a scan of all entries finds', async () => {
           all.filter(one => one.runtime === runtime).map(one => accessEntry(one as Entry, SOURCE)),
         )
       const access = new Access(table(false), { table: table(true) }, () => NOW)
-      for (const [client, id] of asked) {
-        const ruling = access.rulingOn({ client: parseNetwork(client) ? textOf(client) : client }, { id })
-        for (const [mode, match] of [
-          ['enforce', ruling?.enforced],
-          ['report-only', ruling?.reported],
-        ] as const) {
-          const expected = scan(all as Entry[], mode, client, id)
-          const told = { bits: match?.bits ?? -2, action: match?.entry.action ?? 'none' }
-          if (told.bits !== expected.bits || told.action !== expected.action) {
-            throw new Error(`${client} of ${id}, ${mode}: ${JSON.stringify({ told, expected })}`)
-          }
-        }
-      }
+      compare(access, all as Entry[], asked)
     }),
     { numRuns: 60 },
   )
 })
+
+t.test('a table that entries were added to and taken from finds what is left', async () => {
+  const choice = fc.array(fc.boolean(), { minLength: 200, maxLength: 200 })
+  fc.assert(
+    fc.property(
+      entries(200),
+      choice,
+      fc.array(fc.tuple(address, project), { minLength: 5 }),
+      (all, stays, asked) => {
+        const table = new AccessTable([])
+        const compiled = all.map(one => accessEntry(one as Entry, SOURCE))
+        for (const entry of compiled) table.add(entry)
+        for (const [i, entry] of compiled.entries()) if (!stays[i]) table.remove(entry)
+        const left = (all as Entry[]).filter((_, i) => stays[i])
+        compare(new Access(new AccessTable([]), { table }, () => NOW), left, asked)
+        for (const entry of compiled) table.remove(entry)
+        if (!table.isEmpty) throw new Error('Something is left of nothing.')
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+/** Throws where the look-up and a scan disagree. */
+function compare(
+  access: Access,
+  all: readonly Entry[],
+  asked: readonly (readonly [client: string, project: string])[],
+): void {
+  for (const [client, id] of asked) {
+    const ruling = access.rulingOn({ client: parseNetwork(client) ? textOf(client) : client }, { id })
+    for (const [mode, match] of [
+      ['enforce', ruling?.enforced],
+      ['report-only', ruling?.reported],
+    ] as const) {
+      const expected = scan(all, mode, client, id)
+      const told = { bits: match?.bits ?? -2, action: match?.entry.action ?? 'none' }
+      if (told.bits !== expected.bits || told.action !== expected.action) {
+        throw new Error(`${client} of ${id}, ${mode}: ${JSON.stringify({ told, expected })}`)
+      }
+    }
+  }
+}
 
 t.test('a record that tells a network alone is under an entry only as a whole', async t => {
   const entry = (networks: string[]) =>

@@ -60,7 +60,7 @@ t.test('an upstream that refuses parameters gets none', async t => {
   for (const path of ['/a;b', '/x/;/y', '/a%3Bb', '/a%3bb']) {
     const answer = await ask(path)
     t.equal(answer.status, 400, path)
-    t.match(answer.json(), { code: 'bad-target', detail: /^The path holds a ";"/ })
+    t.match(answer.json(), { code: 'bad-target', detail: /^The path contains a ";"/ })
     t.match((await explain(path)).answer, { status: 400, code: 'bad-target', detail: answer.json().detail })
   }
   for (const path of ['/a%253Bb', '/a?b;c']) t.equal((await ask(path)).body, path)

@@ -69,6 +69,48 @@ t.test('the newest 200 are kept', async t => {
   t.match([told[0], told.at(-1)], [{ what: 'act 249' }, { what: 'act 50' }])
 })
 
+for (const store of stores) {
+  t.test(
+    `of acts in one millisecond the last one wins, and only it can be undone, ${store.name}`,
+    async t => {
+      const settings = await store.settings(t)
+      if (settings === undefined) return
+      const [, redis = ''] = /redis: (\S+)/.exec(settings) ?? []
+      const one = await open(t, redis)
+      const other = redis === '' ? one : await open(t, redis)
+      const at = new Date().toISOString()
+      for (let i = 0; i < 20; i += 1) {
+        const denied = { ...actOf('access', `act ${i}`, { from: '127.0.0.1', set: 'scraper' }), at }
+        const entry = {
+          id: 'scraper',
+          networks: [`203.0.113.${i}`],
+          action: 'deny',
+          mode: 'enforce',
+        } as const
+        const value = { ...entry, why: 'It scrapes.', by: denied.by, at, act: denied.id }
+        await (i % 2 === 0 ? one : other).kept.change(contents => ({
+          changes: [{ shelf: 'access', id: 'scraper', value }, ...changesFor(denied, contents)],
+          result: undefined,
+        }))
+      }
+      for (const runtime of [one, other]) {
+        await runtime.kept.refresh()
+        const told = runtime.acts.list()
+        t.same(
+          told.map(({ what }) => what),
+          Array.from({ length: 20 }, (_, i) => `act ${19 - i}`),
+        )
+        t.same(
+          told.filter(({ undo }) => undo).map(({ what }) => what),
+          ['act 19'],
+        )
+        t.match(runtime.table.entries, [{ rule: { config: { networks: ['203.0.113.19'] } } }])
+        t.equal(runtime.table.entries.length, 1)
+      }
+    },
+  )
+}
+
 t.test('what can still be undone is listed, however much was done since', async t => {
   const runtime = await open(t, '')
   const entry = { id: 'scraper', networks: ['203.0.113.7'], action: 'deny', mode: 'enforce' } as const

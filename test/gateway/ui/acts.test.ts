@@ -19,7 +19,7 @@ t.test('acts on the operator’s page', async t => {
     await page.getByRole('button', { name: 'Report-only now…' }).click()
     await dialog
       .getByText(
-        /The project-limits rule reads is report-only from now on, for 1 h, until about \d\d:\d\d UTC\. It refuses nothing more/,
+        /The project-limits rule reads is report-only from now on, for 1 h, until about \d\d:\d\d UTC\. It no longer refuses anything/,
       )
       .waitFor()
     t.same(await findings(page), [])
@@ -54,7 +54,7 @@ t.test('acts on the operator’s page', async t => {
     await giveWhy('a customer called')
     await dialog.getByLabel('Client address').fill('localhost')
     await dialog.getByRole('button', { name: 'Reset it now' }).click()
-    await dialog.getByText('"localhost" is no IP address.').waitFor()
+    await dialog.getByText('"localhost" is not an IP address.').waitFor()
     await dialog.getByLabel('Client address').fill('127.0.0.1')
     await dialog.getByText('What by-ip has counted for client address 127.0.0.1 is forgotten').waitFor()
     await dialog.getByRole('button', { name: 'Reset it now' }).click()

@@ -142,7 +142,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       t.same(await store.deadLetter(one.id), again, 'failed once more, it stays')
       t.equal((await store.claimDelivery(directory.id, forAMoment)).kind, 'later', 'and asks for no more')
 
-      t.equal(await store.replay(directory.id, { webhookIds: ['default'] }), 2)
+      t.equal(await store.replay(directory.id, { webhookId: 'default', after: 0 }), 2)
       t.ok(await isWaiting(directory))
       const second = await claimed(store, directory)
       t.same([second.replays.map(letter => letter.id), second.events], [[one.id, two.id], []])

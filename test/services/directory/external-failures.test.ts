@@ -82,7 +82,7 @@ t.test('after an incomplete read nothing is deleted, and what was read is kept',
     begin()
     const { outcome, problem } = await pull(directory)
     t.equal(outcome, 'incomplete', name)
-    t.match(problem, /Nothing was deleted, as not all could be read\.$/, name)
+    t.match(problem, /Nothing was deleted, because not everything could be read\.$/, name)
     t.notMatch(problem, /@/, 'no address of a person')
     t.same(await held(directory), { ...before, users: [...before.users, 'person7'] }, name)
   }
@@ -116,7 +116,7 @@ t.test('what is endless or too large is bounded', async t => {
     if (path === '/api/users') json(response, 200, { users: [], padding: 'x'.repeat(30_000) })
     return path === '/api/users'
   }
-  t.match(await pull(directory), { problem: /gave more than 20000 bytes/ })
+  t.match(await pull(directory), { problem: /sent more than 20000 bytes/ })
 
   standIn.disturb = async ({ path, params }, response) => {
     if (path !== '/api/users') return false
@@ -167,7 +167,7 @@ t.test('a provider that is asked too much is given the time it asks for', async 
   }
   t.match(
     await pull(directory),
-    { outcome: 'failed', problem: /asks to wait 3600 s/ },
+    { outcome: 'failed', problem: /asks us to wait 3600 s/ },
     'an hour is left to the next pull',
   )
 })
@@ -227,7 +227,7 @@ t.test('a directory that fails says why and stops no other', async t => {
   t.equal(results.length, 3)
   t.match(await state(dead), {
     outcome: 'failed',
-    problem: /invalid_grant\): connect the directory anew/,
+    problem: /invalid_grant\): connect the directory again/,
   })
   t.match(await state(refusing), {
     outcome: 'failed',

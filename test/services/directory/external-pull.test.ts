@@ -147,12 +147,12 @@ t.test('an empty or much shorter list deletes nothing until it is allowed once',
   standIn.groups = []
   const refused = await pull(directory)
   t.equal(refused.outcome, 'refused')
-  t.match(refused.problem, /^Nothing was deleted: 10 of 10 users would go, more than 30 %/)
+  t.match(refused.problem, /^Nothing was deleted: 10 of 10 users would be deleted, more than 30 %/)
   t.same(await held(directory), full)
 
   standIn.users = [...people(6), person(11)]
   standIn.groups = [{ ...teams()[0], members: people(6).map(user => user.id) } as never]
-  t.match(await pull(directory), { outcome: 'refused', problem: /4 of 10 users would go/ })
+  t.match(await pull(directory), { outcome: 'refused', problem: /4 of 10 users would be deleted/ })
   t.same(news(), ['user.created person11'], 'what is new comes all the same')
 
   standIn.users = [...people(7), person(11)]
@@ -173,7 +173,7 @@ t.test('a membership list that shrinks by half is refused too', async t => {
   standIn.groups = [{ ...teams()[0], members: people(30).map(user => user.id) } as never]
   await pull(directory)
   standIn.groups = [{ ...teams()[0], members: [] } as never]
-  t.match(await pull(directory), { outcome: 'refused', problem: /30 of 30 memberships would go/ })
+  t.match(await pull(directory), { outcome: 'refused', problem: /30 of 30 memberships would be deleted/ })
   t.equal((await held(directory)).groups.Sales?.length, 30)
 })
 

@@ -80,7 +80,7 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   standIn.users = people(1)
   await service.manage('POST', `/cron/sync-external?directoryId=${id}`)
   const refused = await syncOf(service, id, sync.finished_at)
-  t.match(refused, { status: 'refused', error: /2 of 3 users would go.*allowDeletions=true/ })
+  t.match(refused, { status: 'refused', error: /2 of 3 users would be deleted.*allowDeletions=true/ })
   await service.manage('POST', `/cron/sync-external?directoryId=${id}&allowDeletions=true`)
   t.match(await syncOf(service, id, refused.finished_at), { status: 'complete', users: { deleted: 2 } })
 
@@ -128,10 +128,10 @@ t.test('what cannot be connected is refused with a sentence', async t => {
     ['authorize', 400, /link or directoryId is required/],
     ['authorize?directoryId=unknown', 404, /no directory with this id/],
     [`authorize?directoryId=${scim.id}`, 400, /type okta-scim-v2 is not pulled/],
-    ['callback', 400, /state is missing, not ours or older than ten minutes/],
-    [`callback?code=good-code&state=${other}`, 400, /not ours/],
-    [`callback?code=good-code&state=${state.replace(id, scim.id)}`, 400, /not ours/],
-    [`callback?code=good-code&state=${state.slice(0, -2)}`, 400, /not ours/],
+    ['callback', 400, /state is missing, unknown or older than ten minutes/],
+    [`callback?code=good-code&state=${other}`, 400, /unknown/],
+    [`callback?code=good-code&state=${state.replace(id, scim.id)}`, 400, /unknown/],
+    [`callback?code=good-code&state=${state.slice(0, -2)}`, 400, /unknown/],
     [`callback?code=good-code&state=${state}&state=${state}`, 400, /given twice/],
     [`callback?state=${state}`, 400, /code is required/],
     [`callback?state=${state}&error=access_denied`, 400, /gave no consent \(access_denied\)/],

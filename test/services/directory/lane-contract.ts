@@ -80,8 +80,8 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
     t.same(await store.webhookLog({ directoryId: id }, page), [logged])
 
-    t.equal(await store.replay(id, { webhookIds: ['default'] }), 0, 'not one of the other webhook')
-    t.equal(await store.replay(id, { webhookIds: ['default', 'whk_2'] }), 1)
+    t.equal(await store.replay(id, { webhookId: 'default', after: 0 }), 0, 'not one of the other webhook')
+    t.equal(await store.replay(id, { webhookId: 'whk_2', after: 0 }), 1)
     t.ok((await store.lanesWithEvents()).includes(second.id))
     t.same((await claimed(store, directory)).replays, [], 'not one of the other webhook')
     const again = await claimed(store, second)

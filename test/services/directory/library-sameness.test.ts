@@ -108,7 +108,7 @@ t.test('management calls answer {data, error}, whatever they are given', async t
     error: { code: 400, message: /not valid JSON/ },
   })
   t.match(await service.users.list({ directoryId: { $ne: '' } } as never), {
-    error: { code: 400, message: /^directoryId must be a text/ },
+    error: { code: 400, message: /^directoryId must be a string/ },
   })
   t.match(await service.users.list({ directoryId, email: null } as never), {
     error: { code: 400, message: /^email must not be null/ },

@@ -34,15 +34,15 @@ function changes(t: Test, service: Service): void {
     }
     t.match((await service.manage('GET', `/${id}`)).body.data, { name: 'New name', scim: before.scim })
     const refused: [unknown, RegExp][] = [
-      [{}, /nothing that can be changed: name, /],
-      [{ id }, /nothing that can be changed/],
+      [{}, /none of the fields that can be changed: name, /],
+      [{ id }, /none of the fields that can be changed/],
       [{ webhookUrl: 'https://example.com' }, /Unknown field "webhookUrl". Did you mean "webhook_url"\?/],
       [{ name: 'Other', log_webhook_event: true }, /Did you mean "log_webhook_events"\?/],
       [{ colour: 'red' }, /Unknown field "colour". Known here: name, /],
       [{ webhook: { url: 'https://example.com' } }, /Unknown field "url" in webhook/],
-      [{ webhook: { secret: 'hush-hush' }, webhook_url: '' }, /send one of them/],
+      [{ webhook: { secret: 'hush-hush' }, webhook_url: '' }, /send one or the other/],
       [{ scim: { secret: 'mine' } }, /scim is made by the service: POST .*scim-secret/],
-      [{ external_access_token: 'x' }, /comes with a consent/],
+      [{ external_access_token: 'x' }, /comes from a consent/],
       [{ ['x'.repeat(5000)]: 1 }, /Unknown field "x{60}…"/],
       [JSON.stringify({ a: 1 }).replace('a', '__proto__'), /Unknown field "__proto__"/],
       [{ tenant: 'other' }, /tenant cannot be changed/],
@@ -79,8 +79,8 @@ function changes(t: Test, service: Service): void {
       ],
       [{ webhook: { endpoint: webhook.endpoint } }, /belong together/],
       [{ webhook: [] }, /webhook must be a JSON object/],
-      [{ webhook, webhook_secret: 'other-secret' }, /send one of them/],
-      [{ id: 'mine' }, /id is given by the service/],
+      [{ webhook, webhook_secret: 'other-secret' }, /send one or the other/],
+      [{ id: 'mine' }, /id is assigned by the service/],
       [{ scim: { secret: 'mine' } }, /scim is made by the service/],
       [{ log_webhook_events: 'yes' }, /must be true or false/],
     ] as const) {
@@ -145,7 +145,7 @@ function changes(t: Test, service: Service): void {
       [401, 401, 200],
     )
     for (let n = 0; n < 8; n++) t.equal((await rotate()).status, 200)
-    t.match(await rotate(), { status: 409, body: { error: { message: /8 old secrets are still good/ } } })
+    t.match(await rotate(), { status: 409, body: { error: { message: /8 old secrets are still valid/ } } })
     t.equal((await rotate({ overlap_seconds: 0 })).status, 200)
     t.equal((await rotate('null')).status, 400)
     for (const overlap_seconds of [-1, 1.5, '60', null, 10_000_000]) {

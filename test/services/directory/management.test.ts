@@ -227,7 +227,7 @@ t.test('the first start makes a key, shows it once, and keeps nothing readable',
   await second.close()
   const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64')
   await t.rejects(start({ env: { DATA_DIR: dataDir, ENCRYPTION_KEY }, log: quiet }), {
-    message: /do not open with this key/,
+    message: /cannot be decrypted with this key/,
   })
 })
 

@@ -73,6 +73,39 @@ t.test('one user is shown whole, whatever the number of groups', async t => {
   t.equal(Resources[0]?.groups?.length, 20_001)
 })
 
+t.test('more than 100,000 groups of a user are refused, with what to ask instead', async t => {
+  const { list } = intakeOf(100_001)
+  await t.rejects(list(['user'], 1), {
+    status: 400,
+    scimType: 'tooMany',
+    message: /\/Groups with the filter/,
+  })
+})
+
+t.test('more than 100,000 members are in no answer; what was changed is answered without them', async t => {
+  const directory = newDirectory()
+  const group = newResource(directory, 'group', 'all')
+  let count = 100_001
+  const members = async (_group: string, { offset, limit }: { offset: number; limit: number }) =>
+    Array.from({ length: Math.min(limit, Math.max(0, count - offset)) }, (_, n) => {
+      return { userId: `user${n}`, label: '' }
+    })
+  const store = { resource: async () => group, members, count: async () => 1, resources: async () => [group] }
+  const groups = { replace: async () => group } as unknown as ResourceSync
+  const intake = createIntake(store as unknown as Store, {} as ResourceSync, groups)
+  const asked = { type: 'group', id: group.id, base: '/base' } as const
+  const get = (more: object = {}) => intake.handle(directory, { ...asked, method: 'GET', ...more })
+  const refusal = { status: 400, scimType: 'tooMany', message: /excludedAttributes=members/ }
+  await t.rejects(get(), refusal)
+  await t.rejects(intake.search(directory, ['group'], {}, '/base'), refusal)
+  const { body } = await get({ asked: { excludedAttributes: ['members'] } })
+  t.match(body, { displayName: 'all', members: undefined })
+  const replaced = await intake.handle(directory, { ...asked, method: 'PUT', body: {} })
+  t.match(replaced, { status: 200, body: { displayName: 'all', members: undefined } })
+  count = 7
+  t.equal(((await get()).body?.members as object[]).length, 7)
+})
+
 t.test('over both types, groups come only once the users are through', async t => {
   const { list, users, groups } = intakeOf(150)
   const seen: string[] = []

@@ -68,7 +68,7 @@ t.test('SQLite', async t => {
     t.match(copy.prepare('SELECT id FROM directories').get(), { id })
     t.throws(() => copy.prepare('SELECT webhook_id FROM dead_letters'), /no such column/)
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
-    await store.replay(id, { webhookIds: ['default'] })
+    await store.replay(id, { webhookId: 'default', after: 0 })
     const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
     t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
     await store.addSetupLink({ id: 'lnk_1', hash: 'h', directoryId: id, created: 1, until: 9 }, 1)
@@ -80,7 +80,7 @@ t.test('SQLite', async t => {
     await openSqlite(file).close()
     const raw = new Database(file)
     raw.exec('PRAGMA user_version = 1')
-    t.throws(() => openSqlite(file), { message: /the copy to be kept .* cannot be made/ })
+    t.throws(() => openSqlite(file), { message: /the copy that is kept .* cannot be made/ })
     t.match(raw.prepare('PRAGMA user_version').get(), { user_version: 1 })
     raw.close()
   })
@@ -102,7 +102,7 @@ t.test('SQLite', async t => {
     const older = new Database(file)
     older.exec('CREATE TABLE resources (id TEXT PRIMARY KEY)')
     older.close()
-    t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to begin anew\.$/ })
+    t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to start afresh\.$/ })
   })
 
   t.test('a file from before resources were counted is counted when it is opened', async t => {

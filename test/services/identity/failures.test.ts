@@ -162,7 +162,7 @@ t.test('while MongoDB does not answer every request is told to come back, then a
   for (const reply of [await call('GET', '/admin/identities'), await form(PERSON)]) {
     t.equal(reply.status, 503)
     t.equal(reply.header('retry-after'), '5')
-    t.match(reply.json().errors, [{ path: '', code: 'store_unavailable', message: /Try again soon/ }])
+    t.match(reply.json().errors, [{ path: '', code: 'store_unavailable', message: /Try again shortly/ }])
   }
   t.equal(lines.length, 1, 'one line, however many requests')
   t.notMatch(lines.join(), /127\.0\.0\.1|Ann/)

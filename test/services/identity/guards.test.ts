@@ -94,10 +94,10 @@ t.test('administration is for this machine, or for whoever has a key when keys a
       client,
     )
   }
-  t.match(open.service.notes.join('\n'), /answers this machine only/)
+  t.match(open.service.notes.join('\n'), /answers only this machine/)
 
   const keyed = await started(t, { IDENTITY_ADMIN_KEYS: 'first-key, second-key' })
-  t.notMatch(keyed.service.notes.join('\n'), /this machine only/)
+  t.notMatch(keyed.service.notes.join('\n'), /answers only this machine/)
   const remote = { 'x-forwarded-for': '203.0.113.9' }
   for (const method of ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'] as const) {
     const path = method === 'PUT' || method === 'DELETE' ? `${ADMIN}/x` : ADMIN

@@ -54,7 +54,7 @@ t.test('a file that is none stops the start with a sentence', async t => {
     ['{', /de\.json is not valid JSON/],
     ['[]', /de\.json has to be an object/],
     ['{"a": 1}', /the text of "a" has to be a string/],
-    ['{"a {1}": "b"}', /the text of "a \{1\}" has to be a string with the same places/],
+    ['{"a {1}": "b"}', /the text of "a \{1\}" has to be a string with the same placeholders/],
   ] as const) {
     const folder = t.testdir({ 'de.json': text })
     t.throws(() => new Languages([folder]), { message }, text)

@@ -54,8 +54,8 @@ const beyond: Record<number, (t: Tap) => Promise<void> | void> = {
     const refused: [object, RegExp][] = [
       [definitions({ $ref: 'http://127.0.0.1:1/x.json' }), /must start with "#"/],
       [definitions({ $ref: 'file:///etc/passwd' }), /must start with "#"/],
-      [definitions({ $ref: '#/definitions/y' }), /leads nowhere/],
-      [definitions({ $ref: '#/definitions/x' }), /comes back to itself/],
+      [definitions({ $ref: '#/definitions/y' }), /points to nothing/],
+      [definitions({ $ref: '#/definitions/x' }), /leads back to itself/],
       [definitions({ allOf: [{ type: 'string' }, { type: 'number' }] }), /different types/],
       [definitions({ type: 'string', pattern: '(?=a)b' }), /look-ahead/],
       [definitions({ type: 'string', pattern: '(a)\\1' }), /back reference/],

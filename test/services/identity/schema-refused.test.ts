@@ -61,9 +61,9 @@ t.test('a schema that cannot be used is refused when it loads, with what to chan
     [
       'an unresolved $ref',
       withTraits({ a: { $ref: '#/definitions/nope' } }),
-      /"#\/definitions\/nope" leads nowhere/,
+      /"#\/definitions\/nope" points to nothing/,
     ],
-    ['an inherited name as $ref', withTraits({ a: { $ref: '#/constructor' } }), /leads nowhere/],
+    ['an inherited name as $ref', withTraits({ a: { $ref: '#/constructor' } }), /points to nothing/],
     [
       'a circle of $ref',
       () =>
@@ -72,12 +72,12 @@ t.test('a schema that cannot be used is refused when it loads, with what to chan
           {},
           { definitions: { a: { $ref: '#/definitions/b' }, b: { allOf: [{ $ref: '#/definitions/a' }] } } },
         ),
-      /comes back to itself/,
+      /leads back to itself/,
     ],
     [
       'a circle of dependencies',
       withTraits({}, { dependencies: { a: { $ref: '#/properties/traits' } } }),
-      /comes back to itself/,
+      /leads back to itself/,
     ],
     [
       'a long chain of $ref',

@@ -41,7 +41,7 @@ t.test('a setting that is empty, damaged or given twice stops the start with a s
   const table: [NodeJS.ProcessEnv, RegExp][] = [
     [{ ENCRYPTION_KEY: 'secret' }, /ENCRYPTION_KEY must be 32 bytes in base64/],
     [{ IDENTITY_ADMIN_KEYS_FILE: file('empty') }, /named by IDENTITY_ADMIN_KEYS_FILE is empty/],
-    [{ IDENTITY_ADMIN_KEYS_FILE: file('bytes') }, /IDENTITY_ADMIN_KEYS_FILE holds no text/],
+    [{ IDENTITY_ADMIN_KEYS_FILE: file('bytes') }, /IDENTITY_ADMIN_KEYS_FILE is not a text file/],
     [{ IDENTITY_ADMIN_KEYS_FILE: file('none') }, /IDENTITY_ADMIN_KEYS_FILE cannot be read \(ENOENT\)/],
     [
       { IDENTITY_ADMIN_KEYS: 'another-key-of-many', IDENTITY_ADMIN_KEYS_FILE: file('fine') },

@@ -52,7 +52,7 @@ t.test('who registered changes the own details by form, and nobody else knows th
     urlEncoded(edited.map(([n, v]) => [n, v === 'Lee' ? 'Late' : v])),
   )
   t.equal(late.status, 412, 'the form showed an older version')
-  t.match(late.text, /changed by somebody else/)
+  t.match(late.text, /Somebody else has changed/)
   t.match(tag(late.text, 'traits.name.last'), { value: 'Late' }, 'what was typed stays')
   const again = await call('POST', SETTINGS, asForm, urlEncoded(formData(late.text)))
   t.equal(again.status, 303, 'saving again replaces it')

@@ -185,10 +185,10 @@ t.test('a number that is well written and too large is told as that', async t =>
       : result.traits
   }
   for (const [body, message] of [
-    ['traits.whole=9007199254740993', 'type: This whole number is too large to be kept exactly.'],
-    ['traits.any=-9007199254740993', 'type: This whole number is too large to be kept exactly.'],
-    ['traits.any=1e400', 'type: This number is too large to be kept.'],
-    ['traits.whole=1e400', 'type: This number is too large to be kept.'],
+    ['traits.whole=9007199254740993', 'type: This whole number is too large to be stored exactly.'],
+    ['traits.any=-9007199254740993', 'type: This whole number is too large to be stored exactly.'],
+    ['traits.any=1e400', 'type: This number is too large.'],
+    ['traits.whole=1e400', 'type: This number is too large.'],
     ['traits.whole=1.5', 'type: This has to be a whole number.'],
     ['traits.whole=9007199254740993.5', 'type: This has to be a whole number.'],
     ['traits.whole=many', 'type: This has to be a whole number.'],

@@ -1,0 +1,73 @@
+/** What a refusal says of the rules that refused. */
+import type { Outcome, Reading, Rule } from '../types.js'
+import { perText } from './units.js'
+
+/** One rule's part of a refusal. */
+export interface RefusedRule {
+  /** Sentences for the client's developers. */
+  readonly text: string
+  /** The policies it names: its violated ones, or the rule itself when there was nothing to count by. */
+  readonly policies: readonly string[]
+  /** True when its numbers are not told. */
+  readonly hidden: boolean
+}
+
+interface RefusalSaid extends RefusedRule {
+  readonly violated: readonly Reading[]
+}
+
+const said = new WeakMap<Rule, RefusalSaid>()
+
+/** In a flood it is the same for thousands of refusals, so it is made again only when other policies are violated. */
+export function refusedRule({ rule, readings }: Outcome): RefusedRule {
+  const last = said.get(rule)
+  if (last !== undefined && areOf(last.violated, readings)) return last
+  const violated = readings.filter(reading => reading.violated)
+  const next = {
+    text: textOf(rule, violated),
+    policies: violated.length === 0 ? [rule.id] : violated.map(({ policy }) => policy),
+    hidden: violated.some(({ hidden }) => hidden),
+    violated,
+  }
+  said.set(rule, next)
+  return next
+}
+
+/** True when the violated ones among the readings are of these policies. */
+function areOf(violated: readonly Reading[], readings: readonly Reading[]): boolean {
+  let i = 0
+  for (const reading of readings) {
+    if (!reading.violated) continue
+    const other = violated[i]
+    if (other === undefined || !isOf(other, reading)) return false
+    i += 1
+  }
+  return i === violated.length
+}
+
+function isOf(one: Reading, other: Reading): boolean {
+  return (
+    one.policy === other.policy &&
+    one.quota === other.quota &&
+    one.windowMs === other.windowMs &&
+    one.calendar === other.calendar &&
+    one.cost === other.cost &&
+    one.hidden === other.hidden
+  )
+}
+
+function textOf(rule: Rule, violated: readonly Reading[]): string {
+  if (violated.length === 0) return `Rule ${rule.id} counts by something that this request lacks.`
+  return violated.map(reading => sentenceOf(rule, reading)).join(' ')
+}
+
+function sentenceOf({ id, key }: Rule, { quota, windowMs, calendar, cost = 1, hidden }: Reading): string {
+  if (hidden) return `Rule ${id} has seen too many requests from this source.`
+  if (windowMs !== undefined) {
+    const whose = key.includes('client-ip') ? ' from each client address' : ''
+    const admits = `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} ${perText(windowMs, calendar)}${whose}`
+    if (cost > 1) return `${admits}; this one counts as ${cost}, and fewer are left.`
+    return `${admits}, and they are used up.`
+  }
+  return `Rule ${id} admits ${quota} request${quota === 1 ? '' : 's'} to this resource at a time, and that many are in flight.`
+}

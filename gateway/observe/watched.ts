@@ -1,0 +1,110 @@
+/** Series of what is looked at only when somebody scrapes. */
+import type { Aggregator, Series } from './series.js'
+
+/** Values of the load gauges. */
+export interface Vitals {
+  connections(): number
+  readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
+  /** `ejected` is undefined for an upstream's only address, which cannot be. */
+  backends(): Iterable<{
+    readonly upstream: string
+    readonly backend: string
+    readonly ejected: boolean | undefined
+    readonly requests: number
+    readonly webSockets: number
+  }>
+}
+
+/** Of the admin port and the embedded services. */
+export interface WrongKeys {
+  readonly area: string
+  readonly outcome: string
+  readonly times: number
+}
+
+export interface WorkerHealth {
+  readonly pid: number
+  answers(): boolean
+}
+
+/** `counts` gives all so far. */
+export function watchKeys(series: Series, counts: () => Iterable<WrongKeys>): void {
+  series.counter(
+    'sluice_wrong_keys_total',
+    'Wrong keys sent to the admin port and the embedded services, by area: answered 401 (refused) or told to wait (throttled).',
+    ['area', 'outcome'],
+    function () {
+      this.reset()
+      for (const { area, outcome, times } of counts()) this.inc({ area, outcome }, times)
+    },
+  )
+}
+
+export function watchWorkers(series: Series, workers: () => Iterable<WorkerHealth>): void {
+  const help = '1 while the worker answers its supervisor; without a series for a process that has ended.'
+  series.gauge('sluice_worker_up', help, {
+    labels: ['pid'],
+    aggregator: 'max',
+    collect() {
+      this.reset()
+      for (const { pid, answers } of workers()) this.set({ pid }, answers() ? 1 : 0)
+    },
+  })
+}
+
+export function watchVitals(series: Series, { connections, loopDelay, backends }: Vitals): void {
+  watchNumber(series, 'sluice_workers', 'Processes that take requests.', 'sum', () => 1)
+  watchNumber(series, 'sluice_connections', 'Connections of clients that are open.', 'sum', connections)
+  watchNumber(
+    series,
+    'sluice_event_loop_delay_seconds',
+    'Delay of the event loop of this process when it was last measured, at most a tenth of a second ago.',
+    'max',
+    () => loopDelay.delayMs / 1000,
+  )
+  watchNumber(
+    series,
+    'sluice_overloaded',
+    '1 while new requests get 503 because the event loop is delayed too long.',
+    'max',
+    () => (loopDelay.overloaded ? 1 : 0),
+  )
+  series.gauge('sluice_upstream_inflight', 'Requests and WebSockets under way or waiting, by upstream.', {
+    labels: ['upstream'],
+    collect() {
+      this.reset()
+      for (const { upstream, requests, webSockets } of backends()) {
+        this.inc({ upstream }, requests + webSockets)
+      }
+    },
+  })
+  series.gauge(
+    'sluice_backend_ejected',
+    '1 while an address of an upstream with several is left out because it does not answer.',
+    {
+      labels: ['upstream', 'backend'],
+      aggregator: 'max',
+      collect() {
+        this.reset()
+        for (const { upstream, backend, ejected } of backends()) {
+          if (ejected !== undefined) this.set({ upstream, backend }, ejected ? 1 : 0)
+        }
+      },
+    },
+  )
+}
+
+function watchNumber(
+  series: Series,
+  name: string,
+  help: string,
+  aggregator: Aggregator,
+  value: () => number,
+): void {
+  series.gauge(name, help, {
+    aggregator,
+    collect() {
+      this.set(value())
+    },
+  })
+}

@@ -1,0 +1,51 @@
+/** The fenced blocks of the pages. CONTRIBUTING.md, "Documentation", says what the tags mean. */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { inProject, projectFile } from '../helpers/root.js'
+
+export interface PageBlock {
+  readonly page: string
+  /** Of the fence, from 1. */
+  readonly line: number
+  readonly tag: string
+  /** Without the fence's indentation; ends in a line break. */
+  readonly text: string
+}
+
+const below = readdirSync(inProject('docs'), { recursive: true, encoding: 'utf8' })
+
+/** README.md and the pages of docs/. */
+export const pages: readonly string[] = ['README.md', ...below.map(name => join('docs', name)).sort()].filter(
+  name => name.endsWith('.md'),
+)
+
+/** All blocks of a page, in order. */
+export function blocksOf(page: string): PageBlock[] {
+  const text = projectFile(page)
+  return [...text.matchAll(/^( *)```(\S*)\n([\s\S]*?)^\1```$/gm)].map(
+    ([, indent = '', tag = '', body = ''], i, all) => ({
+      page,
+      line: text.slice(0, all[i]?.index).split('\n').length,
+      tag,
+      text: body.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+    }),
+  )
+}
+
+export const firstLine = ({ text }: PageBlock): string => text.split('\n', 1)[0] as string
+
+/** Where a block stands, for the title of an assertion. */
+export const placeOf = (block: PageBlock): string => `${block.page}:${block.line} ${firstLine(block)}`
+
+/** A command with what is shown of its output, or undefined where nothing is. */
+export interface ShownCommand {
+  readonly command: string
+  readonly output: string | undefined
+}
+
+/** The commands of a `console` block: each `$ ` line, with those that a backslash continues, and the lines up to the next. */
+export function shownIn(block: PageBlock): ShownCommand[] {
+  return [...block.text.matchAll(/^\$ ((?:.*\\\n)*.*\n)((?:(?!\$ ).*\n)*)/gm)].map(
+    ([, command = '', output = '']) => ({ command, output: output === '' ? undefined : output }),
+  )
+}

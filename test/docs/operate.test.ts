@@ -1,0 +1,47 @@
+/** The pages about a gateway that runs. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { copyShipped, serveHello, serveShipped } from './servers.js'
+import { walk } from './walk.js'
+
+t.test('docs/operators.md: deny at once, report-only for now', async t => {
+  await walk(t, 'docs/operators.md', { before: { 'access/scraper': serveShipped } })
+})
+
+t.test('docs/network.md: the address that does not answer is left out', async t => {
+  await walk(t, 'docs/network.md', {
+    before: {
+      async 'seq 12'(walk) {
+        const { folder, port, run, serve, shown } = walk
+        await serveHello(walk, 4444)
+        await run('sluice init config --limit 1000/m')
+        const gateway = join(folder, 'config', 'gateway.yaml')
+        const text = readFileSync(gateway, 'utf8').replace(/^upstreams:\n.*\n/m, shown('upstreams:\n  hydra'))
+        writeFileSync(gateway, text.replace('upstream: app', 'upstream: hydra'))
+        await serve('sluice serve --config config', [port(8080)])
+      },
+    },
+  })
+})
+
+t.test('docs/scaling.md: without Redis several workers are refused', async t => {
+  await walk(t, 'docs/scaling.md', {
+    before: {
+      'serve --config config'(walk) {
+        copyShipped(walk)
+        const gateway = join(walk.folder, 'config', 'gateway.yaml')
+        // Nothing listens, and the column of the fault goes by the port as it is written.
+        const [listen, redis] = walk
+          .shown('listen: { host')
+          .replace(`${walk.port(8080)}`, '8080')
+          .split('\n') as [string, string]
+        const text = readFileSync(gateway, 'utf8')
+        writeFileSync(
+          gateway,
+          text.replace(/^listen: .*$/m, listen).replace(/^redis: .*$/m, () => redis),
+        )
+      },
+    },
+  })
+})

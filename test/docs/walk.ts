@@ -1,0 +1,123 @@
+/** Does what a page says, block by block in one terminal, and compares what it shows with what is printed. */
+import type { Test } from 'tap'
+import { inProject } from '../helpers/root.js'
+import { blocksOf, firstLine, type PageBlock, placeOf, shownIn } from './blocks.js'
+import { patternOf } from './expected.js'
+import { NOT_RUN } from './not-run.js'
+import { openTerminal, type PageOutput, type PageTerminal, unusedPort } from './terminal.js'
+
+export interface PageWalk extends PageTerminal {
+  /** The port that stands for one that the page writes. */
+  port(written: number): number
+  /** The page's own block that begins with these words, with ports and days of this walk. */
+  shown(words: string): string
+}
+
+export interface WalkOptions {
+  /** The folder of the package; the checkout's by default. */
+  readonly installed?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** What the reader fills in for words of the page. */
+  readonly blanks?: Readonly<Record<string, string>>
+  /** What is done before a block that holds these words: what the page asks of its reader in prose, or takes for granted. */
+  readonly before?: Readonly<Record<string, (walk: PageWalk) => unknown>>
+  /** Commands, by their first words, whose numbers are those of the moment. */
+  readonly numbersVary?: readonly string[]
+}
+
+/** Programs that go on until they are ended: a block of `sh` with one of them is a terminal of its own. */
+const SERVES = /\bserve --|\.listen\(|^npm start/m
+/** A block that begins with the name of a file is that file. */
+const FILE = /^(?:#|\/\/) ([\w./-]+\.(?:yaml|js|conf))\n/
+const ADDRESS = /(?<=(?:127\.0\.0\.1|localhost):|listen\(|port: )\d{4,5}\b/g
+/** The pages were written on this day: a later one is still to come for whoever reads them. */
+const WRITTEN = Date.UTC(2026, 10, 22)
+const DAY = 86_400_000
+
+/** Walks through a page. Every block of commands is run, but for those that `not-run.ts` gives a reason for. */
+export async function walk(t: Test, page: string, surroundings: WalkOptions = {}): Promise<void> {
+  const { installed = inProject(), env = {}, blanks = {}, before = {}, numbersVary = [] } = surroundings
+  const blocks = blocksOf(page)
+  const written = blocks.flatMap(({ text }) => [...text.matchAll(ADDRESS)]).map(([port]) => Number(port))
+  const ports = new Map<number, number>()
+  for (const port of new Set([8080, 8081, ...written])) ports.set(port, await unusedPort())
+  const port = (written: number) => ports.get(written) ?? written
+  const here = (text: string) =>
+    Object.entries(blanks)
+      .reduce((filled, [blank, value]) => filled.replaceAll(blank, value), text)
+      .replace(ADDRESS, written => String(port(Number(written))))
+      .replace(/\b20\d\d-\d\d-\d\d\b/g, day => comingDay(day))
+  const terminal = openTerminal(
+    t,
+    { PORT: String(port(8080)), ADMIN_PORT: String(port(8081)), ...env },
+    {
+      sluice: `exec '${process.execPath}' '${installed}/dist/gateway/cli.js' "$@"`,
+      // The first word names the package or its command.
+      npx: 'case $1 in sluice|sluicegate) shift; exec sluice "$@";; *) exit 127;; esac',
+    },
+  )
+  const shown = (words: string) => here(blocks.find(({ text }) => text.startsWith(words))?.text ?? '')
+  const walking: PageWalk = { ...terminal, port, shown }
+
+  const compare = (
+    place: string,
+    { out, failed }: PageOutput,
+    command: string,
+    output: string | undefined,
+  ) => {
+    if (output === undefined) return t.equal(failed, '', `${place}: all its commands succeed, ${out}`)
+    const varies = numbersVary.some(words => command.startsWith(words))
+    const [printed, documented] = [out, here(output)].map(tidied) as [string, string]
+    if (patternOf(documented, varies).test(printed)) t.pass(place)
+    // Not the same, so the difference is shown.
+    else t.equal(printed, documented, place)
+  }
+
+  const waiting = new Set(Object.keys(before))
+  for (const [i, block] of blocks.entries()) {
+    for (const words of [...waiting].filter(words => block.text.includes(words))) {
+      waiting.delete(words)
+      await before[words]?.(walking)
+    }
+    const place = placeOf(block)
+    const [, file] = FILE.exec(block.text) ?? []
+    if (block.tag === 'console' && !isNotRun(block)) {
+      for (const { command, output } of shownIn(block)) {
+        compare(`${place}: ${command.trim()}`, await terminal.run(here(command)), command, output)
+      }
+    } else if (file !== undefined) {
+      await terminal.run(
+        `mkdir -p $(dirname ${file}); cat > ${file} << 'END OF FILE'\n${here(block.text)}END OF FILE\n`,
+      )
+    } else if (block.tag === 'sh' && !isNotRun(block)) {
+      if (SERVES.test(block.text))
+        await terminal.serve(here(block.text), portsOf(here(block.text), port(8080)))
+      else compare(place, await terminal.run(here(block.text)), block.text, outputOf(blocks, i))
+    }
+  }
+  t.same([...waiting], [], 'no preparation is left over')
+}
+
+export const isNotRun = (block: PageBlock): boolean =>
+  NOT_RUN.some(({ page, first }) => page === block.page && firstLine(block).startsWith(first))
+
+/** What the block after this one shows as its output. */
+function outputOf(blocks: readonly PageBlock[], i: number): string | undefined {
+  const next = blocks[i + 1]
+  return next?.tag === 'output' ? next.text : undefined
+}
+
+/** The ports on which a block's programs listen. */
+function portsOf(text: string, gateway: number): number[] {
+  const others = [...text.matchAll(/listen\((\d+)/g)].map(([, port]) => Number(port))
+  return others.length > 0 ? others : [gateway]
+}
+
+/** Without the white space that nobody sees. */
+const tidied = (text: string): string => `${text.replace(/[ \t]+$/gm, '').trimEnd()}\n`
+
+function comingDay(day: string): string {
+  const written = Date.parse(day)
+  const since = Math.floor((Date.now() - WRITTEN) / DAY) * DAY
+  return written < WRITTEN ? day : new Date(written + since).toISOString().slice(0, 10)
+}

@@ -1,0 +1,14 @@
+import type { Test } from 'tap'
+
+/** The clocks that a gateway in this process and its counters read, in the test's hands from `start` on; real again at its end. */
+export function holdClocks(t: Test, start: number): { ms: number } {
+  const real = { date: Date.now, performance: performance.now }
+  const clock = { ms: start }
+  Date.now = () => clock.ms
+  performance.now = () => 1000 + clock.ms - start
+  t.teardown(() => {
+    Date.now = real.date
+    performance.now = real.performance
+  })
+  return clock
+}
