@@ -15,18 +15,21 @@ const LATE_MS = 1_000
 const TRIES = 3
 
 /**
- * Measures a fault and says how it went. One that broke a promise while the machine had no core for the run is measured anew.
+ * Measures a fault and says how it went. One that broke a promise while the machine had no core for the run is measured anew;
+ * where that was most of the time, nothing can be said of it (`isUnknown`).
  *
  * @param measure resolves to `cells`, `lateMs`, and `more` to say
  */
 export async function verdictRow(part, name, measure) {
   for (let tries = 1; ; tries += 1) {
+    const begun = performance.now()
     const { cells, lateMs, more = '' } = await measure()
     const isKept = cells.every(cell => cell.isKept)
     const isAgain = !isKept && lateMs > LATE_MS && tries < TRIES
-    const verdict = isKept ? 'kept  ' : isAgain ? 'again ' : 'BROKEN'
+    const isUnknown = !isKept && !isAgain && lateMs > performance.now() - begun
+    const verdict = isKept ? 'kept   ' : isAgain ? 'again  ' : isUnknown ? 'unknown' : 'BROKEN '
     const late = `${Math.round(lateMs)} ms waiting for a core`
     say(`${verdict} ${part} / ${name}: ${cells.map(({ told }) => told).join('; ')} (${more}${late})`)
-    if (!isAgain) return { name, cells }
+    if (!isAgain) return { name, cells, isUnknown }
   }
 }

@@ -50,16 +50,22 @@ async function running(t: Test, dataDir: string, more: Readonly<Record<string, s
 }
 type Running = Awaited<ReturnType<typeof running>>
 
-async function connection({ manage }: Running, webhook_url: string): Promise<Connection> {
-  const hook = { webhook_url, webhook_secret: 'hush-hush' }
-  const { body } = await manage('POST', '', { tenant: 'acme', product: 'app', ...hook })
-  return { id: body.data.id, secret: body.data.scim.secret }
+/** The same with a directory, and the receiver of its events. */
+async function connected(t: Test, dataDir: string, more: Readonly<Record<string, string>> = {}) {
+  const receiver = await startReceiver(t)
+  const service = await running(t, dataDir, more)
+  const hook = { webhook_url: receiver.url, webhook_secret: 'hush-hush' }
+  const { body } = await service.manage('POST', '', { tenant: 'acme', product: 'app', ...hook })
+  const to: Connection = { id: body.data.id, secret: body.data.scim.secret }
+  return { service, gateway: service.gateway, receiver, to }
 }
 
 const readiness = async ({ adminUrl }: GatewayProcess) => {
   const answer = await fetch(`${adminUrl}/readyz`)
   return { status: answer.status, body: (await answer.json()) as { status: string; detail?: string } }
 }
+const recovery = (gateway: GatewayProcess) =>
+  waitUntil('recovery by itself', async () => (await readiness(gateway)).body.status === 'ready', 30_000)
 const metric = async ({ adminUrl }: GatewayProcess, series: string) => {
   const line = (await (await fetch(`${adminUrl}/metrics`)).text())
     .split('\n')
@@ -115,10 +121,7 @@ async function isWhole(
 t.test('a full disk: 503 until there is room, and nothing that was answered is lost', async t => {
   const disk = smallDisk(t, 12 * MiB)
   if (!disk) return
-  const receiver = await startReceiver(t)
-  const service = await running(t, disk.folder)
-  const { gateway } = service
-  const to = await connection(service, receiver.url)
+  const { service, gateway, receiver, to } = await connected(t, disk.folder)
   t.equal((await service.register('ann@x.example')).status, 201)
   t.same(await readiness(gateway), { status: 200, body: { status: 'ready' } })
 
@@ -147,11 +150,7 @@ t.test('a full disk: 503 until there is room, and nothing that was answered is l
   t.notMatch(gateway.out(), /request failed|delivery was interrupted/)
 
   disk.free()
-  await waitUntil(
-    'recovery by itself',
-    async () => (await readiness(gateway)).body.status === 'ready',
-    10_000,
-  )
+  await recovery(gateway)
   const after = await writeOn(service, to, 'after', 10)
   t.equal(after.refusal, undefined)
   t.equal((await service.register('cleo@x.example')).status, 201)
@@ -174,11 +173,8 @@ for (const [call, errno, name] of [
   t.test(`a disk that fails to ${call} (${name}): 503, and nothing that was answered is lost`, async t => {
     const disk = failingDisk(t, 'directory.db')
     if (!disk) return
-    const receiver = await startReceiver(t)
     const dataDir = t.testdir()
-    const service = await running(t, dataDir, disk.env)
-    const { gateway } = service
-    const to = await connection(service, receiver.url)
+    const { service, gateway, receiver, to } = await connected(t, dataDir, disk.env)
     const before = await writeOn(service, to, 'before', 10)
     t.equal(before.refusal, undefined)
 
@@ -187,11 +183,7 @@ for (const [call, errno, name] of [
     t.match(during.refusal, { status: 503, retryAfter: '1', body: { schemas: [scimError] } })
     t.match(await readiness(gateway), { body: { status: 'degraded' } })
     disk.heal()
-    await waitUntil(
-      'recovery by itself',
-      async () => (await readiness(gateway)).body.status === 'ready',
-      10_000,
-    )
+    await recovery(gateway)
     const after = await writeOn(service, to, 'after', 10)
     t.equal(after.refusal, undefined)
 

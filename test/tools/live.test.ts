@@ -19,6 +19,8 @@ rules: [{ id: by-ip, match: [/ip], key: [client-ip], quota: { requests: 1, per: 
 `,
 }
 
+const byAnna = (why: string) => ['--why', why, '--by', 'anna']
+
 async function start(t: Test, settings = '', more: Record<string, string> = {}) {
   const upstream = await startApp(t, (_req, res) => res.end('here'))
   const gateway = await testGateway(t, {
@@ -48,7 +50,7 @@ t.test('counters are shown and reset', async t => {
   t.match(shown.out, 'Counted by more than the project, so not shown without it: by-ip.')
   t.match((await run('counters', 'acme', '--ip', '127.0.0.1')).out, /^by-ip +enforce +per minute +1 +1 +0/m)
 
-  t.match(await run('reset', 'tight', '--project', 'acme', '--why', 'Done', '--by', 'anna'), {
+  t.match(await run('reset', 'tight', '--project', 'acme', ...byAnna('Done')), {
     code: 0,
     out: 'tight: the counter was reset.\n',
   })
@@ -59,17 +61,7 @@ t.test('counters are shown and reset', async t => {
 
 t.test('a mode is set and undone', async t => {
   const { run, post } = await start(t)
-  const made = await run(
-    'mode',
-    'tight',
-    'report-only',
-    '--until',
-    '2100-01-01',
-    '--why',
-    'Import',
-    '--by',
-    'anna',
-  )
+  const made = await run('mode', 'tight', 'report-only', '--until', '2100-01-01', ...byAnna('Import'))
   t.match(made, {
     code: 0,
     out: 'tight: report-only until 2100-01-01. "sluice mode tight undo" goes back to its file, which says enforce.\n',
@@ -86,34 +78,14 @@ t.test('a mode is set and undone', async t => {
 
 t.test('networks and projects are denied, listed and let in again', async t => {
   const { run, post } = await start(t)
-  const made = await run(
-    'access',
-    'deny',
-    'here',
-    '127.0.0.0/8',
-    '192.0.2.1',
-    '--why',
-    'It scrapes',
-    '--by',
-    'anna',
-  )
+  const made = await run('access', 'deny', 'here', '127.0.0.0/8', '192.0.2.1', ...byAnna('It scrapes'))
   t.match(made, {
     code: 0,
     out: /^here +deny +127\.0\.0\.0\/8 192\.0\.2\.1 .* anna +It scrapes +\/access\/here$/m,
   })
   t.equal(await post('/'), 403)
-  await run(
-    'access',
-    'exempt',
-    'ours',
-    '--project',
-    'acme',
-    '--until',
-    '2100-01-01',
-    '--report-only',
-    '--why',
-    'Test',
-  )
+  const exempt = ['exempt', 'ours', '--project', 'acme', '--until', '2100-01-01', '--report-only']
+  await run('access', ...exempt, ...byAnna('Test'))
   const { out } = await run('access', 'list')
   t.match(out, /^here +deny /m)
   t.match(out, /^ours +exempt \(report-only\) +acme .*2100-01-01/m)
@@ -132,7 +104,7 @@ t.test('a list of access entries tells a mode set for now from that of the file'
 t.test('acts are listed with who, why and how each is undone', async t => {
   const { run } = await start(t)
   t.match(await run('acts'), { code: 0, out: 'Nothing was done.\n' })
-  await run('mode', 'by-ip', 'report-only', '--why', 'Import', '--by', 'anna')
+  await run('mode', 'by-ip', 'report-only', ...byAnna('Import'))
   await run('reset', 'all', '--project', 'acme')
   const { out } = await run('acts')
   t.match(
