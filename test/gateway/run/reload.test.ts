@@ -121,7 +121,10 @@ log: { decisions: all }
 `,
     )
     t.match(answer.json(), { result: 'loaded', needsRestart: ['listen', 'redis'] })
-    t.match(lines.at(-1), { level: 'warn', msg: /reloaded, except for listen and redis: that needs a restart/ })
+    t.match(lines.at(-1), {
+      level: 'warn',
+      msg: /reloaded, except for listen and redis: that needs a restart/,
+    })
     t.match(await state(), {
       needsRestart: ['listen', 'redis'],
       lastReload: { needsRestart: ['listen', 'redis'] },
