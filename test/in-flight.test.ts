@@ -98,7 +98,7 @@ t.test('slots of two gateways', async t => {
     t.equal(await knock(first, '/paused'), 429)
     t.equal(await knock(second, '/paused'), 429)
     await waitUntil('the holder to know', async () => (await held(first, 'paused')) === 0)
-    await waitUntil('its warning', () => /"rule":"paused".*ran out/.test(first.out()))
+    await waitUntil('its warning', () => /"rule":"paused".*slots expired/.test(first.out()))
 
     waiting.get('/paused')?.[0]?.end('late')
     const [answer] = await answerOfFirst

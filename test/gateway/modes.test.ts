@@ -248,7 +248,7 @@ for (const store of stores) {
         ['tight', { mode: 'report-only' }, 400, /"why" is missing/],
         ['tight', { ...REPORT, mode: 'off' }, 400, /one of enforce, report-only/],
         ['tight', { ...REPORT, until: 'tomorrow' }, 422, /"until" must be a day/],
-        ['tight', { ...REPORT, until: '2020-01-01' }, 422, /is over/],
+        ['tight', { ...REPORT, until: '2020-01-01' }, 422, /is in the past/],
         ['tight', { ...REPORT, mood: 1 }, 400, /"mood" is unknown/],
         ['x'.repeat(65), REPORT, 400, /"id" in the path/],
       ] as const) {

@@ -102,7 +102,7 @@ routes: [{ path: /**, upstream: app }]
   const banner = page.getByRole('complementary', { name: 'Connection' })
   await banner
     .getByText(
-      /^Connection lost\. .* What is shown is of \d\d:\d\d:\d\d UTC, \d+ m?s old\. (Next try in|Trying again)/,
+      /^Connection lost\. .* This is the state of \d\d:\d\d:\d\d UTC, \d+ m?s old\. (Next try in|Trying again)/,
     )
     .waitFor()
   t.equal(await page.evaluate(`getComputedStyle(document.querySelector('main')).filter`), 'grayscale(1)')

@@ -64,12 +64,12 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     t.match(before, /^access-canary/)
     for (const again of [begun, preview]) {
       const replayed = await comeBack(two, again, { cookie: again.cookie })
-      t.match([replayed.status, replayed.body.error.message], [403, /used already/])
+      t.match([replayed.status, replayed.body.error.message], [403, /already used/])
     }
     const reopened = await openLink(two, link)
     t.match(
       [reopened.answer.status, await reopened.answer.json()],
-      [403, { error: { message: /used already/ } }],
+      [403, { error: { message: /already used/ } }],
     )
     t.equal(await tokenOf(one, id), before)
     if (more.MONGODB_URL) return
