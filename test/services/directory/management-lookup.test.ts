@@ -67,7 +67,7 @@ async function lookups(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
     [`/users?${scope}&email=`, 400, /email must not be empty/],
     [`/groups?${scope}&name=`, 400, /name must not be empty/],
     [`/users?${scope}&email=a&email=b`, 400, /given twice/],
-    [`/users?${scope}&pageLimit=2&limit=3`, 400, /pageLimit and limit say the same/],
+    [`/users?${scope}&pageLimit=2&limit=3`, 400, /pageLimit and limit mean the same/],
   ] as const) {
     t.match(await get(path), { status, body: { error: { message } } }, path)
   }

@@ -61,7 +61,7 @@ t.test('an event is given up after its last attempt, and the next one goes on', 
     t.same(sequences(receiver.calls).slice(0, attempt), Array(attempt).fill(1), 'the others wait behind')
     await waitUntil(
       'its report',
-      () => service.logged.filter(line => /not delivered|given up/.test(line)).length === attempt,
+      () => service.logged.filter(line => /not delivered|gave up/.test(line)).length === attempt,
     )
     if (attempt < 11) await service.manage('POST', `/dead-letters/replay${scope}`)
   }
