@@ -15,7 +15,9 @@ interface Turn {
   readonly waiting: GoesOn[]
 }
 
-/** So many requests of a call go on within one turn of the event loop. */
+/** From here on a call is a long one: Redis is not at hand. */
+const LONG_CALL_MS = 5
+/** So many requests of a long call go on within one turn of the event loop. */
 const AT_ONCE = 2
 
 export class SharedTurns {
@@ -59,18 +61,28 @@ export class SharedTurns {
   }
 
   #ask({ asks, holder, waiting }: Turn): void {
-    void this.#send(asks, holder, waiting.length).then(answers => goOn(waiting, answers))
+    const sentAt = performance.now()
+    void this.#send(asks, holder, waiting.length).then(answers => {
+      const isLong = performance.now() - sentAt >= LONG_CALL_MS
+      goOn(waiting, answers, isLong ? AT_ONCE : waiting.length)
+    })
   }
 }
 
 /**
- * The first are answered while the last have yet to be forwarded. If all went on at once, each would wait for all, and
- * their clients would send their next requests in one bunch again.
+ * The first are answered while the last have yet to be forwarded. If all went on at once after a long call, each would wait for
+ * all, and their clients would send their next requests in one bunch again. After a short call the bunch is worth more: it
+ * shares the next one.
  */
-function goOn(waiting: readonly GoesOn[], answers: readonly Answer[][] | undefined, from = 0): void {
-  const end = Math.min(from + AT_ONCE, waiting.length)
+function goOn(
+  waiting: readonly GoesOn[],
+  answers: readonly Answer[][] | undefined,
+  atOnce: number,
+  from = 0,
+): void {
+  const end = Math.min(from + atOnce, waiting.length)
   for (let i = from; i < end; i += 1) waiting[i]?.(answers?.[i])
-  if (end < waiting.length) setImmediate(goOn, waiting, answers, end)
+  if (end < waiting.length) setImmediate(goOn, waiting, answers, atOnce, end)
 }
 
 /** A rule's demand is one object while its numbers stand, so the same object means the same question. */

@@ -1,7 +1,8 @@
 /** Requests that share one call to Redis. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { SharedTurns } from '../../../gateway/decide/store/shared-turns.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import { sleep } from '../../helpers/wait.js'
 
 const windows = [{ name: 'burst', quota: 5, ms: 1000, algorithm: 'sliding-window' }] as const
 const ask: Ask = {
@@ -12,11 +13,13 @@ const ask: Ask = {
 }
 const granted: Answer = { granted: true, unavailable: false, store: 'redis', counts: [] }
 
-t.test('the first of a bunch is on its way before the last goes on', async t => {
+/** When, in turns of the event loop, the first and the last of six went on after a call of so long. */
+async function bunchAfter(t: Test, ms: number): Promise<readonly [first: number, last: number]> {
   const calls: number[] = []
   const turns = new SharedTurns(
     async (_asks, _holder, times) => {
       calls.push(times)
+      if (ms > 0) await sleep(ms)
       return Array.from({ length: times }, (_, i) => [{ ...granted, at: i }])
     },
     calls => calls(),
@@ -40,8 +43,17 @@ t.test('the first of a bunch is on its way before the last goes on', async t => 
     [0, 1, 2, 3, 4, 5],
     'each has its own answer',
   )
-  const [first, last] = [went[0]?.turn ?? 0, went[5]?.turn ?? 0]
+  return [went[0]?.turn ?? 0, went[5]?.turn ?? 0]
+}
+
+t.test('after a long call the first of a bunch is on its way before the last goes on', async t => {
+  const [first, last] = await bunchAfter(t, 20)
   t.ok(last > first, 'other work has had its turn in between')
+})
+
+t.test('after a short call all go on at once', async t => {
+  const [first, last] = await bunchAfter(t, 0)
+  t.equal(last, first)
 })
 
 t.test('where nobody could count, each of them hears so', async t => {
