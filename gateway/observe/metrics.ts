@@ -6,7 +6,7 @@ import { type MetricsSnapshot, Series } from './series.js'
 import {
   type Vitals,
   type WorkerHealth,
-  type WrongKeys,
+  type WrongKeyCount,
   watchKeys,
   watchVitals,
   watchWorkers,
@@ -167,7 +167,7 @@ export class Metrics {
   }
 
   /** Adds the series of wrong keys; `counts` gives all so far. */
-  watchKeys(counts: () => Iterable<WrongKeys>): void {
+  watchKeys(counts: () => Iterable<WrongKeyCount>): void {
     watchKeys(this.#series, counts)
   }
 

@@ -16,7 +16,7 @@ export interface Vitals {
 }
 
 /** Of the admin port and the embedded services. */
-export interface WrongKeys {
+export interface WrongKeyCount {
   readonly area: string
   readonly outcome: string
   readonly times: number
@@ -28,7 +28,7 @@ export interface WorkerHealth {
 }
 
 /** `counts` gives all so far. */
-export function watchKeys(series: Series, counts: () => Iterable<WrongKeys>): void {
+export function watchKeys(series: Series, counts: () => Iterable<WrongKeyCount>): void {
   series.counter(
     'sluice_wrong_keys_total',
     'Wrong keys sent to the admin port and the embedded services, by area: answered 401 (refused) or told to wait (throttled).',
