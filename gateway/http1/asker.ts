@@ -3,26 +3,26 @@ import type { Fields, Takeover } from '../message.js'
 import type { ClientConnection } from './client-connection.js'
 import type { ParsedResponse } from './message.js'
 
-/** What can befall a request: nobody could be reached, the connection broke, nothing came in time, no HTTP came. */
+/** How a request can fail: no connection, the connection broke, a timeout, or a response that is not valid HTTP. */
 export type ConnectionFault = 'no-connection' | 'gone' | 'silent' | 'invalid'
 
-/** Who sends a request and hears its answer. After `onEnd`, `onSwitch` or `onFault` nothing follows. */
+/** Sends a request and receives its response. No call follows `onEnd`, `onSwitch` or `onFault`. */
 export interface Asker {
-  /** It is yours until its answer ends: call `ask`, or `release`. */
+  /** The connection is reserved for this asker until the response ends: call `ask` or `release`. */
   onConnection(connection: ClientConnection): void
-  /** More of the body can be sent. */
+  /** The upstream can take more of the request body. */
   onSendable(): void
-  /** An interim answer; 100 is not told. */
+  /** An interim (1xx) response other than 100. */
   onInterim(status: number, fields: Fields): void
   onHead(head: ParsedResponse): void
-  /** `chunk` is yours to keep. */
+  /** `chunk` is not reused and may be kept. */
   onData(chunk: Buffer): void
-  /** All that came at once has been handed over, and more will come. */
+  /** All bytes of one read have been delivered, and the response goes on. */
   onReadEnd(): void
-  /** Flat `trailers`. */
+  /** `trailers` is a flat list. */
   onEnd(trailers: readonly string[]): void
-  /** The upstream has switched protocols. Without this method that is a fault. */
+  /** The upstream has switched protocols. Without this method a switch is a fault. */
   onSwitch?(head: ParsedResponse, takeover: Takeover): void
-  /** True for `heard` when a byte of an answer had come. */
+  /** `heard` is true when at least one byte of the response has arrived. */
   onFault(fault: ConnectionFault, error: Error, heard: boolean): void
 }

@@ -1,4 +1,4 @@
-/** Takes a body out of the bytes of its connection (RFC 9112 sections 6 and 7). */
+/** Decodes a message body from the bytes of its connection (RFC 9112 sections 6 and 7). */
 import { ChunkLine } from './chunk-line.js'
 import { parseFields } from './fields.js'
 import { CR, LF } from './grammar.js'
@@ -6,9 +6,9 @@ import { HeadBuffer } from './head-buffer.js'
 import { type Framing, WireError } from './message.js'
 
 export interface BodySink {
-  /** A piece of the content: a slice of what was pushed, never a copy, never empty. */
+  /** A piece of the content: a slice of the pushed bytes, never a copy, never empty. */
   onData(chunk: Buffer): void
-  /** Once, behind the last byte. Flat list of the trailer section. */
+  /** Called once, after the last byte, with the trailer section as a flat list. */
   onEnd(trailers: readonly string[]): void
 }
 
@@ -16,15 +16,15 @@ const NOTHING = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 const MAX_TRAILERS = 16 * 1024
 
-/** What the next byte is. */
+/** What the next byte belongs to. */
 type Place = 'content' | 'size' | 'cr' | 'lf' | 'trailers' | 'last-lf' | 'behind'
 
-/** Reads one body. Of a message without one (`none`) nobody hears: it is `done` at once. */
+/** Reads one body. Without a body (framing `none`) it is `done` from the start and never calls the sink. */
 export class BodyDecoder {
   readonly #sink: BodySink
   readonly #isChunked: boolean
   #place: Place
-  /** Bytes of the content, or of the present chunk, still to come. */
+  /** Bytes of the content, or of the current chunk, still to come. */
   #left: number
   #line: ChunkLine | undefined
   #trailers: HeadBuffer | undefined
@@ -44,7 +44,7 @@ export class BodyDecoder {
     return this.#place === 'behind'
   }
 
-  /** Takes bytes, and returns what of them lies behind the body. Throws `bad-framing`. */
+  /** Consumes bytes and returns those after the end of the body. Throws `bad-framing`. */
   push(bytes: Buffer): Buffer {
     let at = 0
     while (at < bytes.length && this.#place !== 'behind') {
@@ -57,7 +57,7 @@ export class BodyDecoder {
     return at === bytes.length ? NOTHING : bytes.subarray(at)
   }
 
-  /** The connection ended. True if that is where the body ends, too, or behind it. */
+  /** The connection has ended. True if the body is complete. */
   end(): boolean {
     if (this.#left === Number.POSITIVE_INFINITY && this.#place === 'content') this.#finish(NO_TRAILERS)
     return this.done
@@ -83,7 +83,7 @@ export class BodyDecoder {
     return end
   }
 
-  /** CR and LF behind a chunk, and the LF of the empty line at the very end. */
+  /** CR and LF after a chunk, and the LF of the final empty line. */
   #mark(bytes: Buffer, at: number): number {
     if (bytes[at] !== (this.#place === 'cr' ? CR : LF))
       throw new WireError('bad-framing', 'the end of a chunk')
@@ -111,7 +111,7 @@ export class BodyDecoder {
   }
 }
 
-/** Reads a trailer section: by the grammar of a head, but a fault in it is one of the framing. */
+/** Reads a trailer section. It has the grammar of a head, but a fault in it is reported as `bad-framing`. */
 function readTrailers(
   buffer: HeadBuffer,
   bytes: Buffer,
@@ -124,7 +124,7 @@ function readTrailers(
   }
 }
 
-/** Where the message ends is settled by now: a trailer that speaks of it is a trick (RFC 9110 section 6.5.1). */
+/** The framing is already known here, so a trailer field that contradicts it is an attack (RFC 9110 section 6.5.1). */
 function trailerFields(section: string): readonly string[] {
   const fields = parseFields(section, 0)
   if (fields.has('content-length') || fields.has('transfer-encoding')) throw new Error('framing')

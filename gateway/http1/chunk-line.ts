@@ -1,8 +1,8 @@
-/** The line before a chunk: its size in hex, and extensions that nobody here understands (RFC 9112 section 7.1). */
+/** The line before a chunk: its size in hex, and extensions, which are ignored (RFC 9112 section 7.1). */
 import { BACKSLASH, CR, EQUALS, LF, QUOTE, SEMICOLON, TEXT, TOKEN } from './grammar.js'
 import { WireError } from './message.js'
 
-/** As many as a number holds exactly, leading zeros included. */
+/** As many hex digits as a number holds exactly, leading zeros included. */
 const MAX_DIGITS = 13
 const MAX_EXTENSIONS = 1024
 
@@ -10,22 +10,22 @@ const MAX_EXTENSIONS = 1024
 type Place = 'size' | 'name' | 'value' | 'token' | 'quoted' | 'escaped' | 'quoted-end' | 'lf' | 'behind'
 
 /**
- * Reads one line after the other, byte by byte. Blanks outside of quotes are refused: the grammar bids to skip them,
- * but parsers have disagreed on them, and no sender needs them.
+ * Reads one line after another, byte by byte. Whitespace outside quotes is rejected: the grammar allows it, but
+ * parsers have disagreed on it, and no sender needs it.
  */
 export class ChunkLine {
   #place: Place = 'size'
   #size = 0
   #digits = 0
   #extensions = 0
-  /** Bytes of the present name of an extension. */
+  /** Bytes of the current extension name. */
   #name = 0
 
   get complete(): boolean {
     return this.#place === 'behind'
   }
 
-  /** The size, once the line is complete; the next line may begin. */
+  /** Returns the size of a complete line, and gets ready for the next line. */
   take(): number {
     const size = this.#size
     this.#place = 'size'
@@ -33,7 +33,7 @@ export class ChunkLine {
     return size
   }
 
-  /** Reads from `at` to the end of the line or of the bytes, and returns that place. Throws `bad-framing`. */
+  /** Reads from `at` to the end of the line or of the bytes, and returns that position. Throws `bad-framing`. */
   read(bytes: Buffer, at: number): number {
     let i = at
     while (i < bytes.length && this.#place !== 'behind') {
@@ -87,7 +87,7 @@ export class ChunkLine {
     }
   }
 
-  /** Behind a size or an extension: another one, or the end. */
+  /** After a size or an extension: another extension, or the end of the line. */
   #next(byte: number): void {
     this.#name = 0
     if (byte === SEMICOLON) this.#place = 'name'

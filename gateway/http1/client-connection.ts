@@ -1,4 +1,4 @@
-/** One connection to an upstream, and the requests it carries, one after the other. */
+/** One connection to an upstream, and the requests it carries, one after another. */
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
 import type { Asker, ConnectionFault } from './asker.js'
@@ -12,41 +12,41 @@ import { ResponseReader, type ResponseSink } from './response-reader.js'
 const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
 
-/** Milliseconds: to connect, for the head of an answer once the request is sent, and without a byte of its body. */
+/** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
 export interface WaitingTimes {
   readonly connectMs: number
   readonly headMs: number
   readonly idleMs: number
 }
 
-/** Where a connection belongs. */
+/** The owner of a connection. */
 export interface Home {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
-  /** It may carry another request; `told` are the fields of its last answer, if there was one. */
+  /** The connection can carry another request. `told` holds the fields of its last response, if there was one. */
   onFree(connection: ClientConnection, told: Fields | undefined): void
   onUnreachable(error: Error): void
   onClosed(connection: ClientConnection): void
 }
 
 export class ClientConnection implements Timed, SocketReader, ResponseSink {
-  /** Set by its home, too, while it is free. */
+  /** Also set by its home, while the connection is free. */
   deadline: number
-  /** Requests begun on it. */
+  /** Requests begun on this connection. */
   requests = 0
   readonly #home: Home
   readonly #socket: Socket
-  /** It carries one request only, and may then leave HTTP. */
+  /** It carries a single request, and may then switch protocols. */
   readonly #isForTakeover: boolean
   readonly #writer: RequestWriter
   readonly #reader = new ResponseReader(this)
-  /** Undefined while it is free, and once it is closed. */
+  /** Undefined while the connection is free, and once it is closed. */
   #asker: Asker | undefined
   #isOpen = false
   #isClosed = false
-  /** The request has left as a whole. */
+  /** The whole request has been written. */
   #isSent = false
-  /** A byte of the answer has come. */
+  /** At least one byte of the response has arrived. */
   #heard = false
   #isPaused = false
 
@@ -60,7 +60,10 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     home.deadlines.add(this)
   }
 
-  /** Begins a request. With a body it leaves with `flush`, and `send` and `finish` follow. Only while it is yours. */
+  /**
+   * Begins a request; only for the asker that holds the connection. If there is a body, `flush` sends the head, and
+   * `send` and `finish` follow.
+   */
   ask(asker: Asker, method: string, head: string, framing: Framing): void {
     this.requests += 1
     this.#asker = asker
@@ -71,13 +74,13 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (framing.kind === 'none') this.finish(NO_TRAILERS)
   }
 
-  /** Gives it to the next asker, unasked. */
+  /** Returns the connection without a request. */
   release(): void {
     this.#asker = undefined
     if (!this.#isClosed) this.#home.onFree(this, undefined)
   }
 
-  /** A piece of the request's body. False when the upstream must read first: `onSendable` follows. */
+  /** Sends a piece of the request body. False when the upstream must read first; `onSendable` follows. */
   send(chunk: Buffer): boolean {
     if (this.#isClosed) return true
     if (!this.#writer.write(chunk)) this.#fail('gone', new Error('a body longer than was announced'))
@@ -90,7 +93,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (!this.#isClosed) this.#writer.flush()
   }
 
-  /** The end of the request's body. */
+  /** Ends the request body. */
   finish(trailers: readonly string[]): void {
     if (this.#isClosed) return
     this.#isSent = this.#writer.end(trailers)
@@ -98,7 +101,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     else this.#fail('gone', new Error('a body shorter than was announced'))
   }
 
-  /** Holds the answer back, but for what is on its way already. */
+  /** Stops reading the response. Bytes that are already read may still arrive. */
   pause(): void {
     if (this.#isPaused || this.#isClosed) return
     this.#isPaused = true
@@ -113,7 +116,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     this.#socket.resume()
   }
 
-  /** Ends it; its asker hears nothing more. */
+  /** Closes the connection without telling the asker. */
   abort(): void {
     this.#asker = undefined
     if (this.#isClosed) return
@@ -121,7 +124,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     this.#socket.destroy()
   }
 
-  /** Ends it; its asker is told that it is gone. */
+  /** Closes the connection and reports a fault to the asker. */
   cut(): void {
     this.#fail(this.#isOpen ? 'gone' : 'no-connection', new Error('the connection was closed here'))
   }
@@ -141,7 +144,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
 
   onBytes(bytes: Buffer, more: boolean): void {
     if (this.#isClosed) return
-    // Nobody has asked: what comes belongs to no request.
+    // No request is in progress, so these bytes are no response to anything.
     if (this.#asker === undefined) {
       this.abort()
       return
@@ -206,7 +209,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     this.#asker?.onReadEnd()
   }
 
-  /** `more` as in `onBytes`. */
+  /** `mayStay`: nothing came after the response. `more` as in `onBytes`. */
   #onAnswered(mayStay: boolean, more: boolean): void {
     const asker = this.#asker
     const answer = this.#reader.head
@@ -232,7 +235,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     asker?.onFault(fault, error, this.#heard)
   }
 
-  /** The other end has all it can take now. */
+  /** The upstream has the whole request, or takes no more of it for now. */
   #awaitHead(): void {
     if (this.#reader.head === undefined) this.deadline = this.#home.deadlines.now() + this.#home.times.headMs
   }

@@ -1,12 +1,12 @@
-/** Opens sockets to one address, and reads from them. */
+/** Opens sockets to one address and reads from them. */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
 
-/** Bytes that one read may take. */
+/** Most bytes of one read. */
 const BUFFER = 64 * 1024
-/** Up to so many are copied out of the buffer: cheaper than a new one. */
+/** Reads up to this many bytes are copied out of the buffer, which is cheaper than a new buffer. */
 const COPIED = 4 * 1024
-/** So long an open connection may be silent before the other end is asked whether it lives. */
+/** Idle time before the first TCP keep-alive probe. */
 const PROBE_AFTER_MS = 60_000
 
 export interface Address {
@@ -18,42 +18,42 @@ export interface Address {
 }
 
 export interface TlsTarget {
-  /** Asked for in the handshake; '' where no name may be. The certificate is verified against it, or the host. */
+  /** Server name for the handshake (SNI), or '' for none. The certificate is verified against it, or else the host. */
   readonly servername: string
-  /** PEM text of the authorities; absent: the public ones. */
+  /** Trusted CA certificates as PEM text; the public ones when absent. */
   readonly ca: string | undefined
 }
 
-/** Hears what befalls a socket. */
+/** Receives the bytes and events of a socket. */
 export interface SocketReader {
   onOpen(): void
-  /** `bytes` may be kept. True for `more` when the read may have left some behind. */
+  /** `bytes` may be kept. `more` is true when the read may not have emptied the socket. */
   onBytes(bytes: Buffer, more: boolean): void
-  /** The other end has said its last. */
+  /** The other end has closed its side for writing. */
   onFin(): void
   onDrain(): void
-  /** The socket is of no use any more; may come more than once. */
+  /** The socket failed or closed; may be called more than once. */
   onGone(error: Error): void
 }
 
 export class Connector {
   readonly #address: Address
-  /** Made once: to read the authorities takes longer than to connect. */
+  /** Made once: parsing the CA certificates takes longer than connecting. */
   #context: SecureContext | undefined
-  /** Of the last handshake, which the next one continues. */
+  /** TLS session of the last handshake, resumed by the next one. */
   #session: Buffer | undefined
 
   constructor(address: Address) {
     this.#address = address
   }
 
-  /** Connects. The socket's bytes are the reader's for good. */
+  /** Connects. All bytes of the socket go to `reader`; they cannot be redirected later. */
   connect(reader: SocketReader): Socket {
     const socket = this.#address.tls === undefined ? this.#open(reader) : this.#openTls(reader)
     return listen(socket, reader)
   }
 
-  /** As `connect`, but by `data` events, so that somebody else may read the socket later. */
+  /** Like `connect`, but reads by `data` events, so that the socket can be handed over later. */
   connectForTakeover(reader: SocketReader): Socket {
     if (this.#address.tls !== undefined) return this.connect(reader)
     const socket = connect(this.#options())

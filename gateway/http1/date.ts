@@ -3,7 +3,7 @@ const SECOND_MS = 1_000
 let written = ''
 let second = -1
 
-/** What the Date field says now (RFC 9110 section 6.6.1); written once a second. */
+/** The current value of the Date field (RFC 9110 section 6.6.1), formatted once a second. */
 export function dateNow(): string {
   const now = Math.trunc(Date.now() / SECOND_MS)
   if (now !== second) {

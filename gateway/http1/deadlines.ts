@@ -1,20 +1,20 @@
-/** One clock hand for every wait of a room: nobody needs a timer of its own for each request. */
+/** One shared timer for many deadlines, instead of a timer for each request. */
 
-/** Something that must not wait beyond a point in time. */
+/** Something with a deadline. */
 export interface Timed {
-  /** In milliseconds of `performance.now()`; Infinity for none. */
+  /** In ms of `performance.now()`; Infinity for none. */
   deadline: number
-  /** The deadline has passed. It is Infinity again by then, so this comes once for each that was set. */
+  /** The deadline has passed. It is reset to Infinity first, so each deadline is reported once. */
   onDeadline(): void
 }
 
-/** How late a deadline may be noticed. */
+/** How often deadlines are checked, and so how late one may be noticed. */
 const TICK_MS = 50
-/** Beyond so many it may be noticed later: a look at all of them costs. */
+/** Above this number of entries they are checked less often, since a check visits all of them. */
 const MANY = 1_000
 const TICKS_WHEN_MANY = 5
 
-/** Looks at all it holds every 50 ms, at very many every 250 ms, and only while it holds something. */
+/** Checks all entries every 50 ms, or every 250 ms when there are very many; no timer runs without entries. */
 export class Deadlines {
   readonly #all = new Set<Timed>()
   #tick: NodeJS.Timeout | undefined
@@ -32,7 +32,7 @@ export class Deadlines {
     this.#tick = undefined
   }
 
-  /** The time that deadlines are set by. */
+  /** The clock of the deadlines. */
   now(): number {
     return performance.now()
   }

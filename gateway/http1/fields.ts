@@ -1,19 +1,19 @@
-/** The lines between the first of a head and its end: `name: value`, one field each (RFC 9112 section 5). */
+/** The field lines of a head, `name: value` (RFC 9112 section 5). */
 import { Fields } from '../message.js'
 import { COLON, isBlank, isLineEnd, skip, TEXT, TOKEN } from './grammar.js'
 import { WireError } from './message.js'
 import { lowerName } from './names.js'
 
 /**
- * Reads the lines of `head` from `from` to its end. Throws `bad-request` at the first that is none. Names and values are
- * slices: who keeps one beyond its message keeps the whole head, unless as a copy.
+ * Parses the field lines of `head` from offset `from` to its end. Throws `bad-request` at the first invalid line.
+ * Names and values are slices of `head`: a copy is needed to keep one without the whole head.
  */
 export function parseFields(head: string, from: number): Fields {
   const raw: string[] = []
   const names: string[] = []
   for (let at = from; at < head.length; ) {
     const colon = skip(head, at, TOKEN)
-    // A blank before the colon, or a folded line, is refused here (RFC 9112 sections 5.1 and 5.2).
+    // This also rejects a blank before the colon and a folded line (RFC 9112 sections 5.1 and 5.2).
     if (colon === at || head.charCodeAt(colon) !== COLON) throw new WireError('bad-request', 'a field’s name')
     let begin = colon + 1
     while (isBlank(head.charCodeAt(begin))) begin++
@@ -29,14 +29,14 @@ export function parseFields(head: string, from: number): Fields {
   return new Fields(raw, names)
 }
 
-/** Makes the fields of a flat list. */
+/** Fields from a flat list. */
 export function fieldsOf(raw: readonly string[]): Fields {
   const names: string[] = []
   for (let i = 0; i < raw.length; i += 2) names.push(lowerName(raw[i] as string))
   return new Fields(raw, names)
 }
 
-/** True when the comma-separated list `value` holds `option`, which is in lower case. */
+/** True when the comma-separated list `value` contains `option`, which must be in lower case. */
 export function listHas(value: string, option: string): boolean {
   if (value.length < option.length) return false
   const list = value.toLowerCase()

@@ -6,26 +6,26 @@ import { type Framing, type ParsedRequest, type ParsedResponse, WireError } from
 const NONE: Framing = { kind: 'none', bytes: 0 }
 const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
 const TILL_CLOSE: Framing = { kind: 'close', bytes: 0 }
-/** As many digits as a number holds exactly. */
+/** At most as many digits as a number holds exactly. */
 const LENGTH = /^\d{1,15}$/
 
-/** The body of a request; `none` where no byte of one follows. Throws `bad-framing`. */
+/** The framing of a request body; `none` when there is no body or an empty one. Throws `bad-framing`. */
 export function requestFraming(head: ParsedRequest): Framing {
   return announced(head) ?? NONE
 }
 
-/** The body of the answer to a request with this method; `none` where no byte of one follows. Throws `bad-framing`. */
+/** The framing of the response to a request with this method; `none` as for requests. Throws `bad-framing`. */
 export function responseFraming(head: ParsedResponse, requestMethod: string): Framing {
   const framing = announced(head) ?? TILL_CLOSE
   const { status, version } = head
-  // HTTP/1.0 has no interim answers (RFC 9110 section 15.2), so what follows this one is anybody's guess.
+  // HTTP/1.0 has no interim responses (RFC 9110 section 15.2), so what would follow this one is undefined.
   if (status < 200 && version === '1.0') throw new WireError('bad-framing', 'an interim answer in HTTP/1.0')
   return requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304 ? NONE : framing
 }
 
 /**
- * What the fields say. Two servers could read anything but one plain length, or `chunked` alone in HTTP/1.1, in two
- * ways, so it is an error even where the message has no body, and also where all lengths are equal.
+ * The framing that the fields announce. Only a single plain length, or `chunked` alone in HTTP/1.1, is unambiguous.
+ * Anything else is an error, even in a message without a body, and even when repeated lengths are equal.
  */
 function announced({ version, fields }: ParsedRequest | ParsedResponse): Framing | undefined {
   const coding = only(fields, 'transfer-encoding')
@@ -49,7 +49,7 @@ function only({ raw, names }: Fields, name: string): string | undefined {
   return raw[2 * at + 1]
 }
 
-/** True when the sender lets another message follow on the connection. */
+/** True when the sender allows another message on the connection. */
 export function isPersistent({ version, fields }: ParsedRequest | ParsedResponse): boolean {
   const options = fields.get('connection')
   if (options === undefined) return version === '1.1'

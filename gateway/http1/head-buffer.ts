@@ -1,43 +1,43 @@
-/** Gathers a head from the pieces it comes in. */
+/** Assembles a message head from the pieces it arrives in. */
 import { CR, LF, SPACE, TAB } from './grammar.js'
 import { WireError } from './message.js'
 
 const END = Buffer.from('\r\n\r\n')
 const NOTHING = Buffer.alloc(0)
-/** Clients of old put an empty line behind a body (RFC 9112 section 2.2). */
+/** Some old clients send an empty line after a body (RFC 9112 section 2.2). */
 const MAX_EMPTY_LINES = 4
 const FIRST_ROOM = 1024
 
 export interface GatheredHead {
-  /** Latin-1, with the CRLF before the empty line. */
+  /** Latin-1, up to and including the CRLF before the empty line. */
   readonly head: string
-  /** What follows the empty line. */
+  /** The bytes after the empty line. */
   readonly rest: Buffer
 }
 
 /**
- * Takes the bytes of one head after the other, however they are cut, in linear time and no more room than twice what
- * has come. What can be no head is refused before its end: bare CR or LF, other control bytes, too many bytes.
+ * Reads one head after another, however its bytes are split, in linear time and with a buffer of at most twice the
+ * bytes received (or 1 KiB). Bare CR or LF, other control bytes and too many bytes are rejected before the head ends.
  */
 export class HeadBuffer {
   readonly #max: number
   readonly #opening: string
   #held: Buffer = NOTHING
   #size = 0
-  /** The last of the held bytes. */
+  /** The last byte received. */
   #last = 0
-  /** Place in `held` where the present line began. */
+  /** Position in `held` where the current line begins. */
   #lineAt = 0
   #emptyLines = 0
   #inEmptyLine = false
 
-  /** `opening`: what every head begins with, so that a peer who speaks of something else is not waited for. */
+  /** `opening`: what every head begins with, so that a peer with another protocol is rejected at once. */
   constructor(maxBytes: number, opening = '') {
     this.#max = maxBytes
     this.#opening = opening
   }
 
-  /** True once a byte of a head has come that is not complete. */
+  /** True while a head has begun but is not complete. */
   get begun(): boolean {
     return this.#size > 0
   }
@@ -73,7 +73,7 @@ export class HeadBuffer {
       if (place < this.#opening.length && byte !== this.#opening.charCodeAt(place)) throw malformed()
       if (byte === LF) {
         if (this.#last !== CR) throw malformed()
-        // A line of nothing but its CRLF.
+        // An empty line.
         if (this.#lineAt === place - 1) return this.#complete(bytes, at + 1)
         this.#lineAt = place + 1
       } else if (this.#last === CR || (byte < SPACE && byte !== CR && byte !== TAB)) throw malformed()
@@ -103,7 +103,7 @@ export class HeadBuffer {
     this.#size = size
   }
 
-  /** A client must hear 414 of a target (RFC 9112 section 3). */
+  /** A target that is too long gets 414, not 431 (RFC 9112 section 3). */
   #tooLarge(): WireError {
     return this.#lineAt === 0
       ? new WireError('target-too-long', 'the request line')

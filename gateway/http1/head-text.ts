@@ -1,14 +1,14 @@
-/** What is written of a message beside its content: its head, and the lines around chunks. */
+/** The text of a message around its content: the head, and the lines around chunks. */
 
 /**
- * A whole head, its empty line included, from its first line and a flat list of fields, as Latin-1. It looks at nothing:
- * what it is given must have been read by this grammar or another as strict (HTTP/2, the configuration).
+ * A whole head with its empty line, as Latin-1, from its start line and a flat list of fields. Nothing is validated:
+ * the parts must come from this parser or a source just as strict (HTTP/2, the configuration).
  */
 export function headText(startLine: string, fields: readonly string[]): string {
   return `${startLine}\r\n${lines(fields)}\r\n`
 }
 
-/** The line before a chunk of so many bytes; after them comes CRLF (RFC 9112 section 7.1). */
+/** The line before a chunk of `bytes` bytes, which CRLF must follow (RFC 9112 section 7.1). */
 export function chunkPrefix(bytes: number): string {
   return `${bytes.toString(16)}\r\n`
 }

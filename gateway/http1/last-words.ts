@@ -3,9 +3,9 @@ import type { Socket } from 'node:net'
 type Written = (error?: Error | null) => void
 
 /**
- * Puts off the failure of a write on `socket` until all that came before it has been read. An upstream may answer
- * before the end of an upload and close (RFC 9112 section 9.6): the next write then fails, while the answer still
- * waits to be read, and Node destroys both with the failed write.
+ * Delays the error of a failed write on `socket` until everything received has been read. An upstream may respond
+ * before the end of an upload and close (RFC 9112 section 9.6). The next write then fails, and Node would destroy the
+ * socket together with the unread response.
  */
 export function hearLastWords(socket: Socket): void {
   const { _write, _writev } = socket
@@ -20,7 +20,7 @@ function unlessFailed(socket: Socket, done: Written): Written {
       socket.off('end', fail).off('close', fail)
       done(error)
     }
-    // A connection that cannot be written to has no more to say than what is here: one of these comes soon.
+    // The other end is gone, so once the received bytes are read one of these events follows.
     socket.on('end', fail).on('close', fail)
   }
 }

@@ -1,11 +1,11 @@
 import type { Duplex } from 'node:stream'
 
-/** How long a client may still send, or not read, after our last byte. */
+/** How long a client may take to close its side after our last byte. */
 export const GOODBYE_MS = 2_000
 
 /**
- * Ends our side, after `lastBytes`, and drops what still arrives until the client ends its side or the time for it
- * is over. (Closing at once would reset the connection, and with it an answer the client has not read yet:
+ * Sends `lastBytes`, ends our side, and drops what still arrives until the client closes its side or GOODBYE_MS have
+ * passed. (Closing at once would reset the connection and discard a response that the client has not read yet:
  * RFC 9112 section 9.6.)
  */
 export function closeLingering(socket: Duplex, lastBytes = ''): void {

@@ -19,13 +19,13 @@ export interface ParsedResponse {
   readonly fields: Fields
 }
 
-/** Where a body ends (RFC 9112 section 6.3): `bytes` is meant for `length` alone. */
+/** How a body is delimited (RFC 9112 section 6.3). `bytes` has a meaning for `length` only. */
 export interface Framing {
   readonly kind: 'none' | 'length' | 'chunked' | 'close'
   readonly bytes: number
 }
 
-/** What was read is not HTTP/1.1 as it must be; `code` is what a client hears of its own fault. */
+/** The bytes read are not valid HTTP/1.1. If they came from a client, it is sent the error `code`. */
 export class WireError extends Error {
   readonly code: ErrorCode
   constructor(code: ErrorCode, message: string) {

@@ -1,4 +1,4 @@
-/** Field names in lower case, without making a new text for those that come with nearly every message. */
+/** Field names in lower case, without allocating a string for common names. */
 
 const COMMON = [
   'accept accept-encoding accept-language accept-ranges access-control-allow-credentials',
@@ -21,7 +21,7 @@ const COMMON = [
   'x-ratelimit-reset x-real-ip x-request-id x-requested-with x-xss-protection',
 ].flatMap(line => line.split(' '))
 
-/** By the spellings clients and servers use: `content-type`, `Content-Type`. Never grows: names come from anywhere. */
+/** Keyed by the usual spellings: `content-type`, `Content-Type`. Never grows: names come from untrusted peers. */
 const KNOWN: ReadonlyMap<string, string> = new Map(
   COMMON.flatMap(name => [
     [name, name],

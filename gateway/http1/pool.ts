@@ -5,25 +5,25 @@ import { ClientConnection, type Home, type WaitingTimes } from './client-connect
 import { type Address, Connector } from './connector.js'
 import type { Deadlines } from './deadlines.js'
 
-/** How long an idle connection is kept if its upstream does not say. */
+/** How long an idle connection is kept when the upstream announces no timeout. */
 const KEPT_MS = 4_000
 const LONGEST_KEPT_MS = 60_000
-/** How long before the upstream's own timeout it is closed: a request sent just then would be lost. */
+/** Closed this long before the upstream's own timeout, because a request sent just then would be lost. */
 const MARGIN_MS = 1_000
 const TIMEOUT = /(?:^|[\s,])timeout=(\d{1,9})/i
 
-/** Keeps connections for the next request, and opens them where none is free. Its user bounds how many are in use. */
+/** Keeps idle connections for the next request, and opens new ones. The caller limits how many are in use. */
 export class ConnectionPool implements Home {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
   readonly #connector: Connector
   readonly #onUnreachable: (error: Error) => void
   readonly #all = new Set<ClientConnection>()
-  /** The one that was used last comes last, and is taken first. */
+  /** A stack: the most recently used connection is taken first. */
   readonly #free: ClientConnection[] = []
   #isClosed = false
 
-  /** `onUnreachable` hears why a connection could not be opened. */
+  /** `onUnreachable` is told why a connection could not be opened. */
   constructor(
     address: Address,
     times: WaitingTimes,
@@ -36,26 +36,26 @@ export class ConnectionPool implements Home {
     this.#onUnreachable = onUnreachable
   }
 
-  /** A connection for one request: `asker` is given it at once, or when it stands, or hears that none does. */
+  /** Gets `asker` a connection for one request: a free one at once, or a new one once it is open (or a fault). */
   take(asker: Asker): void {
     const free = this.#free.pop()
     if (free === undefined) this.takeNew(asker)
     else asker.onConnection(free)
   }
 
-  /** The same, but for one that cannot be stale. */
+  /** Like `take`, but always opens a new connection, which cannot be stale. */
   takeNew(asker: Asker): void {
     try {
       if (this.#isClosed) throw new Error('the upstream is no longer used')
       this.#all.add(new ClientConnection(this, this.#connector, asker))
     } catch (error) {
-      // For example CA certificates that cannot be read.
+      // For example because the CA certificates cannot be parsed.
       this.onUnreachable(error as Error)
       asker.onFault('no-connection', error as Error, false)
     }
   }
 
-  /** Cuts what is still under way. */
+  /** Closes every connection, those with a request in progress too. */
   close(): void {
     this.#isClosed = true
     for (const connection of this.#all) connection.cut()
@@ -79,7 +79,7 @@ export class ConnectionPool implements Home {
   }
 }
 
-/** Milliseconds, by what the upstream says. */
+/** How many ms an idle connection is kept, given the upstream's Keep-Alive field. */
 function keptFor(keepAlive: string | undefined): number {
   const seconds = keepAlive === undefined ? undefined : TIMEOUT.exec(keepAlive)?.[1]
   if (seconds === undefined) return KEPT_MS

@@ -4,8 +4,8 @@ import type { Deadlines, Timed } from './deadlines.js'
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * Detects a client that reads nothing of its answer but keeps sending: each byte resets the idle timeout of its
- * socket, which would never fire.
+ * Detects a client that reads nothing of its response but keeps sending: each byte sent resets the idle timeout of the
+ * socket, which would then never fire.
  */
 export class ReaderLimit implements Timed {
   deadline = NEVER
@@ -13,11 +13,11 @@ export class ReaderLimit implements Timed {
   readonly #deadlines: Deadlines
   readonly #onStall: () => void
   #ms = 0
-  /** When it was last looked at. */
+  /** `bytesRead` and `writableLength` of the socket at the last check. */
   #read = 0
   #waiting = 0
 
-  /** Calls `onStall` for as long as it lasts. */
+  /** Calls `onStall` at every check while the client is stalled. */
   constructor(socket: Socket, deadlines: Deadlines, onStall: () => void) {
     this.#socket = socket
     this.#deadlines = deadlines
@@ -25,7 +25,7 @@ export class ReaderLimit implements Timed {
     deadlines.add(this)
   }
 
-  /** From now on something must be taken in every `ms`; 0 for no limit. */
+  /** From now on the client must read something every `ms` milliseconds; 0 for no limit. */
   set(ms: number): void {
     this.#ms = ms
     this.#look()

@@ -1,7 +1,7 @@
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 import { dateNow } from './date.js'
 
-/** The bytes of a problem answer to what is no request, under the id `id`; it is the last of its connection. */
+/** A whole problem response, as text, for input that never became a request. It ends its connection. */
 export function refusalText(code: ErrorCode, id: string): string {
   const { status, title, ...rest } = problem(code, id)
   const { retryAfter }: { status: number; retryAfter?: number } = CATALOGUE[code]

@@ -1,8 +1,8 @@
-/** What a request asks of its connection, besides its answer. */
+/** What a request asks of its connection, besides a response. */
 import { listHas } from './fields.js'
 import type { ParsedRequest } from './message.js'
 
-/** The one protocol that is switched to; whatever else is offered is not taken (RFC 9110 section 7.8). */
+/** WebSocket is the only protocol that is switched to; any other offer is ignored (RFC 9110 section 7.8). */
 export function asksForWebSocket({ method, version, fields }: ParsedRequest): boolean {
   const offered = fields.get('upgrade')
   if (offered === undefined || method !== 'GET' || version !== '1.1') return false

@@ -2,19 +2,19 @@ import type { BodyReader, CountedBody } from '../message.js'
 import { BodyDecoder } from './body-decoder.js'
 import type { Framing } from './message.js'
 
-/** The connection that a body comes on. */
+/** The connection that a body arrives on. */
 export interface BodySource {
-  /** The body can be taken now, from its first byte or after a pause. */
+  /** A reader wants the body, from its first byte or after a pause. */
   onBodyWanted(): void
   onBodyEnd(): void
 }
 
-/** A request's body on its connection, which gives it the bytes and keeps those that nobody wants yet. */
+/** The body of a request. Its connection pushes the bytes in, and holds them back while no reader wants them. */
 export class RequestBody implements CountedBody {
   readonly length: number | undefined
   complete = false
   received = 0
-  /** The answer is out: what still comes is for nobody. */
+  /** The rest is read and discarded. */
   dropped = false
   readonly #source: BodySource
   readonly #decoder: BodyDecoder
@@ -24,7 +24,7 @@ export class RequestBody implements CountedBody {
   #paused = false
   #aborted = false
 
-  /** `awaits100`: the client sends it when it has seen a 100. */
+  /** `awaits100`: the client waits for a 100 before it sends the body. */
   constructor(framing: Framing, awaits100: boolean, source: BodySource) {
     this.length = framing.kind === 'length' ? framing.bytes : undefined
     this.#source = source
@@ -36,7 +36,7 @@ export class RequestBody implements CountedBody {
     return this.#awaits100
   }
 
-  /** True when a 100 is due; then that is done. */
+  /** True when a 100 is due; only the first call returns true. */
   takeExpectation(): boolean {
     const isDue = this.#awaits100
     this.#awaits100 = false
@@ -47,12 +47,12 @@ export class RequestBody implements CountedBody {
     return this.#aborted
   }
 
-  /** True when somebody reads it, or has. */
+  /** True once a reader was attached. */
   get begun(): boolean {
     return this.#reader !== undefined
   }
 
-  /** True when its next bytes can be pushed. */
+  /** True when more bytes may be pushed. */
   get flows(): boolean {
     return !this.complete && !this.#aborted && (this.dropped || (this.#reader !== undefined && !this.#paused))
   }
@@ -77,30 +77,30 @@ export class RequestBody implements CountedBody {
     if (!this.complete) this.#source.onBodyWanted()
   }
 
-  /** Takes bytes of the connection; returns what lies behind the body. Throws WireError. */
+  /** Takes bytes of the connection; returns those after the end of the body. Throws WireError. */
   push(bytes: Buffer): Buffer {
     return this.#decoder.push(bytes)
   }
 
-  /** What still comes is read and forgotten. */
+  /** From now on the rest is read and discarded. */
   drop(): void {
     this.dropped = true
   }
 
-  /** There will be no more of it, and it is not complete. */
+  /** The body has broken off before its end. */
   abort(): void {
     if (this.complete || this.#aborted) return
     this.#aborted = true
     if (!this.dropped) this.#reader?.onAbort()
   }
 
-  /** Of the decoder. */
+  /** Called by the decoder. */
   onData(chunk: Buffer): void {
     this.received += chunk.length
     if (!this.dropped) this.#reader?.onData(chunk)
   }
 
-  /** Of the decoder. */
+  /** Called by the decoder. */
   onEnd(trailers: readonly string[]): void {
     this.complete = true
     this.#trailers = trailers

@@ -6,8 +6,8 @@ import { type ParsedRequest, WireError } from './message.js'
 const VERSION_LENGTH = 'HTTP/1.1'.length
 
 /**
- * Reads a head: its lines, each with its CRLF, without the empty one. Throws `bad-request` unless it keeps to the
- * grammar. Any token is a method, and any run of visible bytes a target: what they mean is not asked here.
+ * Parses a head: its lines, each with its CRLF, without the empty line. Throws `bad-request` on a violation of the
+ * grammar. Any token is accepted as a method, and any run of visible bytes as a target.
  */
 export function parseRequestHead(head: string): ParsedRequest {
   const methodEnd = skip(head, 0, TOKEN)
@@ -28,7 +28,7 @@ export function parseRequestHead(head: string): ParsedRequest {
   }
 }
 
-/** The version that stands at `at`. Others than these two are not spoken here. */
+/** The version at position `at`; undefined for a version that is not supported. */
 export function versionAt(head: string, at: number): '1.0' | '1.1' | undefined {
   if (head.startsWith('HTTP/1.1', at)) return '1.1'
   return head.startsWith('HTTP/1.0', at) ? '1.0' : undefined

@@ -6,39 +6,39 @@ import type { RequestBody } from './request-body.js'
 import { parseRequestHead } from './request-head.js'
 import { UnreadBytes } from './unread-bytes.js'
 
-/** The connection whose bytes are read. */
+/** The connection whose requests are read. */
 export interface RequestSink {
-  /** True while no request is under way. */
+  /** True while no request is in progress. */
   readonly isFree: boolean
-  /** A first byte of a head has come, but not all of it. */
+  /** The first bytes of a head have arrived, but not all of it. */
   onHeadBegun(): void
-  /** Where a body follows, it is the reader's `body` from then on. */
+  /** A whole head has arrived. If there is a body, the sink must set `body` of the reader. */
   onRequest(head: ParsedRequest, framing: Framing): void
-  /** What came is no request, or no body; or somebody who was given it threw. */
+  /** The bytes are not a valid request or body, or a handler threw. */
   onBroken(error: unknown): void
-  /** The client has ended its side, and all it sent is read. */
+  /** The client has closed its side, and everything it sent has been read. */
   onLastByte(): void
 }
 
-/** Of a body that nobody wants, so much is read, so that the connection can go on. */
+/** An unread body up to this size is read and dropped, so that the connection can be kept. */
 const MOST_DROPPED = 64 * 1024
 
-/** So many requests are taken in a row: some are answered at once, and others than this client wait meanwhile. */
+/** Most requests taken in a row before other connections get a turn, since some are answered synchronously. */
 const MOST_IN_A_ROW = 64
 
-/** Takes requests out of the bytes of a connection, one at a time: what is not wanted yet waits. */
+/** Reads the requests of a connection, one at a time; bytes that cannot be handled yet are kept. */
 export class RequestReader {
-  /** Of the request under way or the one before, while bytes of it are still to come. */
+  /** The body of the current or the previous request, until all of it has arrived. */
   body: RequestBody | undefined
-  /** Nothing more is heard. */
+  /** No further bytes are accepted. */
   stopped = false
   readonly #sink: RequestSink
   readonly #head: HeadBuffer
   readonly #unread: UnreadBytes
-  /** The client has ended its side. */
+  /** The client has closed its side. */
   #isHalfOpen = false
   #running = false
-  /** Requests taken since others last had their turn. */
+  /** Requests taken since other connections last had a turn. */
   #inARow = 0
   #rests = false
 
@@ -53,7 +53,7 @@ export class RequestReader {
     return this.#head.begun
   }
 
-  /** True when the client has ended its side, and all it sent is read. */
+  /** True when the client has closed its side, and everything it sent has been read. */
   get isOver(): boolean {
     return this.#isHalfOpen && this.#unread.isEmpty
   }
@@ -70,7 +70,7 @@ export class RequestReader {
     this.run()
   }
 
-  /** Reads what has come, as far as it can be read now. */
+  /** Handles the bytes received so far, as far as possible now. */
   run(): void {
     if (this.#running) return
     const unread = this.#unread
@@ -88,13 +88,16 @@ export class RequestReader {
     else unread.steer()
   }
 
-  /** True when what is left of the body can be read past the answer. Where nobody has read it, that begins now. */
+  /**
+   * True when the rest of the body can be read and dropped, so that the connection can be kept. A body without a reader
+   * is dropped from here on.
+   */
   dropBody(): boolean {
     const { body } = this
     if (body === undefined) return true
     if (body.awaits100) return false
     if (!body.begun) {
-      // Often all of it has come.
+      // Often all of it has already arrived.
       body.drop()
       while (!this.#unread.isEmpty && body.flows) this.#take(this.#unread.shift())
       this.#unread.steer()
@@ -102,7 +105,7 @@ export class RequestReader {
     return body.complete || (!body.aborted && body.length !== undefined && body.length <= MOST_DROPPED)
   }
 
-  /** Hears nothing more; returns what was not read. */
+  /** Stops for good; returns the unread bytes. */
   stop(): Buffer {
     this.stopped = true
     const rest = this.#unread.takeAll()

@@ -3,19 +3,19 @@ import { chunkPrefix, lastChunk } from './head-text.js'
 import { hearLastWords } from './last-words.js'
 import type { Framing } from './message.js'
 
-/** Up to so many bytes of a body join the text before them: one write costs less than their copy. */
+/** A body chunk up to this size is appended to the pending text: copying it costs less than a write of its own. */
 const JOINED = 4 * 1024
-/** Beyond so much, text leaves at once: whether the other end takes it is known only then. */
+/** Pending text beyond this size is written at once, because only a write shows whether the upstream takes it. */
 const GATHERED = 16 * 1024
 
-/** Writes requests to one socket, each with as few writes as it can be. */
+/** Writes requests to one socket, each with as few writes as possible. */
 export class RequestWriter {
   readonly #socket: Socket
-  /** Latin-1 that has yet to leave. */
+  /** Latin-1 text not yet written. */
   #text = ''
   #isHeld = false
   #isChunked = false
-  /** Bytes of the body still to come, where its length was announced. */
+  /** Bytes of a body of announced length that are still to come. */
   #left = 0
   #hearsLastWords = false
 
@@ -23,7 +23,7 @@ export class RequestWriter {
     this.#socket = socket
   }
 
-  /** Begins a request, which leaves with `flush`; from then on its body leaves by itself, as it comes. */
+  /** Begins a request. `flush` sends it; body pieces written after that are sent without another `flush`. */
   begin(head: string, { kind, bytes }: Framing): void {
     this.#text = head
     this.#isHeld = true
@@ -34,7 +34,7 @@ export class RequestWriter {
     hearLastWords(this.#socket)
   }
 
-  /** A piece of the body, which may no longer change. False when that is more than was announced. */
+  /** A piece of the body, which must not change any more. False when it exceeds the announced length. */
   write(chunk: Buffer): boolean {
     if (chunk.length === 0) return true
     if (this.#isChunked) this.#text += chunkPrefix(chunk.length)
@@ -52,7 +52,7 @@ export class RequestWriter {
     return true
   }
 
-  /** The end of the body; flat `trailers` pass behind chunks alone. False when less came than was announced. */
+  /** The end of the body; flat `trailers` are sent after chunks only. False if the announced length was not reached. */
   end(trailers: readonly string[]): boolean {
     if (this.#left > 0) return false
     if (this.#isChunked) this.#text += lastChunk(trailers)
@@ -60,7 +60,7 @@ export class RequestWriter {
     return true
   }
 
-  /** Sends what has gathered. */
+  /** Writes the pending text. */
   flush(): void {
     this.#isHeld = false
     if (this.#text === '') return
@@ -69,12 +69,12 @@ export class RequestWriter {
     this.#socket.write(text, 'latin1')
   }
 
-  /** True while the other end has yet to take what was sent; the socket's `drain` follows. */
+  /** True while the upstream must read first; the socket's `drain` event follows. */
   get blocked(): boolean {
     return this.#socket.writableNeedDrain
   }
 
-  /** Thousands of pieces may have come at once: a write for each would hold up everybody else. */
+  /** Thousands of small pieces may arrive at once, and a write for each would delay all other requests. */
   #flushSoon(): void {
     this.#isHeld = true
     process.nextTick(flush, this)

@@ -1,4 +1,4 @@
-/** The head of an answer (RFC 9112 sections 4 and 5). */
+/** The head of a response (RFC 9112 sections 4 and 5). */
 import { parseFields } from './fields.js'
 import { isLineEnd, SPACE, skip, TEXT } from './grammar.js'
 import { type ParsedResponse, WireError } from './message.js'
@@ -8,8 +8,8 @@ const STATUS_AT = 'HTTP/1.1 '.length
 const STATUS_END = STATUS_AT + 3
 
 /**
- * Reads a head: its lines, each with its CRLF, without the empty one. Throws `bad-request` unless it keeps to the
- * grammar; but the blank before an empty reason may be missing, as it often is.
+ * Parses a head: its lines, each with its CRLF, without the empty line. Throws `bad-request` on a violation of the
+ * grammar, except that the blank before an empty reason may be missing, as it often is.
  */
 export function parseResponseHead(head: string): ParsedResponse {
   const version = versionAt(head, 0)
@@ -28,7 +28,7 @@ export function parseResponseHead(head: string): ParsedResponse {
   }
 }
 
-/** NaN where no digit stands. */
+/** NaN if there is no digit. */
 function digit(text: string, at: number): number {
   const value = text.charCodeAt(at) - 0x30
   return value >= 0 && value <= 9 ? value : Number.NaN

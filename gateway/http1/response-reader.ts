@@ -1,4 +1,4 @@
-/** Reads the answer to one request: interim heads, its own head, its body. */
+/** Reads the response to one request: interim heads, the final head and the body. */
 import type { Fields } from '../message.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
 import { responseFraming } from './framing.js'
@@ -7,26 +7,26 @@ import type { ParsedResponse } from './message.js'
 import { parseResponseHead } from './response-head.js'
 
 const MAX_HEAD = 16 * 1024
-/** Interim answers to one request: who sends more means harm. */
+/** Most interim responses to one request; more can only be an attack. */
 const MAX_INTERIM = 64
 const NO_TRAILERS: readonly string[] = []
 
-/** Hears what an answer says as it is read. */
+/** Receives a response as it is read. */
 export interface ResponseSink {
-  /** False once nobody wants what is still to come. */
+  /** False once the rest of the response is no longer wanted. */
   readonly isHeard: boolean
-  /** An interim answer; 100 is not told. */
+  /** An interim (1xx) response other than 100. */
   onInterim(status: number, fields: Fields): void
   onHead(head: ParsedResponse): void
   onData(chunk: Buffer): void
-  /** What follows is another protocol; `rest` is its first bytes. */
+  /** The upstream has switched protocols; `rest` holds the first bytes of the new one. */
   onSwitch(head: ParsedResponse, rest: Buffer): void
 }
 
 export class ResponseReader implements BodySink {
-  /** The head of the answer, once it has come. */
+  /** The final head, once it has arrived. */
   head: ParsedResponse | undefined
-  /** Flat, from behind the body. */
+  /** Trailers as a flat list. */
   trailers = NO_TRAILERS
   readonly #sink: ResponseSink
   readonly #heads = new HeadBuffer(MAX_HEAD, 'HTTP/1.')
@@ -38,13 +38,13 @@ export class ResponseReader implements BodySink {
     this.#sink = sink
   }
 
-  /** What comes next is the answer to a request of this method. */
+  /** Gets ready for the response to a request with this method. */
   begin(method: string): void {
     this.#method = method
     this.#interim = 0
   }
 
-  /** Forgets the answer, but for its trailers. */
+  /** Forgets the response, except for its trailers. */
   clear(): void {
     this.head = this.#body = undefined
   }
@@ -54,7 +54,7 @@ export class ResponseReader implements BodySink {
     return this.#body !== undefined
   }
 
-  /** Takes bytes. Returns what came behind the answer; undefined while it is not complete. Throws on what is no answer. */
+  /** Takes bytes. Returns those after the response, or undefined while it is incomplete. Throws if it is invalid. */
   push(chunk: Buffer): Buffer | undefined {
     let rest = chunk
     while (this.#body === undefined) {
@@ -73,17 +73,17 @@ export class ResponseReader implements BodySink {
     return this.#body.done ? rest : undefined
   }
 
-  /** The connection has ended. True if that is where the answer ends, too. */
+  /** The connection has ended. True if that completes the response. */
   end(): boolean {
     return this.#body?.end() ?? false
   }
 
-  /** Of the decoder. */
+  /** Called by the decoder. */
   onData(chunk: Buffer): void {
     this.#sink.onData(chunk)
   }
 
-  /** Of the decoder: what came behind the body is yet to be seen. */
+  /** Called by the decoder. `push` reports the end of the response, with the bytes after it. */
   onEnd(trailers: readonly string[]): void {
     this.trailers = trailers
   }

@@ -14,13 +14,13 @@ import type { ServerConnections } from './server-connections.js'
 import { ServerResponse } from './server-response.js'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
-/** Longer than most requests are on their way. */
+/** Longer than most requests take to arrive. */
 const LAST_CHANCE_MS = 250
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * A client's connection: one request at a time. What comes behind it waits until it is answered, so answers are in the
- * order of their requests, and none gets in the way of another.
+ * A client's connection. Requests are handled one at a time: a pipelined request waits until the one before it is
+ * answered, so responses are sent in the order of the requests.
  */
 export class ServerConnection implements Timed {
   readonly socket: Socket
@@ -28,12 +28,12 @@ export class ServerConnection implements Timed {
   readonly #all: ServerConnections
   readonly #peer: Peer
   readonly #reader: RequestReader
-  /** To the request under way: there is none yet, or not all of it has left. */
+  /** Response to the current request, until all of it has been sent. */
   #response: ServerResponse | undefined
-  /** Of the request under way, or the last one. */
+  /** Id of the current request, or of the last one. */
   #id = ''
   #limitsReader = false
-  /** Once it has been slow to read. */
+  /** Created when the client is first slow to read. */
   #readerLimit: ReaderLimit | undefined
 
   constructor(socket: Socket, peer: Peer, all: ServerConnections) {
@@ -44,20 +44,20 @@ export class ServerConnection implements Timed {
     this.#reader = new RequestReader(socket, settings.maxHead, this)
     this.deadline = deadlines.now() + settings.headTimeoutMs
     socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain)
-    // After an error comes `close`, too.
+    // `close` follows an error, and does the work.
     socket
       .on('timeout', this.#onTimeout)
       .on('close', this.#onClose)
       .on('error', () => {})
   }
 
-  /** Ends it, where no request is under way. */
+  /** Closes the connection; only while no request is in progress. */
   close(): void {
     this.#deafen()
     this.socket.destroySoon()
   }
 
-  /** Ends it unless a request comes: one may be on its way, and must not be lost. Only while it waits for one. */
+  /** Closes an idle connection unless a request comes soon: one may be on its way already. */
   closeSoon(): void {
     if (!this.#reader.hasBegun) this.#limit(LAST_CHANCE_MS)
   }
@@ -76,7 +76,7 @@ export class ServerConnection implements Timed {
     else this.close()
   }
 
-  /** Somebody takes the body now. */
+  /** A reader wants the body, so a client that expects a 100 gets it now. */
   onBodyWanted(): void {
     if (this.#reader.body?.takeExpectation() && this.#response?.status === 0) this.#sendContinue()
     this.#reader.run()
@@ -88,13 +88,13 @@ export class ServerConnection implements Timed {
     if (this.#response === undefined) this.#wait()
   }
 
-  /** The value of Keep-Alive when another request may follow the present one; undefined when none may. */
+  /** The value of Keep-Alive if another request may follow the current one, else undefined. */
   keepAlive(): string | undefined {
     if (this.#all.draining || this.#reader.isOver) return undefined
     return this.#reader.dropBody() ? this.#all.keepAlive : undefined
   }
 
-  /** The answer is written. */
+  /** The whole response has been written to the socket. */
   onAnswerEnd(): void {
     const { socket } = this
     const { isLast } = this.#response as ServerResponse
@@ -108,7 +108,7 @@ export class ServerConnection implements Timed {
     }
   }
 
-  /** Breaks off so that the answer looks cut: to an old client the end of the connection would be the end of it. */
+  /** Breaks off visibly: an HTTP/1.0 client would take an orderly close for the regular end of the response. */
   cut(): void {
     if (this.#response?.isOld) this.socket.resetAndDestroy()
     else this.socket.destroy()
@@ -116,7 +116,7 @@ export class ServerConnection implements Timed {
 
   limitReader(ms: number): void {
     this.#limitsReader = ms > 0
-    // Node knows a client that reads slowly from one that does not read at all.
+    // The socket's timeout does not fire while the client reads, however slowly.
     this.socket.setTimeout(ms)
     if (ms > 0) this.#readerLimit ??= new ReaderLimit(this.socket, this.#all.deadlines, this.#onStall)
     this.#readerLimit?.set(ms)
@@ -135,7 +135,7 @@ export class ServerConnection implements Timed {
     else this.#begin(head, framing)
   }
 
-  /** Where a next request would begin, nobody can tell any more. */
+  /** Ends the connection in any case, because the start of the next request is unknown. */
   onBroken(error: unknown): void {
     const { body } = this.#reader
     if (!(error instanceof WireError)) this.#fail(error)
@@ -160,12 +160,12 @@ export class ServerConnection implements Timed {
     this.#id = id
     this.#response = response
     this.#reader.body = body
-    // What a refused client has sent in the other protocol must not be read as a request.
+    // If the upgrade is refused, WebSocket bytes sent early must not be read as a request.
     if (upgrade) response.closeAfter()
     if (body !== undefined) this.#limit(this.#all.settings.requestTimeoutMs)
     else {
       this.deadline = NEVER
-      // There is no body to ask for, but the client may wait all the same.
+      // There is no body to ask for, but the client may still wait for a 100.
       if (expects) this.#sendContinue()
     }
     const { method, target, version, fields } = head
@@ -192,7 +192,7 @@ export class ServerConnection implements Timed {
     else response.cut()
   }
 
-  /** The answer has left, but for what the system still sends. */
+  /** The response has been handed to the operating system. */
   #answered(): void {
     const response = this.#response as ServerResponse
     this.#response = undefined
@@ -204,7 +204,7 @@ export class ServerConnection implements Timed {
     this.#reader.run()
   }
 
-  /** For the next request. */
+  /** Waits for the next request. */
   #wait(): void {
     if (this.#reader.stopped) return
     if (this.#all.draining) this.#linger()
@@ -214,7 +214,7 @@ export class ServerConnection implements Timed {
     }
   }
 
-  /** Answers what is no request, or no longer one, and ends the connection. */
+  /** Responds to input that is no valid request, or no longer one, and ends the connection. */
   #refuse(code: ErrorCode): void {
     const response = this.#response
     const { body } = this.#reader
@@ -248,7 +248,7 @@ export class ServerConnection implements Timed {
     this.limitReader(0)
     socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain)
     socket.off('timeout', this.#onTimeout)
-    // As Node hands sockets over: nothing flows until somebody listens.
+    // As in Node's `upgrade` event: nothing flows until a listener is added.
     socket.pause()
     Object.assign(socket, { readableFlowing: null })
     return { socket, head }
@@ -262,7 +262,7 @@ export class ServerConnection implements Timed {
     this.#reader.add(chunk)
   }
 
-  /** Who ends its side before its answer has come has left: nothing tells it from one that would still read. */
+  /** A client that closes its side before the response is complete counts as gone; a half-close looks the same. */
   readonly #onEnd = (): void => {
     if (this.#response?.ended === false && this.#reader.body === undefined) this.destroy()
     else this.#reader.end()
@@ -275,7 +275,7 @@ export class ServerConnection implements Timed {
     else response.onDrain()
   }
 
-  /** The client does not read. Closed in any other way, what it has not read would stay with the system for minutes. */
+  /** The client does not read. With a regular close, the operating system would hold the unread bytes for minutes. */
   readonly #onTimeout = (): void => {
     const response = this.#response
     if (response === undefined || this.socket.writableLength === 0) return
@@ -283,7 +283,7 @@ export class ServerConnection implements Timed {
     response.cut()
   }
 
-  /** Some clients read only when they have sent all. */
+  /** Not while a request body arrives: some clients read only after they have sent everything. */
   readonly #onStall = (): void => {
     if (this.#reader.body === undefined) this.#response?.cut()
   }

@@ -7,27 +7,27 @@ import { ServerConnection } from './server-connection.js'
 export interface ServerHandlers {
   request(req: IncomingRequest, res: OutgoingResponse): void
   /**
-   * A request for a WebSocket. It is refused through `res`, which ends the connection; whoever takes the connection
-   * over owns its end instead, and `res` closes with it.
+   * A request for a WebSocket. A refusal through `res` ends the connection. After `takeOver` the caller must close the
+   * connection, and `res` closes with it.
    */
   upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
   /**
-   * The listener answered by itself, under the id `id`, where there was no request: what came was none, or not in time.
-   * `peer` is the address of the other end.
+   * The listener itself responded, with `id` as the request id, because no valid request came, or none in time. `peer`
+   * is the client's address.
    */
   refused?(code: ErrorCode, id: string, peer: string): void
-  /** A handler threw; the connection of its request is cut. */
+  /** A handler threw; the connection of its request has been destroyed. */
   failed?(error: unknown): void
 }
 
 export interface ServerSettings {
-  /** Bytes of a head that are read, so that it can be answered. */
+  /** Most bytes of a head that are read. Handlers enforce the actual, lower limit, so that they can respond. */
   readonly maxHead: number
-  /** For a head, from its first byte; also for the first byte of a new connection. */
+  /** For a whole head, from its first byte; also for the first byte on a new connection. */
   readonly headTimeoutMs: number
   /** For a request with its body. */
   readonly requestTimeoutMs: number
-  /** For the next request. */
+  /** How long an idle connection waits for the next request. */
   readonly keepAliveMs: number
 }
 
@@ -36,13 +36,13 @@ export class ServerConnections {
   readonly handlers: ServerHandlers
   readonly settings: ServerSettings
   readonly deadlines = new Deadlines()
-  /** What Keep-Alive says. */
+  /** Value of the Keep-Alive field. */
   readonly keepAlive: string
   draining = false
   readonly #open = new Set<ServerConnection>()
-  /** They have yet to send a first request; in the order they came. */
+  /** Connections without a first request, the oldest first. */
   readonly #fresh = new Set<ServerConnection>()
-  /** They wait for their next request, the longest first. */
+  /** Connections that wait for their next request, the longest idle first. */
   readonly #idle = new Set<ServerConnection>()
 
   constructor(handlers: ServerHandlers, settings: ServerSettings) {
@@ -51,7 +51,7 @@ export class ServerConnections {
     this.keepAlive = `timeout=${Math.floor(settings.keepAliveMs / 1000)}`
   }
 
-  /** Takes a connection: of TCP, or one whose TLS handshake is over. */
+  /** Accepts a connection: plain TCP, or TLS after its handshake. */
   accept(socket: Socket, fingerprints?: Fingerprints): void {
     const peer = {
       address: socket.remoteAddress ?? '',
@@ -69,12 +69,12 @@ export class ServerConnections {
     return this.#fresh.has(connection)
   }
 
-  /** A request is under way on it, or it ends. */
+  /** A request is in progress on the connection, or the connection is ending. */
   busy(connection: ServerConnection): void {
     if (!this.#idle.delete(connection)) this.#fresh.delete(connection)
   }
 
-  /** It has answered, and may be asked again. */
+  /** The connection waits for its next request. */
   idle(connection: ServerConnection): void {
     this.#idle.add(connection)
   }
@@ -85,14 +85,14 @@ export class ServerConnections {
     this.deadlines.delete(connection)
   }
 
-  /** Ends the one that is missed the least: that has waited longest. False when there is none. */
+  /** Closes the connection that has been idle longest, or else the oldest without a request. False if there is none. */
   closeLongest(): boolean {
     const [longest = firstOf(this.#fresh)] = this.#idle
     longest?.close()
     return longest !== undefined
   }
 
-  /** Every connection ends with its next answer, or soon, where no request comes. */
+  /** From now on every connection ends with its next response, and idle ones end soon if no request comes. */
   drain(): void {
     this.draining = true
     for (const connection of this.#idle) connection.closeSoon()

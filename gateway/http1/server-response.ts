@@ -9,41 +9,41 @@ import type { ParsedRequest } from './message.js'
 import { lowerName } from './names.js'
 import { takesTrailers } from './request-asks.js'
 
-/** The connection that an answer goes out on. */
+/** The connection that a response is written to. */
 export interface AnswerSink {
   readonly socket: Socket
-  /** Asked when the head is sent: the value of Keep-Alive, or undefined when this is the last answer. */
+  /** Called when the head is sent: the value of Keep-Alive, or undefined if this is the last response. */
   keepAlive(): string | undefined
   onAnswerEnd(): void
   cut(): void
   limitReader(ms: number): void
 }
 
-/** Up to this size a piece of the body is written in one text with what stands around it. */
+/** A piece of the body up to this size is written as one string with the text around it. */
 const SMALL = 4 * 1024
 const NOTHING = Buffer.alloc(0)
-/** Cut to a byte, some of these would be the end of a line. */
+/** Truncated to one byte, some of these characters would become line breaks. */
 const BEYOND_LATIN1 = /[\u0100-\uffff]/g
 
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
-/** The answer to one request, as HTTP/1.1 writes it. */
+/** The response to one request, in HTTP/1.1. */
 export class ServerResponse implements OutgoingResponse {
   status = 0
   sent = 0
-  /** No other follows it on its connection. */
+  /** This is the last response on its connection. */
   isLast: boolean
-  /** All of it is written. */
+  /** The whole response has been written. */
   ended = false
   readonly #sink: AnswerSink
   readonly #asked: ParsedRequest
   readonly #watchers: ResponseWatcher[] = []
-  /** Written, but not sent: status line and fields, without those of the framing. */
+  /** Status line and fields, without those of the framing, until they are sent. */
   #head = ''
   #length: string | undefined
   #hasDate = false
   #framing: Framing | undefined
-  /** Bytes of the announced length still to come. */
+  /** Bytes of the announced length still to be written. */
   #left = 0
   #closed = false
   #cut = false
@@ -54,7 +54,7 @@ export class ServerResponse implements OutgoingResponse {
     this.isLast = !isPersistent(asked)
   }
 
-  /** Its client speaks HTTP/1.0, and takes the end of the connection for the end of an answer. */
+  /** True for an HTTP/1.0 client, which takes the end of the connection for the end of a response. */
   get isOld(): boolean {
     return this.#asked.version === '1.0'
   }
@@ -70,7 +70,7 @@ export class ServerResponse implements OutgoingResponse {
   sendInterim(status: number, fields: readonly string[]): void {
     const { socket } = this.#sink
     if (this.status !== 0 || this.#isOver || this.isOld) return
-    // Many of them, to one that is slow to read, could fill our memory.
+    // A client that is slow to read must not make interim responses pile up in memory.
     if (socket.writableNeedDrain) return
     socket.write(headText(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, fields), 'latin1')
   }
@@ -124,7 +124,7 @@ export class ServerResponse implements OutgoingResponse {
         this.sent += chunk.length
         this.#send(before, chunk, '')
       }
-      // Shorter than announced: it must look as cut as it is.
+      // Shorter than announced: the client must not take it for complete.
       if (this.#framing === 'length' && this.#left > 0) this.cut()
       if (this.#cut) return
     }
@@ -146,17 +146,17 @@ export class ServerResponse implements OutgoingResponse {
     if (!this.closed) this.#sink.limitReader(ms)
   }
 
-  /** The connection can take more. */
+  /** The socket can take more. */
   onDrain(): void {
     for (const watcher of this.#watchers) watcher.onDrain?.()
   }
 
-  /** The answer is over, or its client gone. */
+  /** The response has been sent, or the client has left. */
   close(): void {
     this.#close()
   }
 
-  /** The connection has answered in its place. */
+  /** The connection has sent an error response instead of this one. */
   refused(code: ErrorCode): void {
     if (!this.#closed) this.status = CATALOGUE[code].status
     this.#close(code)
@@ -172,7 +172,7 @@ export class ServerResponse implements OutgoingResponse {
     return this.#closed || this.#cut || this.ended || this.#sink.socket.destroyed
   }
 
-  /** The head, if it has yet to be sent: with its framing. `whole` is the length of a body that comes at once. */
+  /** The head with its framing, or '' if it was sent already. `whole` is the length of a body that is passed whole. */
   #takeHead(whole: number | undefined): string {
     if (this.#framing !== undefined) return ''
     let head = this.#head
@@ -196,7 +196,7 @@ export class ServerResponse implements OutgoingResponse {
     return this.isOld ? 'close' : 'chunked'
   }
 
-  /** False, and all is cut, when there is more than was announced. */
+  /** False, after cutting the connection, when the body exceeds the announced length. */
   #counts(bytes: number): boolean {
     if (this.#framing !== 'length') return true
     this.#left -= bytes
@@ -205,7 +205,7 @@ export class ServerResponse implements OutgoingResponse {
     return false
   }
 
-  /** Everything in one write to the system. */
+  /** Hands everything to the operating system in one write. */
   #send(before: string, chunk: Buffer | string, behind: string): boolean {
     const { socket } = this.#sink
     if (before === '' && behind === '') return chunk.length === 0 || socket.write(chunk, 'latin1')
@@ -219,7 +219,7 @@ export class ServerResponse implements OutgoingResponse {
   }
 }
 
-/** The text as UTF-8, each byte as a character. */
+/** The UTF-8 bytes of `text`, each as one character. */
 function latin1Of(text: string): string {
   return Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1')
 }

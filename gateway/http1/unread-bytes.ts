@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 
-/** So much is kept of what comes before its time; then its sender has to wait. */
+/** Above these limits the socket is paused, so that the client has to wait. */
 const MOST_BYTES = 64 * 1024
 const MOST_PIECES = 64
 
-/** What has come on a connection and nobody has read yet. Reading pauses while there is too much of it. */
+/** The bytes received on a connection that are not handled yet. Reading pauses while there are too many. */
 export class UnreadBytes {
   readonly #socket: Socket
   #pieces: Buffer[] = []
@@ -24,21 +24,21 @@ export class UnreadBytes {
     this.#bytes += chunk.length
   }
 
-  /** The first piece, which must be there. */
+  /** Takes the first piece; there must be one. */
   shift(): Buffer {
     const chunk = this.#pieces.shift() as Buffer
     this.#bytes -= chunk.length
     return chunk
   }
 
-  /** What of a piece nobody could read yet. */
+  /** Returns the rest of a piece that cannot be handled yet. */
   putBack(chunk: Buffer): void {
     if (chunk.length === 0) return
     this.#pieces.unshift(chunk)
     this.#bytes += chunk.length
   }
 
-  /** Pauses or resumes the reading, according to what is here. */
+  /** Pauses or resumes the socket, according to how much is kept. */
   steer(): void {
     const isFull = this.#bytes > MOST_BYTES || this.#pieces.length > MOST_PIECES
     if (isFull === this.#paused) return
