@@ -1,7 +1,7 @@
 import type { Backend, Waiting } from './backend.js'
 import type { Backends } from './backends.js'
 
-/** Where one request is tried: its backend, its place there, and where it may go on when that one fails. */
+/** The attempts of one request: its current backend, its place there, and the backends left when that one fails. */
 export class Attempts implements Waiting {
   readonly #backends: Backends
   readonly #request: Waiting
@@ -9,22 +9,22 @@ export class Attempts implements Waiting {
   #backend: Backend | undefined
   #tried: Set<Backend> | undefined
   #holdsPlace = false
-  /** No further backend is tried from then on; 0 until the first has failed. */
+  /** When to stop trying further backends; 0 until the first has failed. */
   #until = 0
 
-  /** Tries further backends for `patienceMs`; `request` hears when its turn comes. */
+  /** Tries further backends for `patienceMs`; calls `request.go` when a place becomes free. */
   constructor(backends: Backends, patienceMs: number, request: Waiting) {
     this.#backends = backends
     this.#patienceMs = patienceMs
     this.#request = request
   }
 
-  /** The one being tried; only between `enter` and `leave`. */
+  /** The current backend; only between `enter` and `leave`. */
   get backend(): Backend {
     return this.#backend as Backend
   }
 
-  /** Takes a place: at once, or later, which `request` is told of; or none is left to wait for. */
+  /** Takes a place: at once ('admitted'), or later ('waiting', then `go`). 'full' if the queue has no room either. */
   enter(): 'admitted' | 'waiting' | 'full' {
     this.#backend ??= this.#backends.choose()
     this.#holdsPlace = this.#backend.enter()
@@ -37,12 +37,12 @@ export class Attempts implements Waiting {
     this.#request.go()
   }
 
-  /** True when it was waiting, and now no longer is. */
+  /** Leaves the queue; false if the request was not waiting. */
   stopWaiting(): boolean {
     return this.#backend?.stopWaiting(this) ?? false
   }
 
-  /** Changes to another backend, whose `enter` must then be called; false if none is left. */
+  /** Switches to another backend; call `enter` next. False if none is left. */
   moveOn(): boolean {
     const now = performance.now()
     if (this.#until === 0) this.#until = now + this.#patienceMs

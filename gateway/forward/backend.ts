@@ -3,38 +3,38 @@ import { ConnectionPool } from '../http1/pool.js'
 import { Ejection } from './ejection.js'
 import { addressOf, type UpstreamSettings } from './transport.js'
 
-/** Requests at a time. More than the limits of a usual upstream: queueing here costs more than a connection. */
+/** Default number of concurrent requests: more than a usual upstream allows, as queueing costs more than connecting. */
 const REQUESTS = 1024
-/** Requests that may wait for others to end: beyond that, waiting helps nobody. */
+/** Most requests that may wait for a place. */
 const WAITING = 1024
 
-/** Listens to events of an upstream's backends; reasons may name their addresses. */
+/** Receives events of an upstream's backends. Errors may name their addresses. */
 export interface BackendEvents {
-  /** No connection could be opened, or it broke before an answer. */
+  /** No connection could be opened, or it broke before a response. */
   unreachable(backend: Backend, error: Error): void
-  /** Left out from now on. */
+  /** The backend is avoided from now on. */
   ejected?(backend: Backend, error: Error): void
-  /** It answers again. */
+  /** The backend responds again. */
   returned?(backend: Backend): void
 }
 
-/** A request that waits for its turn. */
+/** A request that waits for a place. */
 export interface Waiting {
-  /** Called once a place is taken for it. */
+  /** Called when the request has been given a place. */
   go(): void
 }
 
-/** One address of an upstream: its connections, what is under way on them, and whether it is left out. */
+/** One address of an upstream: its connections, its load, and whether it is ejected. */
 export class Backend {
   /** Scheme, host and port. */
   readonly origin: URL
-  /** The same as text. */
+  /** `origin` as text. */
   readonly address: string
   readonly pool: ConnectionPool
-  /** Open WebSockets, the handshakes among them. */
+  /** Open WebSockets, including those in their handshake. */
   tunnels = 0
   readonly #events: BackendEvents
-  /** Absent for an upstream's only backend: there is nowhere else to go. */
+  /** Undefined for an upstream's only backend, as there is no other to use instead. */
   readonly #ejection: Ejection | undefined
   readonly #most: number
   readonly #queue = new Set<Waiting>()
@@ -61,7 +61,7 @@ export class Backend {
     return this.#ejection?.ejected ?? false
   }
 
-  /** Under way or waiting, WebSockets apart. */
+  /** Requests in progress or waiting, without WebSockets. */
   get requests(): number {
     return this.#underWay + this.#queue.size
   }
@@ -77,19 +77,19 @@ export class Backend {
     return true
   }
 
-  /** Waits for a place; false when too many do. */
+  /** Queues the request for a place; false when the queue is full. */
   wait(request: Waiting): boolean {
     if (this.#queue.size >= WAITING) return false
     this.#queue.add(request)
     return true
   }
 
-  /** True when the request was waiting, and now no longer is. */
+  /** Removes the request from the queue; false if it was not waiting. */
   stopWaiting(request: Waiting): boolean {
     return this.#queue.delete(request)
   }
 
-  /** Gives a place back, or on to the one that has waited longest. */
+  /** Gives a place back, or passes it to the request that has waited longest. */
   leave(): void {
     const [next] = this.#queue
     if (next === undefined) {
@@ -97,27 +97,27 @@ export class Backend {
       return
     }
     this.#queue.delete(next)
-    // Not called from within the end of another request: many that fail at once would overflow the stack.
+    // Asynchronous, because many waiting requests that fail at once would overflow the stack.
     process.nextTick(() => next.go())
   }
 
-  /** It has answered, whatever the status. */
+  /** The backend has responded, whatever the status. */
   answered(): void {
     if (this.#ejection?.succeeded()) this.#events.returned?.(this)
   }
 
-  /** No connection could be opened, or it broke before an answer. */
+  /** No connection could be opened, or it broke before a response. */
   unreachable(error: Error): void {
     this.#events.unreachable(this, error)
     this.failed(error)
   }
 
-  /** It did not answer, for a reason that may lie in it. */
+  /** A request got no response, possibly through the backend's fault. */
   failed(error: Error): void {
     if (this.#ejection?.failed(performance.now())) this.#events.ejected?.(this, error)
   }
 
-  /** True for the one request that may try it although it is ejected. */
+  /** True for the one request that may try the backend although it is ejected. */
   tries(): boolean {
     return this.#ejection?.tries(performance.now()) ?? false
   }

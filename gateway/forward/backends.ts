@@ -4,10 +4,10 @@ import { originsOf, type UpstreamSettings } from './transport.js'
 
 /** The addresses of one upstream, for its requests and its WebSockets alike. */
 export class Backends implements Iterable<Backend> {
-  /** Of all that is waited for here. */
+  /** Deadlines of everything that waits for this upstream. */
   readonly deadlines = new Deadlines()
   readonly #all: readonly [Backend, ...Backend[]]
-  /** Where the search begins: equals take turns. */
+  /** Where the next search begins, so that equally busy backends take turns. */
   #turn = 0
 
   constructor(settings: UpstreamSettings, events: BackendEvents) {
@@ -17,14 +17,14 @@ export class Backends implements Iterable<Backend> {
     this.#all = [open(first), ...rest.map(open)]
   }
 
-  /** The backend for a new request: one that is due for a trial, else the least busy of those that answer, or of all. */
+  /** The backend for a new request: one due for a trial, else the least busy one that is not ejected, or of all. */
   choose(): Backend {
     const [first] = this.#all
     if (this.#all.length === 1) return first
     return this.#all.find(backend => backend.tries()) ?? this.#leastBusy(this.#all) ?? first
   }
 
-  /** Where a request may go on that `tried` have failed; undefined when nowhere is left. */
+  /** The next backend for a request after the backends in `tried` have failed; undefined if none is left. */
   chooseAfter(tried: ReadonlySet<Backend>): Backend | undefined {
     return this.#leastBusy(this.#all.filter(backend => !tried.has(backend)))
   }
@@ -33,7 +33,7 @@ export class Backends implements Iterable<Backend> {
     return this.#all[Symbol.iterator]()
   }
 
-  /** Cuts what is still under way, but for WebSockets. */
+  /** Closes all connections, except those of open WebSockets. */
   close(): void {
     for (const { pool } of this.#all) pool.close()
   }

@@ -1,17 +1,17 @@
-/** Failures in a row after which a backend is left out. */
+/** Consecutive failures after which a backend is ejected. */
 const FAILURES = 3
 const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
 
 /**
- * Whether one of several backends is left out, judged by the requests it is sent. After some failures in a row it is
- * ejected; from time to time one request tries it, the longer apart the longer it stays silent, and the first answer
- * brings it back. Times are ms of any one clock.
+ * Decides whether one of several backends is ejected, from the outcome of real requests. After several consecutive
+ * failures it is ejected. Then single requests try it, at growing intervals, and its first response ends the ejection.
+ * Times are in ms, of any clock.
  */
 export class Ejection {
-  /** In a row. */
+  /** Consecutive failures. */
   #failures = 0
-  /** Until the next trial; 0 while it is not ejected. */
+  /** Interval before the next trial; 0 while the backend is not ejected. */
   #waitMs = 0
   #trialAt = 0
 
@@ -19,7 +19,7 @@ export class Ejection {
     return this.#waitMs > 0
   }
 
-  /** It has answered; true when that brings it back. */
+  /** The backend has responded; true if that ends its ejection. */
   succeeded(): boolean {
     const isBack = this.ejected
     this.#failures = 0
@@ -27,7 +27,7 @@ export class Ejection {
     return isBack
   }
 
-  /** No connection, or no answer; true when it is now ejected. */
+  /** No connection, or no response; true if the backend is ejected by this failure. */
   failed(now: number): boolean {
     this.#failures += 1
     if (this.ejected || this.#failures < FAILURES) return false
@@ -39,7 +39,7 @@ export class Ejection {
   /** True for the one request that may try an ejected backend now. */
   tries(now: number): boolean {
     if (!this.ejected || now < this.#trialAt) return false
-    // Counts as a failure for now: a trial that hangs must neither delay the next one nor attract others.
+    // Assume failure for now: a trial that hangs must neither delay the next one nor let more requests through.
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS)
     this.#trialAt = now + this.#waitMs
     return true

@@ -1,9 +1,9 @@
-/** The rate-limit fields of an answer (draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
+/** The rate-limit fields of a response (draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
 import type { Outcome, Reading, Rule, Verdict } from '../types.js'
 
 export type Families = 'both' | 'ietf' | 'x' | 'none'
 
-/** Fields of ours: an upstream's own of these names are replaced, so the answer never looks looser than the limit. */
+/** These replace the upstream's fields of the same names, so that a response never promises more than our limit. */
 export const RATE_LIMIT_FIELDS: readonly string[] = [
   'RateLimit-Policy',
   'RateLimit',
@@ -16,13 +16,13 @@ const EXPOSED = [...RATE_LIMIT_FIELDS, 'Retry-After'].join(', ')
 
 const NAMES = RATE_LIMIT_FIELDS.map(name => name.toLowerCase())
 
-/** Lower-case names of the fields that answers of limited requests have. */
+/** Lower-case names of the rate-limit fields that responses carry. */
 export function limitNames(families: Families): readonly string[] {
   if (families === 'both') return NAMES
   return families === 'none' ? [] : NAMES.filter(name => name.startsWith('x-') === (families === 'x'))
 }
 
-/** What floating point makes of a whole second. */
+/** Tolerance for floating-point error, so that a whole second is not rounded up to the next. */
 const CRUMB_SECONDS = 1e-7
 
 /** Whole seconds a client should wait: rounded up, at least 1, so that a client that waits is admitted. */
@@ -38,7 +38,7 @@ export function rateLimitFields(verdict: Verdict, families: Families): string[] 
   const known = shown.every(reading => reading.left !== undefined)
   if (families !== 'x') {
     fields.push('RateLimit-Policy', policyList(verdict, shown))
-    // While nothing is counted the remaining quota is unknown, so only the constant fields stay.
+    // Without a count the remaining quota is unknown, so only the constant fields are sent.
     if (known) fields.push('RateLimit', shown.map(limitItem).join(', '))
   }
   if (families !== 'ietf') {
@@ -57,7 +57,7 @@ export function exposedFields(): string[] {
   return ['Access-Control-Expose-Headers', EXPOSED]
 }
 
-/** Windows of the enforced rules; slots are shown when they are the reason of a refusal, hidden numbers never. */
+/** Windows of the enforced rules, and slots that caused a refusal; never hidden readings. */
 function shownReadings(verdict: Verdict): Reading[] {
   const shown: Reading[] = []
   for (const { readings } of verdict.outcomes) {
@@ -69,7 +69,7 @@ function shownReadings(verdict: Verdict): Reading[] {
   return shown
 }
 
-/** The policies that an answer of one rule named last, and their text. */
+/** The policy list last sent for a rule: its readings and its text. */
 interface PolicyText {
   readonly shown: readonly Reading[]
   readonly text: string
@@ -77,7 +77,7 @@ interface PolicyText {
 
 const policyTexts = new WeakMap<Rule, PolicyText>()
 
-/** The policies of one rule seldom change between answers, so their text is made again only when they do. */
+/** The policies of a rule rarely change between responses, so the text of a single rule is cached until they do. */
 function policyList(verdict: Verdict, shown: readonly Reading[]): string {
   const only = verdict.outcomes.length === 1 ? (verdict.outcomes[0] as Outcome).rule : undefined
   const last = only && policyTexts.get(only)
@@ -109,7 +109,7 @@ function windowItem({ quota, windowMs }: Reading): string {
   return windowMs === undefined ? '' : `, ${quota};w=${windowMs / 1000}`
 }
 
-/** The window with the least left, the longer one at a tie; on refusal the violated one with the latest reset. */
+/** The window with the least left, the longer one on a tie; on refusal the violated one with the latest reset. */
 function tightest(shown: readonly Reading[]): Reading {
   const violated = shown.filter(reading => reading.violated)
   if (violated.length > 0) return violated.reduce((a, b) => (b.resetMs > a.resetMs ? b : a))

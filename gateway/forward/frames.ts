@@ -1,4 +1,4 @@
-/** WebSocket frames as they pass: where one ends, something may be said between it and the next (RFC 6455 section 5). */
+/** Tracks WebSocket frames as they pass, since a frame of ours may only go between two of them (RFC 6455 section 5). */
 
 const LONG = 126
 const LONGER = 127
@@ -8,16 +8,16 @@ const MASKED = 0x80
 export const GOING_AWAY = Buffer.from([0x88, 2, 0x03, 0xe9])
 
 export class FrameFollower {
-  /** The present frame's head, as far as it has come. */
+  /** Header bytes of the current frame received so far. */
   readonly #head: number[] = []
-  /** Bytes of its payload, its mask among them, that are still to come. */
+  /** Bytes of its masking key and payload still to come. */
   #left = 0
 
   get betweenFrames(): boolean {
     return this.#left === 0 && this.#head.length === 0
   }
 
-  /** Takes in the next bytes of the stream. */
+  /** Follows the next bytes of the stream. */
   pass(bytes: Buffer): void {
     let at = 0
     while (at < bytes.length) {
@@ -35,14 +35,14 @@ export class FrameFollower {
   }
 }
 
-/** Bytes of a head up to its mask; undefined until the second of them tells. */
+/** Size of a frame header without the masking key; undefined until its second byte is known. */
 function sizeOf([, second]: readonly number[]): number | undefined {
   if (second === undefined) return undefined
   const length = second & 0x7f
   return length === LONGER ? 10 : length === LONG ? 4 : 2
 }
 
-/** Bytes that follow a whole head. */
+/** Bytes that follow the header: masking key and payload. */
 function payloadOf(head: readonly number[]): number {
   const second = head[1] as number
   const extended = head.slice(2).reduce((sum, byte) => sum * 256 + byte, 0)

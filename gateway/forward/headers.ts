@@ -1,4 +1,4 @@
-/** Which fields pass, and which of ours are added, on the way to an upstream and back. */
+/** Which fields are passed on and which are added, on the way to an upstream and back. */
 import { lowerName } from '../http1/names.js'
 import type { Fields, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'
@@ -16,22 +16,22 @@ const HOP_BY_HOP = [
   'upgrade',
 ]
 
-/** Request fields that never pass: the gateway sets them anew, or has already acted on them. */
+/** Request fields that are never passed on: the gateway sets its own, or has already acted on them. */
 const REPLACED = ['content-length', 'expect', 'forwarded', 'host', 'x-real-ip']
 
 /**
- * Fields in which a POST may name another method: rules would count one request, and the upstream would serve
- * another.
+ * Fields in which a POST may name another method: rules would see one method, and the upstream would execute the
+ * other.
  */
 const METHOD_OVERRIDES = ['x-http-method', 'x-http-method-override', 'x-method-override']
 
 const NOT_OF_REQUESTS = new Set([...HOP_BY_HOP, ...REPLACED, ...METHOD_OVERRIDES])
 const NOT_OF_ANSWERS = new Set(HOP_BY_HOP)
 
-/** Names a client may write with `_`, which servers of the CGI family read as `-`. */
+/** Names that a client may not spell with `_` either, because CGI-style servers read `_` as `-`. */
 const MEANINGFUL_AS_DASHED = new Set([...NOT_OF_REQUESTS, 'via'])
 
-/** Of ours, the one list that continues the upstream's own instead of replacing it. */
+/** The only field of ours that is added to the upstream's instead of replacing it. */
 const CONTINUED = 'access-control-expose-headers'
 
 const INTERNAL = 'x-sluice-'
@@ -40,9 +40,9 @@ const FORWARDED = 'x-forwarded-'
 type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'urls' | 'methodOverride'>
 
 /**
- * The fields of the request as the upstream gets it, as text without those that frame it: connection fields and those a
- * client may not set removed, order and repeats of the rest kept, then Via, X-Forwarded-*, Forwarded (RFC 7239) and the
- * internal fields.
+ * The fields of the request to the upstream, as text, without the framing. Connection fields and fields that a client
+ * may not set are removed, the order and repeats of the rest are kept. Via, X-Forwarded-*, Forwarded (RFC 7239) and
+ * the internal fields follow.
  */
 export function upstreamRequestFields(
   req: RequestHead,
@@ -55,11 +55,11 @@ export function upstreamRequestFields(
   const named = namedByConnection(req.fields)
   const counted = req.method === 'OPTIONS'
   const { fingerprintHeaders, methodOverride } = settings
-  // A client of HTTP/1.0 may name no host, but we must (RFC 9112 section 3.2).
+  // An HTTP/1.0 request may lack a Host, but ours needs one (RFC 9112 section 3.2).
   let text = `Host: ${authority ?? new URL(settings.urls[0] as string).host}\r\n`
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
-    // Connection must not remove fields that rules have relied on.
+    // A client must not remove this field by naming it in Connection, because rules have relied on it.
     const overrides = name === methodOverride && req.method === 'POST'
     if (NOT_OF_REQUESTS.has(name) && !overrides) continue
     if (isOfHop(name, facts.trusted, fingerprintHeaders)) continue
@@ -79,7 +79,7 @@ function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fi
   if (name.includes('_')) {
     known = name.replaceAll('_', '-')
     if (MEANINGFUL_AS_DASHED.has(known)) return true
-    // A trusted hop uses the configured spelling; any other was sent by the client and passed through.
+    // A trusted hop uses the configured spelling; any other spelling comes from the client.
     vouched = false
   }
   if (known.startsWith(INTERNAL) || known.startsWith(FORWARDED)) return true
@@ -87,10 +87,10 @@ function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fi
 }
 
 /**
- * The flat raw fields of the answer as the client gets it: the upstream's without connection fields, and ours in
- * place of the upstream's of the same names. 1xx and 204 have no length (RFC 9110 section 8.6).
+ * The flat fields of the response to the client: the upstream's without connection fields, and ours instead of the
+ * upstream's of the same names. 1xx and 204 have no Content-Length (RFC 9110 section 8.6).
  *
- * @param removed lower-case names of further fields of the upstream that the client does not get
+ * @param removed lower-case names of further upstream fields that are removed
  */
 export function answerFields(
   status: number,
@@ -112,7 +112,7 @@ export function answerFields(
   return fields
 }
 
-/** True when a field of that name is among the flat ones of ours. */
+/** True when the flat list `own` replaces the upstream's field of this name. */
 function isReplaced(name: string, own: readonly string[]): boolean {
   if (name === CONTINUED) return false
   for (let i = 0; i < own.length; i += 2) {
@@ -122,7 +122,7 @@ function isReplaced(name: string, own: readonly string[]): boolean {
   return false
 }
 
-/** The same of an interim answer: without ours, which the answer will have, and without the upstream's of these names. */
+/** As `answerFields`, for an interim response: without our fields, and without the upstream's of the same names. */
 export function interimFields(
   status: number,
   upstream: Fields,
@@ -133,26 +133,26 @@ export function interimFields(
   return answerFields(status, upstream, [], [...removed, ...names])
 }
 
-/** Max-Forwards as the next hop reads it (RFC 9110 section 7.6.2); what is no number passes as it is. */
+/** Max-Forwards for the next hop (RFC 9110 section 7.6.2); a value that is not a number is unchanged. */
 function oneLess(hops: string): string {
   return /^\d{1,15}$/.test(hops) ? String(Math.max(0, Number(hops) - 1)) : hops
 }
 
-/** The fields a Connection field names; undefined for the everyday values. */
+/** The field names listed in Connection; undefined for the common values. */
 function namedByConnection(fields: Fields): Set<string> | undefined {
   const connection = fields.get('connection')
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
   return new Set(connection.split(',').map(name => name.trim().toLowerCase()))
 }
 
-/** The authority the client asked for; that of an absolute-form target wins over Host (RFC 9112 section 3.2.2). */
+/** The requested authority; that of an absolute-form target wins over Host (RFC 9112 section 3.2.2). */
 function authorityOf({ target, fields }: RequestHead): string | undefined {
   if (target[0] === '/') return fields.get('host')
   return /^https?:\/\/([^/?]*)/i.exec(target)?.[1]
 }
 
 /**
- * What a trusted peer says about the client is kept and continued; anything else is replaced by what we know.
+ * Keeps and extends what a trusted peer says about the client; replaces anything else by what the gateway knows.
  */
 function forwardedFields({ peer }: RequestHead, facts: Facts, authority: string): string {
   const heard = (name: string): string | undefined => (facts.trusted ? facts.header(name) : undefined)
@@ -171,7 +171,7 @@ function forwardedFields({ peer }: RequestHead, facts: Facts, authority: string)
   )
 }
 
-/** A socket shows IPv4 clients of an IPv6 listener as `::ffff:1.2.3.4`. */
+/** On an IPv6 listener, sockets show IPv4 clients as `::ffff:1.2.3.4`. */
 function folded(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address
 }
@@ -184,8 +184,8 @@ const VALUE = /^[\x20-\x7e\x80-\xff]*$/
 const projectTexts = new WeakMap<Project, string>()
 
 /**
- * The same for all requests of a project. Its id may come from a plugin, which must not be able to inject
- * lines.
+ * Cached, since it is the same for all requests of a project. The values may come from a plugin, which must not be able
+ * to inject lines.
  */
 function projectFields(project: Project): string {
   const known = projectTexts.get(project)

@@ -17,7 +17,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const BODYLESS: Framing = { kind: 'none', bytes: 0 }
 const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
 
-/** Forwards plain HTTP: one object for each request hears its client and its upstream, and joins them. */
+/** Forwards plain HTTP requests, with one object for each request that connects its client and its upstream. */
 export function createHttpTransport(settings: UpstreamSettings, backends: Backends): Transport {
   return {
     forward(exchange) {
@@ -26,9 +26,9 @@ export function createHttpTransport(settings: UpstreamSettings, backends: Backen
   }
 }
 
-/** One request under way. */
+/** One request in progress. */
 class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
-  /** Of the wait for a place. */
+  /** When the wait for a place at the backend is given up. */
   deadline = NEVER
   readonly #exchange: Exchange
   readonly #settings: UpstreamSettings
@@ -37,13 +37,13 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   readonly #framing: Framing
   readonly #head: string
   readonly #upload: Upload | undefined
-  /** Once the request has begun to be sent. */
+  /** Set once the request is being sent. */
   #connection: ClientConnection | undefined
   #reused = false
   #resent = false
   #relay: Relay | undefined
   #isQueued = false
-  /** It has left, or hears no more from here. */
+  /** The client has left, or has been told that the request failed. */
   #clientLeft = false
   #ended = false
 
@@ -91,7 +91,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     }
   }
 
-  /** It has waited too long for a place. */
+  /** The request has waited too long for a place. */
   onDeadline(): void {
     this.#giveUp(
       'overloaded',
@@ -99,7 +99,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     )
   }
 
-  /** A place is taken for it. */
+  /** The request has a place at the backend. */
   go(): void {
     this.#leaveQueue()
     if (this.#clientLeft) this.#finish()
@@ -122,7 +122,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     this.#upload?.onSendable()
   }
 
-  /** An interim answer, such as 103 (RFC 9110 section 15.2). */
+  /** An interim response, such as 103 (RFC 9110 section 15.2). */
   onInterim(status: number, fields: Fields): void {
     if (this.#clientLeft) return
     const { res, answerFields: own, removedFields } = this.#exchange
@@ -134,7 +134,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
     const { req, res, answerFields: own, removedFields } = this.#exchange
-    // Of an upload cut short the rest may still come; it must not be read as the next request.
+    // The upstream responded early. The rest of the upload must not be read as the next request.
     if (req.body?.complete === false) res.closeAfter()
     const passed = answerFields(status, fields, own, removedFields)
     this.#relay = new Relay(res, { status, reason, fields: passed }, this.#settings.timeouts.idleMs)
@@ -142,7 +142,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
 
   onData(chunk: Buffer): void {
     if (this.#clientLeft) {
-      // A stream without end must not be discarded for ever: once the slot is gone, nobody wants it.
+      // Do not discard an endless stream for ever: once the slot is released, there is no reason to read on.
       if (!this.#exchange.keepUpstream) this.#withdraw()
     } else if (this.#relay?.write(chunk) === false) this.#connection?.pause()
   }
@@ -170,15 +170,15 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     } else this.#exchange.fail(codeOf(fault, heard), causeOf(error))
   }
 
-  /** Where no connection could be opened, that was told already. */
+  /** Counts failures against the backend. A failed connect has already been reported to it. */
   #judgeBackend(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (heard) return
-    // The client causes the silence itself while it has not sent everything.
+    // Until the client has sent everything, the silence may be its own fault.
     const silent = fault === 'silent' && this.#upload?.complete !== false
     if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
   }
 
-  /** What was never sent may go to another backend; what was sent is sent again once, if that is safe. */
+  /** A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe. */
   #triesAgain(fault: ConnectionFault, heard: boolean): boolean {
     if (heard || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
@@ -186,7 +186,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     if (fault !== 'gone') return false
     this.#resent = true
     if (!this.#reused) return this.#movesOn()
-    // The upstream had closed the idle connection: nothing is wrong with the backend.
+    // The upstream has closed the idle connection, which is not a failure of the backend.
     this.#connection = undefined
     this.#attempts.backend.pool.takeNew(this)
     return true
@@ -198,13 +198,13 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     return true
   }
 
-  /** Of the answer's reader. */
+  /** The client can take more of the response. */
   onDrain(): void {
     this.#relay?.onDrain()
     this.#connection?.resume()
   }
 
-  /** Of the answer: it is over, or its client gone. */
+  /** The response has been sent, or the client has left. */
   onClose(): void {
     if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
@@ -213,7 +213,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     else this.#withdraw()
   }
 
-  /** Ends a request that waits in vain: the client hears of it, unless its answer has begun. */
+  /** Gives up on the request. The client gets an error, or its response is cut if the upstream has begun to respond. */
   #giveUp(code: ErrorCode, cause?: string): void {
     if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
@@ -227,7 +227,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     this.#withdraw()
   }
 
-  /** Leaves the upstream, or the queue for it; while a connection is being opened, its end is waited for. */
+  /** Leaves the upstream, or the queue for it. While a connection is being opened, its outcome ends the request. */
   #withdraw(): void {
     this.#connection?.abort()
     if (this.#connection !== undefined || this.#attempts.stopWaiting()) this.#finish()
@@ -254,7 +254,7 @@ function framingOf(body: IncomingBody | undefined): Framing {
   return body.length === undefined ? CHUNKED : { kind: 'length', bytes: body.length }
 }
 
-/** What frames the request, and the empty line. */
+/** The framing field, if any, and the empty line. */
 function framingFields({ kind, bytes }: Framing, asked: Fields): string {
   if (kind === 'chunked') return 'Transfer-Encoding: chunked\r\n\r\n'
   return kind === 'length' || asked.has('content-length') ? `Content-Length: ${bytes}\r\n\r\n` : '\r\n'

@@ -1,4 +1,4 @@
-/** What a refusal says of the rules that refused. */
+/** What a refusal says about the rules that caused it. */
 import type { Outcome, Reading, Rule } from '../types.js'
 import { perText } from './units.js'
 
@@ -6,9 +6,9 @@ import { perText } from './units.js'
 export interface RefusedRule {
   /** Sentences for the client's developers. */
   readonly text: string
-  /** The policies it names: its violated ones, or the rule itself when there was nothing to count by. */
+  /** The violated policies, or the rule itself when the request had no key to count by. */
   readonly policies: readonly string[]
-  /** True when its numbers are not told. */
+  /** True when the numbers of the rule are kept from the client. */
   readonly hidden: boolean
 }
 
@@ -18,7 +18,7 @@ interface RefusalSaid extends RefusedRule {
 
 const said = new WeakMap<Rule, RefusalSaid>()
 
-/** In a flood it is the same for thousands of refusals, so it is made again only when other policies are violated. */
+/** Cached for each rule while the same policies are violated, as in a flood thousands of refusals are alike. */
 export function refusedRule({ rule, readings }: Outcome): RefusedRule {
   const last = said.get(rule)
   if (last !== undefined && areOf(last.violated, readings)) return last
@@ -33,7 +33,7 @@ export function refusedRule({ rule, readings }: Outcome): RefusedRule {
   return next
 }
 
-/** True when the violated ones among the readings are of these policies. */
+/** True when the violated readings are of the same policies as `violated`. */
 function areOf(violated: readonly Reading[], readings: readonly Reading[]): boolean {
   let i = 0
   for (const reading of readings) {

@@ -1,4 +1,4 @@
-/** Answers of our own: problem+json with a stable code and the request id (RFC 9457). */
+/** The gateway's own error responses: problem+json with a stable code and the request id (RFC 9457). */
 import { STATUS_CODES } from 'node:http'
 import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
@@ -11,7 +11,7 @@ export interface Rejection {
   readonly code: ErrorCode
   readonly requestId: string
   readonly detail?: string | undefined
-  /** Of a limit that is used up: those that are violated. The body names them, and the wait. */
+  /** The violated policies of a refusal. If set, the body names them, and the wait. */
   readonly policies?: readonly string[] | undefined
   /** Flat name, value, … list, rate-limit fields among them. */
   readonly fields?: readonly string[] | undefined
@@ -40,12 +40,12 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
     }
   }
   const code = hidden ? 'abnormal-usage' : 'quota-exceeded'
-  // A request that lacks something will lack it later too.
+  // No wait helps a request that is refused because it has no key to count by.
   if (retryAfter === 0) return { code, requestId, detail, policies }
   return { code, requestId, detail: `${detail} Try again in ${waitText(retryAfter)}.`, policies, retryAfter }
 }
 
-/** What `Allow` says of this server. */
+/** Value of the Allow field. */
 export const SERVED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /** The body of a refused request is read and dropped up to this size, so that the connection can stay open. */
@@ -56,7 +56,7 @@ function drains(body: IncomingBody | undefined): boolean {
   return body.length !== undefined && body.length <= DRAIN_BYTES
 }
 
-/** Status and fields of a refusal, but for those that only frame it. */
+/** Status and fields of a refusal, without the framing. */
 export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
   status: number
   fields: string[]
@@ -75,7 +75,7 @@ export function sendRejection(req: IncomingRequest, res: OutgoingResponse, rejec
   const body = bodyOf(rejection)
   const { status, fields: head } = rejectionHead(rejection)
   head.push('Content-Length', String(Buffer.byteLength(body)))
-  // Where such a message ends, nobody can know (RFC 9112 section 6.3).
+  // With bad framing the end of the request is unknown (RFC 9112 section 6.3).
   if (code === 'bad-framing' || !drains(req.body)) res.closeAfter()
   res.writeHead(status, STATUS_CODES[status] ?? '', head)
   res.end(req.method === 'HEAD' ? undefined : body)
@@ -84,7 +84,7 @@ export function sendRejection(req: IncomingRequest, res: OutgoingResponse, rejec
 function bodyOf({ code, requestId, detail: said, policies, retryAfter }: Rejection): string {
   const { type, title, status, detail, instance } = problem(code, requestId, said)
   const retry_after = policies && retryAfter
-  // What is undefined is left out. One literal: JSON.stringify is slow on objects that were put together.
+  // JSON.stringify omits undefined members. It is slow on objects built up step by step, hence one literal.
   const own = { type, title, status, detail, code, instance, 'violated-policies': policies, retry_after }
   return JSON.stringify(own)
 }

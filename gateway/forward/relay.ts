@@ -1,31 +1,31 @@
 import type { OutgoingResponse } from '../message.js'
 import { passedTrailers } from './trailers.js'
 
-/** Small pieces are gathered up to this size: thousands may come at once, and a write each would hold up everybody else. */
+/** Small pieces are collected up to this size: thousands may come at once, and a write for each would delay others. */
 const GATHERED = 4 * 1024
 
-/** The client's head: flat `fields`, as `writeHead` takes them. */
+/** The head for the client, with flat `fields` as `writeHead` takes them. */
 export interface AnswerHead {
   readonly status: number
   readonly reason: string
   readonly fields: readonly string[]
 }
 
-/** An upstream's answer on its way to the client, at the pace at which that reads. */
+/** Passes an upstream's response on to the client, at the pace at which the client reads. */
 export class Relay {
-  /** Its head is written: it can no longer be another answer. */
+  /** The head has been written, so no other response can be sent. */
   begun = false
   readonly #res: OutgoingResponse
   readonly #head: AnswerHead
   readonly #idleMs: number
-  /** What came last is kept until it is known whether the end comes with it: then both leave together. */
+  /** The last piece is held back until more comes or the end, so that it can be sent together with the end. */
   #kept: Buffer | undefined
-  /** Small pieces behind it. */
+  /** Small pieces that follow `#kept`. */
   #behind: Buffer[] = []
-  /** Bytes of all that is kept. */
+  /** Bytes held back in total. */
   #size = 0
 
-  /** A client that reads nothing for `idleMs` while something waits for it will be cut. */
+  /** A client that reads nothing for `idleMs` while there is data for it is cut off. */
   constructor(res: OutgoingResponse, head: AnswerHead, idleMs: number) {
     this.#res = res
     this.#head = head
@@ -46,7 +46,7 @@ export class Relay {
     return before === undefined || this.#send(before)
   }
 
-  /** Sends what has come so far. False when the client must read first. */
+  /** Sends everything received so far. False when the client must read first. */
   flush(): boolean {
     const kept = this.#takeKept()
     if (kept !== undefined) return this.#send(kept)

@@ -6,7 +6,7 @@ const MOST_ADDED_SECONDS = 60
 
 /**
  * Whole seconds to wait, extended by up to the share `jitter` (0 to 1) and at most a minute; short waits stay
- * as they are. The extension depends on the key alone, so every gateway gives a client the same answer, and
+ * as they are. The extension depends on the key alone, so every gateway tells a client the same wait, and
  * asking again does not shorten it.
  */
 export function spreadWait(ms: number, key: string, jitter: number): number {

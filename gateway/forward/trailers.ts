@@ -1,4 +1,4 @@
-/** Trailers: fields that come behind a body, when most of what fields are for has already been done. */
+/** Trailers: fields after the body, too late for most purposes of a field. */
 import { lowerName } from '../http1/names.js'
 import type { Fields } from '../message.js'
 
@@ -15,12 +15,12 @@ const NOT_BEHIND = new Set(
 )
 const OURS = ['x-sluice-', 'x-forwarded-', 'x-ratelimit-', 'access-control-']
 
-/** Those of flat `trailers` that may pass, in their order. */
+/** The response trailers that may be passed on, in their order, as a flat list. */
 export function passedTrailers(trailers: readonly string[]): readonly string[] {
   return trailers.length === 0 ? trailers : chosen(trailers, mayPass)
 }
 
-/** The same for a request, whose trailers pass only where `announced`, its head, names them. */
+/** The same for a request: only trailers that its head, `announced`, lists in the Trailer field. */
 export function announcedTrailers(trailers: readonly string[], announced: Fields): readonly string[] {
   const names = announced.get('trailer')
   if (names === undefined || trailers.length === 0) return []
@@ -37,7 +37,7 @@ function chosen(trailers: readonly string[], isChosen: (name: string) => boolean
   return passed
 }
 
-/** Servers of the CGI family read `_` as `-`. */
+/** CGI-style servers read `_` as `-`. */
 function mayPass(name: string): boolean {
   const known = name.replaceAll('_', '-')
   return !NOT_BEHIND.has(known) && !OURS.some(prefix => known.startsWith(prefix))

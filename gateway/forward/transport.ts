@@ -10,26 +10,26 @@ export interface Exchange {
   readonly project: Project | undefined
   readonly req: IncomingRequest
   readonly res: OutgoingResponse
-  /** The request's body, when it was looked at before; else that of `req`. */
+  /** The request body, if it has been inspected before; otherwise that of `req` is used. */
   readonly body?: IncomingBody | undefined
-  /** Flat `name, value, …` fields of ours; they replace the upstream's fields of the same names. */
+  /** Our own fields, flat `name, value, …`; they replace the upstream's fields of the same names. */
   readonly answerFields: readonly string[]
-  /** Lower-case names of further fields of the upstream that the client does not get. */
+  /** Lower-case names of further upstream fields that are removed. */
   readonly removedFields?: readonly string[] | undefined
   /**
-   * True while the request holds an in-flight slot: when the client leaves after its whole request was sent, the
-   * upstream's answer is read and discarded to its end or the idle limit, or until this becomes false.
+   * True while the request holds an in-flight slot. If the client leaves after its whole request was sent, the
+   * upstream's response is read and discarded until its end, the idle limit, or until this becomes false.
    */
   readonly keepUpstream: boolean
-  /** Called before each attempt, with the address that is asked (scheme, host and port). */
+  /** Called before each attempt, with the address of the backend (scheme, host and port). */
   onAttempt(address: string): void
-  /** Called at most once, with the head of the upstream's answer, also when the client has left meanwhile. */
+  /** Called at most once, with the head of the upstream's response, even if the client has left meanwhile. */
   onAnswer(status: number, fields: Fields): void
-  /** Called exactly once, when upstream work has ended, however it ended. */
+  /** Called exactly once, when the upstream's part has ended, however it ended. */
   onUpstreamEnd(): void
-  /** Called at most once, and only while no byte of an answer was sent: the caller answers. `cause` is for the log. */
+  /** Called at most once, and only before the first byte of a response: the caller responds. `cause` is for the log. */
   fail(code: ErrorCode, cause?: string): void
-  /** Called at most once: the upstream's answer broke off, and the client's was cut. */
+  /** Called at most once: the upstream's response broke off, and the response to the client was cut. */
   onCut(cause: string): void
 }
 
@@ -38,17 +38,17 @@ export interface UpgradeExchange {
   readonly facts: Facts
   readonly project: Project | undefined
   readonly req: IncomingRequest
-  /** For an upstream's refusal. */
+  /** For the upstream's refusal of the upgrade, or an error of our own. */
   readonly res: OutgoingResponse
-  /** The client's connection, once the upstream has switched; from then on `res` is of no use. */
+  /** Takes over the client's connection, once the upstream has switched; `res` must not be used afterwards. */
   takeOver(): Takeover
-  /** Flat fields of ours for the answer to the handshake. */
+  /** Our own flat fields for the response to the handshake. */
   readonly answerFields: readonly string[]
   /** As in Exchange. */
   readonly removedFields?: readonly string[] | undefined
   /** As in Exchange. */
   onAttempt(address: string): void
-  /** Called once when the upstream answered: 101, or the status of its refusal. */
+  /** Called at most once, when the upstream has responded: with 101, or the status of its refusal. */
   onAnswer(status: number, fields: Fields): void
   /** Called exactly once, when both sides are closed. */
   onUpstreamEnd(): void
@@ -58,15 +58,15 @@ export interface UpgradeExchange {
   onCut(cause: string): void
 }
 
-/** A way to one upstream. */
+/** Forwards requests to one upstream. */
 export interface Transport {
   forward(exchange: Exchange): void
 }
 
-/** `close` cuts every WebSocket. */
+/** Forwards WebSockets to one upstream. `close` cuts every one of them. */
 export interface UpgradeTransport {
   upgrade(exchange: UpgradeExchange): void
-  /** Tells the client of every open WebSocket that this server is going away, so that it goes to another. */
+  /** Tells the client of every open WebSocket that this server is going away, so that it connects to another. */
   goAway(): void
   close(): void
 }
@@ -77,38 +77,38 @@ export interface Timeouts {
   readonly headMs: number
   /** A pause inside a body, in either direction. */
   readonly idleMs: number
-  /** An open tunnel without a byte either way. */
+  /** How long an open tunnel may stay without a byte either way. */
   readonly upgradeIdleMs: number
 }
 
 export interface UpstreamSettings {
   readonly name: string
-  /** Its addresses, one at least: scheme, host and port; requests bring their own path. */
+  /** At least one address: scheme, host and port, without a path. */
   readonly urls: readonly string[]
-  /** PEM text of the authorities that may have signed the certificate of an https upstream; absent: the public ones. */
+  /** CA certificates for an https upstream, as PEM text; the public ones when absent. */
   readonly ca?: string | undefined
-  /** Most requests at a time on one address; a further one waits as long as for a connection. Default 1024. */
+  /** Most concurrent requests to one address; further ones wait up to `connectMs`. Default 1024. */
   readonly connections?: number
-  /** Most bytes of a request's body; absent: any number. */
+  /** Most bytes of a request body; no limit when absent. */
   readonly maxBody?: number | undefined
   readonly timeouts: Timeouts
-  /** One of the embedded services: it is told whom a request is counted by, for its throttle of wrong keys. */
+  /** True for an embedded service: it is sent the client's network, for its throttle of wrong keys. */
   readonly embedded?: boolean
-  /** Lower-case name of the field in which a POST may name the method that is meant; absent: none passes. */
+  /** Lower-case name of the field in which a POST may name its real method; when absent, no such field is passed on. */
   readonly methodOverride?: string | undefined
-  /** Lower-case names of the fields that only a trusted hop may send on. */
+  /** Lower-case names of the fingerprint fields, which are passed on from a trusted hop only. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
 }
 
-/** Where an origin's connections go. A certificate is verified against the host of its URL, never the client's Host. */
+/** Where to connect for an origin. Certificates are verified against the host of its URL, never the client's Host. */
 export function addressOf({ protocol, hostname, port }: URL, ca: string | undefined): Address {
   const host = hostname.replace(/^\[|\]$/g, '')
   if (protocol === 'http:') return { host, port: Number(port || 80) }
-  // An address is never sent as a server's name (RFC 6066 section 3); it is verified all the same.
+  // An IP address is never sent as the server name (RFC 6066 section 3), but it is still verified.
   return { host, port: Number(port || 443), tls: { servername: isIP(host) === 0 ? host : '', ca } }
 }
 
-/** The origins of an upstream's addresses; throws a sentence when one says more than an origin can. */
+/** The addresses of an upstream as URLs; throws if one of them is not a plain origin. */
 export function originsOf({ name, urls }: Pick<UpstreamSettings, 'name' | 'urls'>): [URL, ...URL[]] {
   const [first, ...rest] = urls.map(url => originOf(name, url))
   if (first === undefined) throw new Error(`upstream '${name}' has no address.`)

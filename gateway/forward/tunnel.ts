@@ -7,11 +7,11 @@ export class Tunnel {
   readonly #client: Socket
   readonly #upstream: Socket
   readonly #onEnd: () => void
-  /** Of what the upstream sends. */
+  /** Follows the frames that the upstream sends. */
   readonly #frames = new FrameFollower()
   #leaving = false
 
-  /** Sends the client the head `accepted`, and to both what the other said early. `onEnd` may be called again. */
+  /** Sends the client `accepted`, and each side the other's early bytes. `onEnd` may be called more than once. */
   constructor(client: Takeover, upstream: Takeover, accepted: string, idleMs: number, onEnd: () => void) {
     this.#client = client.socket
     this.#upstream = upstream.socket
@@ -20,21 +20,21 @@ export class Tunnel {
     if (upstream.head.length > 0) this.#upstream.unshift(upstream.head)
     if (client.head.length > 0) this.#client.unshift(client.head)
     this.#upstream.pipe(this.#client).pipe(this.#upstream)
-    // Behind the pipe's own listener: it is to have passed the bytes on.
+    // Added after the listener of `pipe`, so that the bytes have already been passed on.
     this.#upstream.on('data', bytes => this.#onFrames(bytes)).on('close', failed => this.#onClose(failed))
     this.#client.on('close', () => this.cut())
-    // Whatever passes either way is read from or written to the client's socket.
+    // All traffic, in both directions, goes through the client's socket, so one timeout is enough.
     this.#client.setTimeout(idleMs, () => this.cut())
   }
 
-  /** As soon as no frame is under way; who does not answer by then is cut at the end of the drain. */
+  /** Sends a Close frame as soon as no frame is in progress. A client that ignores it is cut when the drain ends. */
   goAway(): void {
     if (this.#client.writableEnded) return
     this.#leaving = true
     if (!this.#frames.betweenFrames) return
     this.#upstream.unpipe(this.#client)
     this.#upstream.resume()
-    // The client's own Close, which answers this one, still passes to the upstream.
+    // The Close frame with which the client replies is still passed to the upstream.
     this.#client.end(GOING_AWAY)
   }
 

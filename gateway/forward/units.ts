@@ -1,7 +1,7 @@
-/** Lengths of time in the units people use. */
+/** Durations in everyday units. */
 import type { Calendar } from '../types.js'
 
-/** From the longest: how many seconds, its name in a sentence, and short. */
+/** Longest first: length in seconds, name, and abbreviation. */
 const UNITS = [
   { seconds: 86_400, name: 'day', short: (count: number) => (count === 1 ? 'day' : 'days') },
   { seconds: 3600, name: 'hour', short: () => 'h' },
@@ -9,7 +9,7 @@ const UNITS = [
   { seconds: 1, name: 'second', short: () => 's' },
 ] as const
 
-/** `per second`, `per 90 seconds`, `per 7 days`; of the calendar `per month (Europe/Berlin)`. */
+/** `per second`, `per 90 seconds`, `per 7 days`; for a calendar window `per month (Europe/Berlin)`. */
 export function perText(ms: number, calendar?: Calendar): string {
   if (calendar !== undefined) return `per ${calendar.unit} (${calendar.timezone})`
   const seconds = ms / 1000
@@ -19,7 +19,7 @@ export function perText(ms: number, calendar?: Calendar): string {
   return count === 1 ? `per ${unit.name}` : `per ${count} ${unit.name}s`
 }
 
-/** `42 s`, `1 min 15 s`, `23 h 59 min`, `3 days 4 h`: two units at most, rounded up, so that who waits so long has waited enough. */
+/** `42 s`, `1 min 15 s`, `23 h 59 min`, `3 days 4 h`: two units at most, rounded up so that the wait suffices. */
 export function waitText(seconds: number): string {
   const place = UNITS.findIndex(unit => seconds >= unit.seconds)
   const [unit, smaller] = UNITS.slice(place < 0 ? -1 : place) as [

@@ -15,7 +15,7 @@ import { Tunnel } from './tunnel.js'
 
 const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
 
-/** Forwards WebSocket upgrades: the handshake as any request, then the bytes of both sides. */
+/** Forwards WebSocket upgrades: the handshake like any request, then the bytes of both sides. */
 export function createUpgradeTransport(settings: UpstreamSettings, backends: Backends): UpgradeTransport {
   const upgrades = new Set<Upgrading>()
   return {
@@ -33,18 +33,18 @@ export function createUpgradeTransport(settings: UpstreamSettings, backends: Bac
   }
 }
 
-/** One WebSocket, from its handshake to its end. */
+/** One WebSocket, from its handshake to its close. */
 class Upgrading implements Asker, ResponseWatcher {
   readonly #exchange: UpgradeExchange
   readonly #settings: UpstreamSettings
   readonly #backends: Backends
   readonly #onEnd: () => void
-  /** Those that could not be reached, and at last the one that was. */
+  /** Backends tried so far, the current one included. */
   readonly #tried = new Set<Backend>()
   #backend: Backend | undefined
-  /** Of the handshake. */
+  /** The upstream connection of the handshake. */
   #connection: ClientConnection | undefined
-  /** Of a refusal. */
+  /** Passes on the upstream's refusal. */
   #relay: Relay | undefined
   #tunnel: Tunnel | undefined
   #ended = false
@@ -111,7 +111,7 @@ class Upgrading implements Asker, ResponseWatcher {
     this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish())
   }
 
-  /** Any answer but 101: passed on as the last one of this connection. */
+  /** Any response but 101: passed on as the last one on the client's connection. */
   onHead({ status, reason, fields }: ParsedResponse): void {
     const { res, answerFields: own, removedFields } = this.#exchange
     this.#backend?.answered()
@@ -143,24 +143,24 @@ class Upgrading implements Asker, ResponseWatcher {
     }
     if (fault === 'silent') this.#backend?.failed(error)
     if (fault === 'gone' && !heard) this.#backend?.unreachable(error)
-    // A handshake that a backend may have seen is not sent to the next: it could be what broke the first.
+    // A handshake that a backend may have received is not sent to another: it could be what broke the first.
     const next = fault === 'no-connection' ? this.#backends.chooseAfter(this.#tried) : undefined
     if (next === undefined) this.#fail(codeOf(fault, heard), causeOf(error))
     else this.#open(next)
   }
 
-  /** Interim answers have no meaning before a switch, and there is no body to send. */
+  /** Interim responses are dropped: they have no meaning before a switch. */
   onInterim(): void {}
 
   onSendable(): void {}
 
-  /** Of the reader of a refusal. */
+  /** The client can take more of the refusal. */
   onDrain(): void {
     this.#relay?.onDrain()
     this.#connection?.resume()
   }
 
-  /** The client has left, or has been answered. */
+  /** The client has left, or the response has been sent. */
   onClose(): void {
     if (this.#ended || this.#tunnel !== undefined) return
     this.#connection?.abort()

@@ -7,7 +7,7 @@ import type { UpstreamSettings } from './transport.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** A client's body on its way to an upstream. */
+/** Passes a client's request body on to the upstream. */
 export class Upload implements BodyReader, Timed {
   /** Set only while the upstream could take more than the client sends. */
   deadline = NEVER
@@ -16,12 +16,12 @@ export class Upload implements BodyReader, Timed {
   readonly #deadlines: Deadlines
   readonly #idleMs: number
   readonly #onFailure: (code: ErrorCode) => void
-  /** Bytes that may still come. */
+  /** Bytes left of the upstream's `maxBody`. */
   #room: number
-  /** Undefined before the start, and once it is stopped. */
+  /** Undefined before the start and after the end of the upload. */
   #connection: ClientConnection | undefined
 
-  /** Calls `onFailure` when `body` is waited for and nothing comes for too long, or more than the upstream takes. */
+  /** Calls `onFailure` when the client pauses for too long, sends more than the upstream takes, or breaks off. */
   constructor(
     body: IncomingBody,
     head: Fields,
@@ -42,17 +42,17 @@ export class Upload implements BodyReader, Timed {
     return this.#body.complete
   }
 
-  /** Reads the body, from now on: a client that expects a 100 gets it when its body begins to flow. */
+  /** Starts to read the body, which makes the listener send a 100 to a client that expects one. */
   start(connection: ClientConnection): void {
     this.#connection = connection
     this.#deadlines.add(this)
     this.#awaitClient()
     this.#body.read(this)
-    // What has come of the body already is handed over within this turn, and leaves together with the head.
+    // Body bytes that have already arrived are delivered in this tick, and so are sent together with the head.
     process.nextTick(flush, connection)
   }
 
-  /** The rest is not read. */
+  /** Stops reading the body. */
   stop(): void {
     if (this.#connection === undefined) return
     this.#rest()

@@ -47,13 +47,13 @@ export class Connector {
     this.#address = address
   }
 
-  /** Connects. All bytes of the socket go to `reader`; they cannot be redirected later. */
+  /** Connects. All bytes of the socket go to `reader`; use `connectForTakeover` to hand the socket over later. */
   connect(reader: SocketReader): Socket {
     const socket = this.#address.tls === undefined ? this.#open(reader) : this.#openTls(reader)
     return listen(socket, reader)
   }
 
-  /** Like `connect`, but reads by `data` events, so that the socket can be handed over later. */
+  /** Like `connect`, but reads by `data` events, so that another reader can take the socket over. */
   connectForTakeover(reader: SocketReader): Socket {
     if (this.#address.tls !== undefined) return this.connect(reader)
     const socket = connect(this.#options())
