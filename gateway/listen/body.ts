@@ -1,11 +1,11 @@
-/** A look at the beginning of a body that is forwarded unchanged. */
+/** Reads the beginning of a body that is forwarded unchanged. */
 import type { BodyReader, IncomingBody } from '../message.js'
 
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Waits for the first `limitBytes` of a body, or less when it ends or `timeoutMs` passes before. `body` then
- * gives exactly the bytes the client sends, prefix included. Rejects when the client leaves meanwhile.
+ * Waits for the first `limitBytes` of a body, or fewer if it ends or `timeoutMs` passes first. The returned `body` then
+ * yields exactly the bytes the client sends, prefix included. Rejects if the client leaves meanwhile.
  */
 export function peekBody(
   body: IncomingBody,
@@ -23,16 +23,16 @@ export function peekBody(
   })
 }
 
-/** A body whose first bytes were read before its reader came. */
+/** A body whose first bytes are read before it has a reader. */
 class SeenBody implements IncomingBody, BodyReader {
   readonly #source: IncomingBody
   readonly #prefix: Prefix
-  /** Called once: with what was seen, or with nothing when the client left. */
+  /** Called once: with the prefix, or undefined if the client left. */
   readonly #onSeen: (prefix: Buffer | undefined) => void
   #waits = true
   #reader: BodyReader | undefined
   #paused = false
-  /** Undefined while the source has more. */
+  /** Undefined until the source has ended. */
   #trailers: readonly string[] | undefined
   #aborted = false
   complete = false
@@ -51,7 +51,7 @@ class SeenBody implements IncomingBody, BodyReader {
     this.#source.read(this)
   }
 
-  /** What has come is enough. */
+  /** Stops waiting and reports what has arrived. */
   stop(): void {
     if (!this.#waits) return
     this.#waits = false
@@ -69,7 +69,7 @@ class SeenBody implements IncomingBody, BodyReader {
     this.#source.pause()
   }
 
-  /** Gives what was seen first, and goes on only if its reader still takes more. */
+  /** Delivers the buffered bytes first, and continues only if the reader still takes more. */
   resume(): void {
     const reader = this.#reader
     this.#paused = false
@@ -85,7 +85,7 @@ class SeenBody implements IncomingBody, BodyReader {
     }
   }
 
-  /** Of the source. */
+  /** Called by the source. */
   onData(chunk: Buffer): void {
     if (this.#reader !== undefined && this.#prefix.isEmpty) this.#reader.onData(chunk)
     else {
@@ -94,7 +94,7 @@ class SeenBody implements IncomingBody, BodyReader {
     }
   }
 
-  /** Of the source. */
+  /** Called by the source. */
   onEnd(trailers: readonly string[]): void {
     this.#trailers = trailers
     this.stop()
@@ -104,7 +104,7 @@ class SeenBody implements IncomingBody, BodyReader {
     }
   }
 
-  /** Of the source. */
+  /** Called by the source. */
   onAbort(): void {
     this.#aborted = true
     if (this.#waits) {
@@ -115,8 +115,8 @@ class SeenBody implements IncomingBody, BodyReader {
 }
 
 /**
- * The same look without holding anything up: the returned body streams on, and `onPrefix` is called once, when
- * `limitBytes` went by or the body ended. It is not called when the client leaves before.
+ * Like `peekBody`, but without waiting: the returned body streams on, and `onPrefix` is called once, when `limitBytes`
+ * have passed or the body has ended. It is not called if the client leaves before that.
  */
 export function tapBody(
   body: IncomingBody,
@@ -159,20 +159,20 @@ class TappedBody implements IncomingBody, BodyReader {
     this.#source.resume()
   }
 
-  /** Of the source. */
+  /** Called by the source. */
   onData(chunk: Buffer): void {
     this.#prefix?.add(chunk)
     if (this.#prefix?.isFull) this.#tell()
     this.#reader?.onData(chunk)
   }
 
-  /** Of the source. */
+  /** Called by the source. */
   onEnd(trailers: readonly string[]): void {
     this.#tell()
     this.#reader?.onEnd(trailers)
   }
 
-  /** Of the source. */
+  /** Called by the source. */
   onAbort(): void {
     this.#reader?.onAbort()
   }
@@ -184,7 +184,7 @@ class TappedBody implements IncomingBody, BodyReader {
   }
 }
 
-/** The first bytes of a body, and what came with them. */
+/** The first bytes of a body, and any more that arrived before its reader. */
 class Prefix {
   readonly #limit: number
   #chunks: Buffer[] = []
@@ -207,7 +207,7 @@ class Prefix {
     this.#bytes += chunk.length
   }
 
-  /** At most as many bytes as were asked for. */
+  /** The prefix, cut to the limit. */
   start(): Buffer {
     return this.#all().subarray(0, this.#limit)
   }

@@ -1,4 +1,4 @@
-/** The certificate that is served, kept up with its files. */
+/** The served certificate, which can be reloaded from its files. */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
@@ -15,7 +15,7 @@ export interface CertificatePair {
   readonly key: Buffer
 }
 
-/** Hands a certificate and its key to `use`: at once, and again when their files have changed. */
+/** Passes a certificate and its key to `use`: at once, and on `reload` if their files have changed. */
 export class Certificate {
   readonly #files: CertificateFiles
   readonly #log: Log
@@ -31,7 +31,7 @@ export class Certificate {
     use(this.#served)
   }
 
-  /** Reads the files again. A pair that cannot be used is refused with a log line, and the old one stays. */
+  /** Reads the files again. A pair that cannot be used is logged, and the old one stays in use. */
   reload(): void {
     const { cert, key } = this.#files
     try {
@@ -50,7 +50,7 @@ export class Certificate {
 
 function readPair(files: CertificateFiles): CertificatePair {
   const pair = { cert: readFileSync(files.cert), key: readFileSync(files.key) }
-  // Throws when the two do not belong together.
+  // Throws if certificate and key do not match.
   createSecureContext(pair)
   return pair
 }

@@ -6,7 +6,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 export class TrustedProxies {
   readonly #ranges: [Address, number][]
 
-  /** Takes CIDRs such as `10.0.0.0/8` or `fd00::/8`, or single addresses; throws a sentence on anything else. */
+  /** Takes CIDRs such as `10.0.0.0/8` or `fd00::/8`, or single addresses; throws on anything else. */
   constructor(cidrs: readonly string[]) {
     this.#ranges = cidrs.map(parseRange)
   }
@@ -53,7 +53,7 @@ export function clientAddress(
   return { address: text(address), trusted: true }
 }
 
-/** What an address is counted by: an IPv4 address itself, of IPv6 the /64 (one customer usually holds one). */
+/** What an address is counted by: an IPv4 address itself, an IPv6 address by its /64 (usually one customer). */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const parsed = parseAddress(address)
@@ -61,7 +61,7 @@ export function networkOf(address: string): string {
   return `${text(new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]))}/64`
 }
 
-/** Whose limits a connection from `address` spends: undefined for a trusted proxy's, which brings many clients. */
+/** The client that a connection from `address` counts for; undefined for a trusted proxy, which has many clients. */
 export function clientBehind(address: string, proxies: TrustedProxies): string | undefined {
   const peer = clientAddress(address, undefined, proxies)
   return peer.trusted ? undefined : networkOf(peer.address)
@@ -70,7 +70,7 @@ export function clientBehind(address: string, proxies: TrustedProxies): string |
 function parseRange(cidr: string): [Address, number] {
   const [network = '', bits, ...rest] = cidr.split('/')
   const address = parseAddress(network)
-  // The prefix of an IPv4-mapped network counts the 96 bits in front of the address it is folded to.
+  // The prefix length of an IPv4-mapped network includes the 96 bits before the IPv4 address.
   const mapped = address?.kind() === 'ipv4' && network.includes(':') ? 96 : 0
   const widest = address?.kind() === 'ipv4' ? 32 : 128
   const length = bits === undefined ? widest : /^\d{1,3}$/.test(bits) ? Number(bits) - mapped : Number.NaN
@@ -80,7 +80,7 @@ function parseRange(cidr: string): [Address, number] {
   return [address, length]
 }
 
-/** One address in any usual spelling: padded by blanks, with a port, bracketed, IPv4-mapped. */
+/** Parses one address in any usual spelling: padded with blanks, with a port, in brackets, IPv4-mapped. */
 function parseAddress(spelling: string): Address | undefined {
   let host = spelling.trim()
   if (host[0] === '[') host = /^\[([^\]]*)\](?::\d+)?$/.exec(host)?.[1] ?? ''
@@ -91,7 +91,7 @@ function parseAddress(spelling: string): Address | undefined {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
 }
 
-/** A socket's own address needs no full parse: an IPv4 address is already in its only spelling. */
+/** Normalizes an address reported by a socket. IPv4 needs no parsing, as it has only one spelling. */
 function fold(peer: string): string {
   if (!peer.includes(':')) return peer
   const address = parseAddress(peer)

@@ -1,4 +1,4 @@
-/** Where clients' connections come in: as many as are allowed, so that none can take what all others need. */
+/** Accepts client connections up to a limit in total and per client, so that no client can use up all of them. */
 import { randomUUID } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
@@ -6,17 +6,17 @@ import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
 import { clientBehind, type TrustedProxies } from './client.js'
 
-/** Connections that are refused in so many words; of more at a time each is just closed. */
+/** Most refused connections at a time that get an error response; any more are just closed. */
 const MOST_GOODBYES = 256
 
-/** Which limit a connection was beyond: that of all together, or that of its client. */
+/** The limit that a connection exceeded: the one in total, or the one of its client. */
 export type Cap = 'all' | 'client'
 
 export interface DoorSettings {
   readonly maxConnections: number
-  /** By address, of IPv6 by /64. */
+  /** Counted by IPv4 address or IPv6 /64. */
   readonly maxConnectionsPerClient: number
-  /** They bring the connections of many clients, and have no limit of their own. */
+  /** Trusted proxies carry the connections of many clients, so they have no limit per client. */
   trustedProxies(): TrustedProxies
   /** A connection was refused. */
   turnedAway?(cap: Cap): void
@@ -24,25 +24,25 @@ export interface DoorSettings {
 
 export interface Door {
   readonly server: Server
-  /** Those that were let in and are open. */
+  /** Number of admitted connections that are open. */
   readonly connections: number
 }
 
 interface Inside {
-  /** Takes what was let in. */
+  /** Takes an admitted connection. */
   enter(socket: Socket): void
-  /** Ends a connection that nobody needs just now; false when there is none. */
+  /** Closes a connection that is idle; false if there is none. */
   makeRoom(): boolean
-  /** A client was told that it is refused. */
+  /** A client was refused with an error response. */
   refused(code: ErrorCode, id: string, peer: string): void
 }
 
-/** A TCP server in front of HTTP, or, when `isTls`, of the handshakes. */
+/** A TCP server in front of HTTP, or of the TLS handshakes if `isTls`. */
 export function createDoor(settings: DoorSettings, isTls: boolean, inside: Inside): Door {
   let open = 0
   let goodbyes = 0
   const byClient = new Map<string, number>()
-  // A client may end its side before its answer has come.
+  // A client may close its side before it has received the response.
   const server = createServer({ noDelay: true, allowHalfOpen: !isTls })
   server.on('connection', socket => {
     const cap = admit(socket)
@@ -50,7 +50,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
     else turnAway(socket, cap)
   })
 
-  /** Counts a connection, or says which limit is reached. */
+  /** Counts a connection, or returns the limit that is reached. */
   function admit(socket: Socket): Cap | undefined {
     const client = clientBehind(socket.remoteAddress ?? '', settings.trustedProxies())
     const count = client === undefined ? 0 : (byClient.get(client) ?? 0)
@@ -74,7 +74,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
   function turnAway(socket: Socket, cap: Cap): void {
     settings.turnedAway?.(cap)
     socket.on('error', () => socket.destroy())
-    // An answer under TLS would need a handshake first, which costs more than the request.
+    // Over TLS a response would need a handshake first, which costs more than the request.
     if (isTls || goodbyes >= MOST_GOODBYES) {
       socket.destroy()
       return

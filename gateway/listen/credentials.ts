@@ -1,14 +1,14 @@
-/** What makes a request `authenticated`: a credential that it carries. Whether it is a good one is not asked here. */
+/** What makes a request `authenticated`: it carries a credential, whether or not that is valid. */
 import type { Fields } from '../message.js'
 
 export interface CredentialNames {
   /** Lower-case names of headers. */
   readonly headers: readonly string[]
-  /** Names of cookies, in which `*` stands for any text; letter case does not count. */
+  /** Names of cookies, case-insensitive, in which `*` stands for any text. */
   readonly cookies: readonly string[]
 }
 
-/** Says whether one of these stands in the fields of a request with a value. */
+/** Returns a test whether the fields of a request contain one of these credentials with a value. */
 export function createCredentials({ headers, cookies }: CredentialNames): (fields: Fields) => boolean {
   const patterns = cookies.map(pattern => pattern.toLowerCase().split('*'))
   return fields => {
@@ -24,7 +24,7 @@ export function createCredentials({ headers, cookies }: CredentialNames): (field
   }
 }
 
-/** Whether the pieces of a pattern, split at its `*`, stand in the name one after the other, from its begin to its end. */
+/** Whether `name` matches a pattern whose text between the `*` is `pieces`. */
 function matches(pieces: readonly string[], name: string): boolean {
   const first = pieces[0] as string
   if (pieces.length === 1) return name === first

@@ -10,7 +10,7 @@ export interface FactsSettings {
   readonly trusted: TrustedProxies
   /** Lower-case names of the fields in which a trusted hop puts TLS fingerprints. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
-  /** Says whether the fields of a request hold a credential. */
+  /** Tells whether the fields of a request contain a credential. */
   readonly hasCredential: (fields: Fields) => boolean
 }
 
@@ -18,7 +18,7 @@ const PORT = /:\d*$/
 const FINGERPRINT = /^[\x21-\x7e]{1,256}$/
 
 /**
- * Checks a request's head and reads its facts; throws the GatewayError the client should hear.
+ * Checks a request's head and reads its facts; throws the GatewayError to send to the client.
  * The path of `OPTIONS *` is `*`: the gateway answers it itself.
  */
 export function readFacts(head: RequestHead, settings: FactsSettings): Facts {
@@ -29,7 +29,7 @@ export function readFacts(head: RequestHead, settings: FactsSettings): Facts {
   return new RequestFacts(head, settings, target)
 }
 
-/** What rules seldom ask for is read when they do. */
+/** Facts that rules rarely ask for are read on demand. */
 class RequestFacts implements Facts {
   readonly id: string
   readonly method: string
@@ -76,7 +76,7 @@ class RequestFacts implements Facts {
     )
   }
 
-  // Behind a proxy the TLS that ends here is the proxy's own: only its word about the client counts.
+  // Behind a proxy, the TLS connection is the proxy's own, so only the field it sends describes the client.
   get ja3(): string | undefined {
     return this.trusted ? this.#fingerprint(this.#settings.fingerprintHeaders.ja3) : this.#seen?.ja3
   }
@@ -93,7 +93,7 @@ class RequestFacts implements Facts {
     return this.#fields.get(name)
   }
 
-  /** One word, so that a client cannot add its own to the proxy's; bounded, so that a key made of it is bounded too. */
+  /** One word, so that a client cannot add its own to the proxy's; limited in length, as keys are made of it. */
   #fingerprint(name: string): string | undefined {
     const value = this.#fields.get(name)
     return value !== undefined && FINGERPRINT.test(value) ? value : undefined

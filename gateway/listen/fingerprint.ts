@@ -9,12 +9,12 @@ const MAX_HELLO = 16 * 1024
 const RECORD_HEADER = 5
 const MESSAGE_HEADER = 4
 const HANDSHAKE_RECORD = 0x16
-/** Clients send one record; evasive ones split the hello into several. */
+/** Most clients send one record; evasive ones split the ClientHello into several. */
 const MAX_RECORDS = 8
 
 /**
- * Reads the first message of a TLS connection and puts it back, so that the handshake can begin. Resolves to what
- * was read: as much as there is when the client sends something else, more than any hello has, or leaves.
+ * Reads the first message of a TLS connection and puts it back, so that the handshake can begin. Resolves to the bytes
+ * read, which are no whole ClientHello if the client sends something else, too much, or leaves.
  */
 export function peekHello(socket: Socket): Promise<Buffer> {
   return new Promise(resolve => {
@@ -35,8 +35,8 @@ export function peekHello(socket: Socket): Promise<Buffer> {
 }
 
 /**
- * The fingerprints of the ClientHello that `bytes` begin with; undefined when they do not. Settles within the present
- * turn of the event loop: before anything else can arrive on the connection.
+ * The fingerprints of the ClientHello at the start of `bytes`; undefined if there is none. Settles within the current
+ * turn of the event loop, before anything else can arrive on the connection.
  */
 export async function fingerprintsOf(bytes: Buffer): Promise<Fingerprints | undefined> {
   const hello = helloIn(bytes)
@@ -45,12 +45,12 @@ export async function fingerprintsOf(bytes: Buffer): Promise<Fingerprints | unde
     const parsed = await readTlsClientHello(Readable.from(asOneRecord(hello), { objectMode: false }))
     return { ja3: calculateJa3(parsed), ja4: calculateJa4(parsed) }
   } catch {
-    // Malformed inside: the handshake will fail by itself.
+    // A malformed ClientHello: the handshake will fail by itself.
     return undefined
   }
 }
 
-/** The handshake message in `bytes`, joined from as many records as it was cut into (RFC 8446 section 5.1). */
+/** The handshake message in `bytes`, joined from the records it was split into (RFC 8446 section 5.1). */
 function helloIn(bytes: Buffer): Buffer | 'incomplete' | 'none' {
   const fragments: Buffer[] = []
   let at = 0
@@ -70,7 +70,7 @@ function helloIn(bytes: Buffer): Buffer | 'incomplete' | 'none' {
   return 'incomplete'
 }
 
-/** The package takes a hello only in a single record. */
+/** The package accepts a ClientHello only in a single record. */
 function asOneRecord(hello: Buffer): Buffer {
   const header = Buffer.from([HANDSHAKE_RECORD, 3, 1, 0, 0])
   header.writeUInt16BE(hello.length, 3)

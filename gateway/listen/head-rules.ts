@@ -1,4 +1,4 @@
-/** What a request's head must say beyond its grammar: a method we serve, one host, nothing we do not understand. */
+/** Rules for a request head beyond its grammar: a supported method, exactly one host, no unknown expectation. */
 import { METHODS } from 'node:http'
 import { GatewayError } from '../errors.js'
 import type { RequestHead } from '../message.js'
@@ -6,7 +6,7 @@ import type { RequestHead } from '../message.js'
 const HOST = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 
-/** Throws the refusal of a request that is not served, or whose host two servers could read differently. */
+/** Throws if the request is not served, or if its host is missing or ambiguous. */
 export function checkHead({ method, version, fields }: RequestHead): void {
   checkMethod(method)
   // RFC 9112 section 3.2.
@@ -19,14 +19,14 @@ export function checkHead({ method, version, fields }: RequestHead): void {
   ) {
     throw new GatewayError('bad-host')
   }
-  // The one expectation there is; an HTTP/1.0 client's is not one (RFC 9110 section 10.1.1).
+  // 100-continue is the only expectation defined, and in HTTP/1.0 it is ignored (RFC 9110 section 10.1.1).
   const expected = version === '1.0' ? undefined : fields.get('expect')
   if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
     throw new GatewayError('expectation-failed')
   }
 }
 
-/** Throws the refusal of a method that is not served: two would be tunnels or echoes (RFC 9110 sections 9.3.6, 9.3.8). */
+/** Throws for a method that is not served, such as CONNECT (a tunnel) and TRACE (an echo; RFC 9110 section 9.3). */
 export function checkMethod(method: string): void {
   if (method === 'TRACE' || method === 'CONNECT') throw new GatewayError('method-not-allowed')
   if (!KNOWN_METHODS.has(method)) throw new GatewayError('method-not-implemented')

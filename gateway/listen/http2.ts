@@ -1,4 +1,4 @@
-/** HTTP/2 from clients (RFC 9113): every stream is a request like any other; what a session may cost is bounded. */
+/** HTTP/2 from clients (RFC 9113). Every stream is a request like any other; the cost of a session is limited. */
 import {
   constants,
   type IncomingHttpHeaders,
@@ -16,9 +16,9 @@ import { StreamBody } from './stream-body.js'
 import { requestOfStream } from './stream-request.js'
 import { StreamResponse } from './stream-response.js'
 
-/** For a frame that says why, before the connection is cut. */
+/** Time for the GOAWAY frame to be sent before the connection is cut. */
 const FAREWELL_MS = 20
-/** Beyond MAX_HEAD a head is still read, so that it can be answered; beyond this Node resets its stream. */
+/** A head larger than MAX_HEAD is still read, so that it gets a response; beyond this size Node resets its stream. */
 const MAX_HEAD_LIST = 64 * 1024
 
 const OPTIONS = {
@@ -26,8 +26,8 @@ const OPTIONS = {
   maxHeaderListPairs: 1_000,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
-  // Resets are bounded in idle-frames.ts. nghttp2's own bound, 33 a second, also counts those that follow an answer, and
-  // clients on Node's http2 may send one for every answer. Node 20 has no setting for it.
+  // Resets are limited in idle-frames.ts. nghttp2's own limit, 33 a second, also counts resets that follow a response,
+  // and clients on Node's http2 may send one for every response. Node 20 has no setting for it.
   streamResetBurst: 1_000_000,
   streamResetRate: 1_000_000,
 }
@@ -38,22 +38,22 @@ export interface StreamHandlers {
 }
 
 export interface Http2Listener {
-  /** Takes a connection on which HTTP/2 was agreed. */
+  /** Takes a connection that has negotiated HTTP/2. */
   accept(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
-  /** Takes no new requests, on any connection; each ends with its last request. */
+  /** Accepts no new requests on any connection; each connection ends with its last request. */
   drain(): void
 }
 
 /**
- * A connection has `headTimeoutMs` to send a first request. `clientOf` says whose an address is; undefined for a proxy's, which
- * brings many clients.
+ * A connection has `headTimeoutMs` to send a first request. `clientOf` maps an address to the client that it counts
+ * for; undefined for a proxy, which carries many clients.
  */
 export function createHttp2Listener(
   handlers: StreamHandlers,
   headTimeoutMs: number,
   clientOf: (address: string) => string | undefined,
 ): Http2Listener {
-  /** Each ends with its last request. */
+  /** One function for each connection, which ends it with its last request. */
   const endings = new Set<() => void>()
   const watch = new SessionWatch()
   const resets = new ResetsByClient()
@@ -62,7 +62,7 @@ export function createHttp2Listener(
   return {
     accept(socket, fingerprints) {
       const session = performServerHandshake(socket, OPTIONS)
-      // The client's fault or the network's: its streams are told, and nobody else is concerned.
+      // Caused by the client or the network. The streams get their own events, so there is nothing else to do.
       session.on('error', () => {})
       const peer = {
         address: socket.remoteAddress ?? '',
@@ -81,11 +81,11 @@ export function createHttp2Listener(
     },
   }
 
-  /** Returns what ends the session with its last request. */
+  /** Returns a function that ends the session with its last request. */
   function attend(session: ServerHttp2Session, socket: TLSSocket, peer: Peer): () => void {
     let open = 0
     let goodbye: NodeJS.Timeout | undefined
-    // Node waits for the client to end its side, too, and for as long as it likes.
+    // Node would wait without limit for the client to close its side.
     const cutSoon = () => {
       goodbye ??= setTimeout(() => socket.destroy(), GOODBYE_MS)
     }
@@ -93,14 +93,15 @@ export function createHttp2Listener(
       session.close()
       if (open === 0) cutSoon()
     }
-    // A timer of our own: Node leaves the session's running when it is destroyed, which keeps all it held (closeSession).
+    // Not the session's own timeout: Node leaves it running after the session is destroyed, which leaks the session's
+    // memory (closeSession).
     let idle: NodeJS.Timeout | undefined
     const endWhenIdleFor = (ms: number) => {
       idle = setTimeout(end, ms).unref()
     }
     endWhenIdleFor(headTimeoutMs)
-    // Its socket ends it: a session that is destroyed while streams have data to send may keep Node writing empty frames
-    // without end (nodejs/node#52952).
+    // Destroys the socket, not the session: a session destroyed while streams have data to send may keep Node writing
+    // empty frames for ever (nodejs/node#52952).
     const calm = () => {
       if (session.destroyed) return
       session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
@@ -127,9 +128,10 @@ export function createHttp2Listener(
     session.on(
       'stream',
       (stream: ServerHttp2Stream, joined: IncomingHttpHeaders, _flags: number, raw: string[]) => {
-        // Who has left needs no answer. Here already: a reset that comes with its request is told, too, and must not go unheard.
+        // A client that has left needs no response. Added before the check below, because a stream that was reset
+        // together with its request emits an error too.
         stream.on('error', () => {})
-        // Reset in the same breath: nobody waits for an answer.
+        // Already reset by the client, which wants no response.
         if (stream.closed || stream.destroyed) return takeBack()
         open++
         watched.onRequest()

@@ -1,15 +1,15 @@
 /**
- * Bounds HTTP/2 frames that cost the client nothing: cancelled requests, pings, settings (CVE-2023-44487 and
+ * Limits HTTP/2 frames that cost the client nothing: cancelled requests, pings, settings (CVE-2023-44487 and
  * similar).
  */
 
-/** Of one connection, per window. */
+/** Frames of one connection per window. */
 const MAX_PER_CONNECTION = 200
-/** Requests taken back by one client, on all its connections: many users may share an address. */
+/** Requests cancelled by one client per window, on all its connections. High, as many users may share an address. */
 const MAX_RESETS_PER_CLIENT = 1_000
 const WINDOW_MS = 10_000
 
-/** Counts; calls `exhausted` when there was more than a window allows. */
+/** Returns a counter that calls `exhausted` for every frame beyond the limit of a window. */
 export function allowance(exhausted: () => void): () => void {
   let count = 0
   let windowEnds = 0
@@ -24,12 +24,12 @@ export function allowance(exhausted: () => void): () => void {
   }
 }
 
-/** All clients share one window, so that nothing is kept of those that have left. */
+/** All clients share one window, so that nothing is kept about clients that have left. */
 export class ResetsByClient {
   #counts = new Map<string, number>()
   #windowEnds = 0
 
-  /** False when `client` has taken back more than it may. */
+  /** Counts a cancelled request; false if `client` has exceeded its limit. */
   spend(client: string): boolean {
     const now = performance.now()
     if (now > this.#windowEnds) {

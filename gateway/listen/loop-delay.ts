@@ -1,11 +1,11 @@
-/** The delay of the event loop, and whether it is too long to take new requests. */
+/** Measures the delay of the event loop, and decides when it is too long to accept new requests. */
 
 const PERIOD_MS = 100
-/** Looks in a row that must agree, so that one long step, such as a reload or a collection of garbage, sheds nothing. */
+/** Consecutive measurements that must agree, so that one long task, such as a reload or a GC, sheds no requests. */
 const LOOKS = 3
 
 export interface LoopDelaySettings {
-  /** A longer delay means overload; it ends below half of this. */
+  /** Overload begins above this delay, and ends below half of it. */
   readonly limitMs: number
   /** Overload has begun or ended. */
   changed?(overloaded: boolean, delayMs: number): void
@@ -15,7 +15,7 @@ export class LoopDelay {
   readonly #settings: LoopDelaySettings
   #delayMs = 0
   #overloaded = false
-  /** Looks in a row that speak against the present state. */
+  /** Consecutive measurements that contradict the current state. */
   #against = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -28,12 +28,12 @@ export class LoopDelay {
     return this.#overloaded
   }
 
-  /** How late the last look was. */
+  /** The last delay measured. */
   get delayMs(): number {
     return this.#delayMs
   }
 
-  /** Looks ten times a second, until `stop`. */
+  /** Measures ten times a second, until `stop`. */
   start(): this {
     let due = performance.now() + PERIOD_MS
     this.#timer = setInterval(() => {
@@ -44,7 +44,7 @@ export class LoopDelay {
     return this
   }
 
-  /** Takes in that a timer ran `delayMs` late. */
+  /** Records that a timer ran `delayMs` late. */
   look(delayMs: number): void {
     const { limitMs, changed } = this.#settings
     this.#delayMs = delayMs

@@ -5,22 +5,21 @@ import { GatewayError } from '../errors.js'
 const NORMAL = /^(?:\/[\w~!$&'()*+,;=:@-][\w~!$&'()*+,;=:@.-]*)*\/?$/
 const ESCAPES_OR_RAW = /(?:%[0-9a-f]{2})+|[^\w~!$&'()*+,;=:@./-]/gi
 const MALFORMED_ESCAPE = /%(?![0-9a-f]{2})/i
-/** An escaped slash, backslash or NUL: servers disagree on what these mean. */
+/** An escaped slash, backslash or NUL, which servers interpret differently. */
 const AMBIGUOUS_ESCAPE = /%(?:2f|5c|00)/i
 /** What no path may contain: controls, space, `#`, backslash, and bytes beyond ASCII. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
 const FORBIDDEN = /[\x00-\x20#\\\x7f-\uffff]/
 /**
- * Mean the same escaped or not: unreserved characters, and the sub-delimiters that servers read no meaning into.
- * Not `;`, at which some cut parameters off a segment.
+ * Characters that mean the same escaped or not: unreserved ones, and sub-delimiters without a meaning to servers. Not
+ * `;`, at which some servers cut parameters off a segment.
  */
 const PLAIN = /^[\w.~!$&'()*+,=:@-]$/
 
 /**
- * The one spelling of a path that is matched, counted and forwarded (RFC 3986 section 6.2.2):
- * characters that a segment may hold decoded, everything that needs an escape escaped in upper case, repeated slashes
- * collapsed, dot segments resolved. `;` and `%3B` stay as they are, and so does a trailing slash.
- * Throws `bad-target` on what could be read two ways.
+ * The normal form of a path, which is matched, counted and forwarded (RFC 3986 section 6.2.2): characters allowed in a
+ * segment are decoded, everything else is escaped in upper case, repeated slashes are collapsed, dot segments resolved.
+ * `;` and `%3B` stay as they are, and so does a trailing slash. Throws `bad-target` if the path is ambiguous.
  */
 export function normalizePath(rawPath: string): string {
   if (NORMAL.test(rawPath) && rawPath !== '') return rawPath

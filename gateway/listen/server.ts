@@ -9,22 +9,22 @@ import { createTlsFront, type TlsSettings } from './tls.js'
 export type Handlers = ServerHandlers
 
 export interface ListenerSettings extends DoorSettings {
-  /** For a request's head from its first byte, and for the first byte on a new connection; in milliseconds. */
+  /** In ms, for a request head from its first byte, and for the first byte on a new connection. */
   readonly headTimeout: number
 }
 
 export interface Listener {
-  /** Resolves to the address really listened on; port 0 takes a free one. */
+  /** Resolves to the actual address; port 0 picks a free one. */
   start(host: string, port: number): Promise<{ host: string; port: number }>
-  /** Accepts nothing more, lets requests finish, and cuts what is left after `deadlineMs`. */
+  /** Accepts no more connections, lets requests finish, and cuts those left after `deadlineMs`. */
   drain(deadlineMs: number): Promise<void>
-  /** Clients' connections that are open. */
+  /** Number of open client connections. */
   readonly connections: number
-  /** Reads the certificate's files again: new connections get what they hold, the others live on. */
+  /** Reads the certificate's files again, for new connections; existing ones continue. */
   reloadCertificate(): void
 }
 
-/** The data port: a strict HTTP server that refuses by itself what is not HTTP. With `tls` it takes nothing else. */
+/** The data port: a strict HTTP server that rejects invalid HTTP by itself. With `tls` it accepts TLS only. */
 export function createListener(handlers: Handlers, settings: ListenerSettings, tls?: TlsSettings): Listener {
   const http1 = new ServerConnections(handlers, {
     maxHead: MAX_HEAD_READ,

@@ -1,8 +1,9 @@
 /**
- * Looks after the connections of HTTP/2, once a second: whether their clients are still there, and what they send is of use.
+ * Checks the HTTP/2 connections once a second: whether their clients are still there, and whether what they send is of
+ * use.
  *
- * Node may not hear that a client is gone: when a write fails before the reset is read, its TLS never ends the next write, and
- * the session reads nothing while it writes. So a client that falls silent is pinged (RFC 9113 section 6.7).
+ * Node may not notice that a client is gone: if a write fails before the reset is read, its TLS layer never completes
+ * the next write, and the session reads nothing while it writes. So a silent client is pinged (RFC 9113 section 6.7).
  */
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -11,12 +12,12 @@ import { MAX_HEAD } from './limits.js'
 const ROUND_MS = 1_000
 /** Silence before a client is pinged. */
 const QUIET_MS = 10_000
-/** For the ping's answer, or for any byte to come or go: long enough for a client that reads now and then. */
+/** Time after a ping for any byte to be received or sent: long enough for a client that reads only now and then. */
 const PATIENCE_MS = 20_000
 const WINDOW_MS = 10_000
-/** Bytes in a window that are nobody's request, upload or room for an answer: 20,000 frames of WINDOW_UPDATE or PRIORITY. */
+/** Bytes per window that serve no request, upload or response: about 20,000 frames of WINDOW_UPDATE or PRIORITY. */
 const MAX_USELESS = 256 * 1024
-/** A client may answer each of our frames, the smallest too, with two of WINDOW_UPDATE. */
+/** A client may reply to each of our frames, even the smallest, with two WINDOW_UPDATE frames. */
 const USEFUL_PER_BYTE_SENT = 3
 const FRAME_HEAD = 9
 
@@ -24,9 +25,9 @@ type Session = Pick<ServerHttp2Session, 'ping' | 'destroyed'>
 type Wire = Pick<Socket, 'bytesRead' | 'bytesWritten'>
 
 export interface SessionEnds {
-  /** The client does not answer any more. */
+  /** The client no longer responds. */
   gone(): void
-  /** The client sends frames that lead to nothing. */
+  /** The client sends too many useless frames. */
   floods(): void
 }
 
@@ -34,7 +35,7 @@ export class SessionWatch {
   readonly #watched = new Set<WatchedSession>()
   #rounds: NodeJS.Timeout | undefined
 
-  /** Watches until `remove`. */
+  /** Watches a session until `remove`. */
   add(session: Session, wire: Wire, ends: SessionEnds): WatchedSession {
     const watched = new WatchedSession(session, wire, ends, performance.now())
     this.#watched.add(watched)
@@ -59,11 +60,11 @@ export class WatchedSession {
   readonly #ends: SessionEnds
   #read = 0
   #written = 0
-  /** When the last byte came, and when one last came or went. */
+  /** When the last byte was received, and when one was last received or sent. */
   #heardAt: number
   #movedAt: number
   #pinged = false
-  /** Bytes that had a use, all together. */
+  /** Total of useful bytes received. */
   #useful = 0
   #uselessBefore = 0
   #windowEnds: number
@@ -76,12 +77,12 @@ export class WatchedSession {
     this.#windowEnds = now + WINDOW_MS
   }
 
-  /** A request came: other limits say how many may. */
+  /** A request has arrived. Other limits bound the number of requests. */
   onRequest(): void {
     this.#useful += MAX_HEAD
   }
 
-  /** So much of an upload came, in one frame. */
+  /** `bytes` of an upload have arrived, in one frame. */
   onUpload(bytes: number): void {
     this.#useful += bytes + FRAME_HEAD
   }
@@ -103,7 +104,7 @@ export class WatchedSession {
   #ping(now: number): void {
     this.#pinged = true
     this.#movedAt = now
-    // That it was answered is seen by the bytes that came.
+    // The reply is noticed by the bytes received.
     this.#session.ping(() => {})
   }
 

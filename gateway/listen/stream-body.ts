@@ -2,13 +2,13 @@ import type { ServerHttp2Stream } from 'node:http2'
 import type { BodyReader, CountedBody } from '../message.js'
 
 export interface BodyEvents {
-  /** Somebody wants the body: once. */
+  /** Called once, when the body is first read. */
   wanted(): void
-  /** So much of it came, in one frame. */
+  /** `bytes` of the body have arrived, in one frame. */
   received(bytes: number): void
 }
 
-/** A request's body on its HTTP/2 stream. */
+/** The body of a request on an HTTP/2 stream. */
 export class StreamBody implements CountedBody {
   readonly length: number | undefined
   complete = false
@@ -26,7 +26,7 @@ export class StreamBody implements CountedBody {
     stream.on('trailers', (_fields, _flags, raw: string[] = []) => {
       this.#trailers = raw
     })
-    // Node reports the end of an empty body at once, whether or not it is read.
+    // Node reports the end of an empty body at once, even if it is not read.
     stream.on('end', () => this.#onEnd())
     stream.on('aborted', () => this.#onAbort()).on('close', () => this.#onAbort())
   }
@@ -58,7 +58,7 @@ export class StreamBody implements CountedBody {
   }
 
   #onEnd(): void {
-    // Node ends the body of a stream that its client has reset, too.
+    // Node also emits `end` on a stream that the client has reset.
     if (this.complete || this.#stream.closed) return
     this.complete = true
     this.#reader?.onEnd(this.#trailers)

@@ -4,16 +4,16 @@ import { lowerName } from '../http1/names.js'
 import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../message.js'
 import { KEEP_ALIVE_MS } from './limits.js'
 
-/** Frames that may wait for a client that is slow to read before interim answers are left out. */
+/** With more frames than this waiting for a slow client, interim responses are dropped. */
 const MAX_QUEUED_FRAMES = 100
 
-/** What is beyond is none, and Node sends none; clients are to read one as a 5xx (RFC 9110 section 15). */
+/** Higher values are no valid status, and Node does not send them; clients treat them as 5xx (RFC 9110 section 15). */
 const MAX_STATUS = 599
 
-/** For the last frame of a stream. */
+/** Time for the last frame of a stream to be sent. */
 const GOODBYE_MS = 2_000
 
-/** Fields that HTTP/2 has no use for (RFC 9113 section 8.2.2). */
+/** Fields that are not allowed in HTTP/2 (RFC 9113 section 8.2.2). */
 const CONNECTION_FIELDS = new Set([
   'connection',
   'keep-alive',
@@ -22,31 +22,31 @@ const CONNECTION_FIELDS = new Set([
   'upgrade',
 ])
 
-/** The answer on an HTTP/2 stream. */
+/** The response on an HTTP/2 stream. */
 export class StreamResponse implements OutgoingResponse {
   status = 0
   closed = false
   sent = 0
-  /** The client has reset the stream, or is gone, before the answer's end; not when the answer broke off. */
+  /** The client has reset the stream or left before the end of the response; false if the response was cut here. */
   clientLeft = false
   #brokeOff = false
   readonly #stream: ServerHttp2Stream
   readonly #req: IncomingRequest
   readonly #patienceMs: number
   readonly #watchers: ResponseWatcher[] = []
-  /** Written, but not sent. */
+  /** The head, until it is sent. */
   #head: OutgoingHttpHeaders | undefined
   #trailers: readonly string[] = []
   #ended = false
   #timer: NodeJS.Timeout | undefined
   #limitMs = 0
 
-  /** An answer that has ended must leave within `patienceMs`. */
+  /** A response that has ended must be sent within `patienceMs`. */
   constructor(stream: ServerHttp2Stream, req: IncomingRequest, patienceMs = KEEP_ALIVE_MS) {
     this.#stream = stream
     this.#patienceMs = patienceMs
     this.#req = req
-    // Who has left needs no answer; that it has left is told by `close`.
+    // An error means that the client has left, which `close` reports.
     stream.on('error', () => {})
     stream.on('aborted', () => this.#onGone()).on('close', () => this.#onGone())
     stream.on('drain', () => this.#onDrain())
@@ -63,17 +63,17 @@ export class StreamResponse implements OutgoingResponse {
     stream.additionalHeaders({ ...headersOf(fields), ':status': status })
   }
 
-  /** The 100 that its client waits for before it sends the body. */
+  /** Sends the 100 that a client awaits before it sends the body. */
   sendContinue(): void {
     if (!this.#isOver && this.status === 0) this.#stream.additionalHeaders({ ':status': 100 })
   }
 
-  /** The reason has no place in HTTP/2. */
+  /** The reason is dropped: HTTP/2 has none. */
   writeHead(status: number, _reason: string, fields: readonly string[]): void {
     if (this.#isOver || this.status !== 0) return
     this.status = status > MAX_STATUS ? 502 : status
     this.#head = { ...headersOf(fields), ':status': this.status }
-    // Of a 304 it may stay (RFC 9113 section 8.1.1), but Go's client takes it for that of a body that is missing; a 205 has no
+    // A 304 may have a Content-Length (RFC 9113 section 8.1.1), but Go's client then expects a body. A 205 has no
     // content (RFC 9110 section 15.3.6), and Node sends none.
     if (status === 304 || status === 205) delete this.#head['content-length']
   }
@@ -81,7 +81,7 @@ export class StreamResponse implements OutgoingResponse {
   write(chunk: Buffer): boolean {
     if (this.#isOver || this.status === 0) return true
     this.flush()
-    // The answer to HEAD, and a 204 or 304, is over with its head.
+    // The response to HEAD, and a 204 or 304, ends with its head.
     if (chunk.length === 0 || this.#stream.writableEnded) return true
     this.sent += chunk.length
     return this.#stream.write(chunk, () => this.#onProgress())
@@ -105,15 +105,15 @@ export class StreamResponse implements OutgoingResponse {
       this.sent += Buffer.byteLength(last)
       stream.end(last)
     }
-    // A client need not let us send even the head: without a limit that stream, and its connection, would stay for good.
+    // A client can keep even the head from being sent. Without a limit the stream and its connection would never end.
     if (this.#limitMs === 0) this.limitReader(this.#patienceMs)
   }
 
   /**
-   * An answer that breaks off must not look complete: `close` would end the stream before it resets it.
+   * A response that breaks off must not look complete: `close` would end the stream before resetting it.
    *
-   * Never at once, for this may be called while Node reads, or closes the stream: one that is destroyed as it says
-   * `aborted` is never reset, and what it had yet to send keeps Node writing empty frames without end (nodejs/node#52952).
+   * Never synchronous, because this may be called while Node reads or closes the stream. A stream destroyed during its
+   * `aborted` event is never reset, and its unsent data keeps Node writing empty frames for ever (nodejs/node#52952).
    */
   cut(): void {
     if (this.closed) return
@@ -125,7 +125,7 @@ export class StreamResponse implements OutgoingResponse {
     })
   }
 
-  /** Means nothing here: the connection goes on whatever becomes of a stream. */
+  /** Has no effect: the connection continues after any stream. */
   closeAfter(): void {}
 
   limitReader(ms: number): void {
@@ -146,7 +146,7 @@ export class StreamResponse implements OutgoingResponse {
     this.#stream.respond(head, options)
   }
 
-  /** Asked before the head is sent: afterwards nothing can be put behind a body. */
+  /** Evaluated before the head is sent, because trailers must be announced to Node with the head. */
   get #mayHaveTrailers(): boolean {
     const { status } = this
     if (this.#req.method === 'HEAD' || status === 204 || status === 205 || status === 304) return false
@@ -154,7 +154,7 @@ export class StreamResponse implements OutgoingResponse {
     return listHas(this.#req.fields.get('te') ?? '', 'trailers')
   }
 
-  /** Without any this is the end of the stream. */
+  /** Also ends the stream, so it is called even without trailers. */
   #sendTrailers(): void {
     const stream = this.#stream
     if (!stream.destroyed && !stream.closed) stream.sendTrailers(headersOf(this.#trailers))
@@ -164,7 +164,7 @@ export class StreamResponse implements OutgoingResponse {
     for (const watcher of this.#watchers) watcher.onDrain?.()
   }
 
-  /** Something has left, so the reader's time begins anew. */
+  /** Some bytes were sent, so the time limit of the client starts again. */
   #onProgress(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -177,11 +177,11 @@ export class StreamResponse implements OutgoingResponse {
 
   #onEnd(): void {
     const stream = this.#stream
-    // What is left of the request is not wanted (RFC 9113 section 8.1). Said at once, it would overtake a bare head.
+    // Stop the rest of the upload (RFC 9113 section 8.1). Done at once, the reset would overtake a head without a body.
     setImmediate(() => {
       if (this.#req.body?.complete !== false) return
       stream.close(constants.NGHTTP2_NO_ERROR)
-      // Where the client is gone, Node may never come to say so, and would keep the stream.
+      // If the client is gone, Node may never finish the close, and would keep the stream.
       setTimeout(() => stream.destroy(), GOODBYE_MS).unref()
     })
     this.#close()
@@ -189,7 +189,7 @@ export class StreamResponse implements OutgoingResponse {
 
   #onGone(): void {
     if (this.closed) return
-    // Of a stream that ends well Node may say `close` before it says that the last of it was written.
+    // On a stream that ends normally, Node may emit `close` before `finish`.
     const isWhole = this.#ended && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR
     this.clientLeft = !isWhole && !this.#brokeOff
     this.#close()
@@ -203,7 +203,7 @@ export class StreamResponse implements OutgoingResponse {
   }
 }
 
-/** Repeats are joined (RFC 9110 section 5.3), but for Set-Cookie, which cannot be. */
+/** Repeated fields are joined (RFC 9110 section 5.3), except Set-Cookie, which cannot be. */
 function headersOf(flat: readonly string[]): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = Object.create(null)
   const cookies: string[] = []

@@ -3,7 +3,7 @@ import { normalizePath } from './path.js'
 
 /** The parts of a request target (RFC 9112 section 3.2). */
 export interface Target {
-  /** Normal form; `*` for the asterisk-form of OPTIONS. */
+  /** In normal form; `*` for `OPTIONS *`. */
   readonly path: string
   /** Raw query with its `?`, or ''. */
   readonly query: string
@@ -19,7 +19,7 @@ const OPTIONS_ALL: Target = { path: '*', query: '', authority: undefined }
 const NO_SLASH = 'The path does not begin with "/". Write it in front.'
 
 /**
- * Splits a request target: origin-form, absolute-form, and `*` with OPTIONS; all else is `bad-target`.
+ * Splits a request target: origin-form, absolute-form, and `*` with OPTIONS; anything else is `bad-target`.
  * The authority of an absolute-form target names a virtual host, never the server to connect to.
  */
 export function parseTarget(method: string, url: string): Target {

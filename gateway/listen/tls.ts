@@ -1,4 +1,4 @@
-/** The way in when TLS is on: handshake, certificate, fingerprints, and the protocol the client chose. */
+/** Accepts TLS connections: certificate, handshake, fingerprints, and the choice between HTTP/1.1 and HTTP/2. */
 import { constants, randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
@@ -10,30 +10,30 @@ import type { Log } from '../types.js'
 import { Certificate, type CertificateFiles } from './certificate.js'
 import { fingerprintsOf, peekHello } from './fingerprint.js'
 
-/** For the first message, and again for the handshake it begins. */
+/** Time limit for the ClientHello, and again for the rest of the handshake. */
 const HANDSHAKE_MS = 10_000
 const HTTP2 = 'h2'
 const HTTP1 = 'http/1.1'
 
 export interface TlsSettings extends CertificateFiles {
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
-  /** Of TLS 1.2, by OpenSSL's names. */
+  /** TLS 1.2 ciphers, by OpenSSL's names. */
   readonly ciphers: readonly string[]
   readonly log: Log
 }
 
 const TLS13_CIPHERS = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256']
 
-/** Who takes a connection once its handshake is over. */
+/** Takes connections after their handshake. */
 export interface Protocols {
   http1(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
   http2(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
-  /** The client speaks plain HTTP; it was told so. */
+  /** The client sent plain HTTP and got an error response. */
   refused(code: ErrorCode, id: string, peer: string): void
 }
 
 export interface TlsFront {
-  /** Takes a new connection. */
+  /** Takes a new TCP connection. */
   accept(socket: Socket): void
   /** Reads certificate and key again, for new connections. */
   reloadCertificate(): void
@@ -53,20 +53,20 @@ export function createTlsFront(
   { log, minVersion, ciphers, ...files }: TlsSettings,
   protocols: Protocols,
 ): TlsFront {
-  /** By its endpoints: Node does not say which connection a finished handshake belongs to. */
+  /** Keyed by endpoints, because Node does not tell which TCP connection a finished handshake belongs to. */
   const open = new Map<string, Connection>()
 
   const secure = createServer({ ALPNProtocols: [HTTP2, HTTP1], handshakeTimeout: HANDSHAKE_MS })
   const terms: SecureContextOptions = {
     minVersion,
     ciphers: [...TLS13_CIPHERS, ...ciphers].join(':'),
-    // A renegotiation costs us far more than the client.
+    // Renegotiation costs the server far more than the client.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   }
   const certificate = new Certificate(files, log, pair => secure.setSecureContext({ ...pair, ...terms }))
   secure.on('secureConnection', socket => {
     const connection = open.get(endpointsOf(socket))
-    // TLS itself cannot reset, and some clients take every other end for the end of an answer.
+    // A TLS socket cannot send a TCP reset, and some clients take any other close for the regular end of a response.
     socket.resetAndDestroy = () => {
       connection?.socket.resetAndDestroy()
       return socket
@@ -74,7 +74,7 @@ export function createTlsFront(
     if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection?.fingerprints)
     else protocols.http1(socket, connection?.fingerprints)
   })
-  // Scanners and broken clients: the connection is closed by then, and there is nothing to do about it.
+  // Scanners and broken clients: the handshake has failed, and there is nothing else to do.
   secure.on('tlsClientError', (_error, socket) => socket.destroy())
 
   function accept(socket: Socket): void {
@@ -100,7 +100,7 @@ export function createTlsFront(
       closeLingering(socket, refusalText('tls-required', id))
       return
     }
-    // Not waited for: it is there long before the handshake is over, or never.
+    // Not awaited: the result is there long before the end of the handshake, or never.
     fingerprintsOf(hello).then(found => {
       connection.fingerprints = found
     })
@@ -120,7 +120,7 @@ function endpointsOf({ localAddress, localPort, remoteAddress, remotePort }: Soc
   return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`
 }
 
-/** A method, where TLS has its record type. */
+/** An upper-case letter, as in a method, where TLS has its record type. */
 function isPlainHttp(bytes: Buffer): boolean {
   const [first = 0] = bytes
   return first >= 0x41 && first <= 0x5a

@@ -1,4 +1,4 @@
-/** A request as somebody writes it down, in the form in which requests come in: so the same code reads both. */
+/** Turns a request described in data (by a tool or a test) into a request head, so that the same code handles it. */
 import { randomUUID } from 'node:crypto'
 import { GatewayError } from '../errors.js'
 import { fieldsOf } from '../http1/fields.js'
@@ -8,7 +8,7 @@ import type { RequestHead } from '../message.js'
 
 export interface Written {
   readonly method: string
-  /** Path with its query, or an absolute address. */
+  /** Path with its query, or an absolute URL. */
   readonly target: string
   /** Flat name, value, … list, Host among them. */
   readonly fields: readonly string[]
@@ -16,7 +16,7 @@ export interface Written {
   readonly peer: string
 }
 
-/** Nothing is sent or received: there is only the head. Throws what a client would hear of its framing. */
+/** Only builds the head; nothing is sent or received. Throws the error that a client would get for bad framing. */
 export function requestOf({ method, target, fields: raw, peer }: Written): RequestHead {
   const fields = fieldsOf(raw)
   const head = { method, target, version: '1.1' as const, fields }
