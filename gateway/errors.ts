@@ -1,4 +1,4 @@
-/** The catalogue of every answer the gateway gives by itself: code, status, sentence, and what to do. */
+/** The catalogue of the gateway's own error responses: code, status, title, and what to do. */
 
 const IANA = 'https://iana.org/assignments/http-problem-types#'
 
@@ -6,7 +6,7 @@ interface Entry {
   readonly status: number
   readonly title: string
   readonly detail: string
-  /** Problem type URI (RFC 9457); `about:blank` when the status says it all. */
+  /** Problem type URI (RFC 9457); by default `about:blank`, where the status says it all. */
   readonly type?: string
   readonly retryAfter?: number
 }
@@ -131,7 +131,7 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE
 
-/** A failure the client should hear about; everything else becomes `internal`. */
+/** An error that is reported to the client; any other exception becomes `internal`. */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   constructor(code: ErrorCode, options?: { detail?: string; cause?: unknown }) {
@@ -149,7 +149,7 @@ export interface ProblemBody {
   readonly instance: string
 }
 
-/** The problem+json body of an answer of our own (RFC 9457); names no upstream address. */
+/** The problem+json body of the gateway's own error responses (RFC 9457); it names no upstream address. */
 export function problem(code: ErrorCode, requestId: string, detail?: string): ProblemBody {
   const entry: Entry = CATALOGUE[code]
   return {

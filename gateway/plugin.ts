@@ -1,4 +1,4 @@
-/** What a plugin is: name, schema, create, close. The package's public entry. */
+/** The types of a plugin; the package's public entry. */
 import type { Static, TSchema } from 'typebox'
 import type { Check, Demand, Facts, Finished, Log, Project, Rule } from './types.js'
 
@@ -26,12 +26,12 @@ export interface Tools {
   readonly log: Log
   /** The configured projects, for identifiers. */
   readonly projects: readonly KnownProject[]
-  /** The plans and environments that projects.yaml declares: a project may be given no others. */
+  /** The plans and environments declared in projects.yaml; a project cannot have others. */
   readonly plans: readonly string[]
   readonly environments: readonly string[]
 }
 
-/** A project as `projects.yaml` lists it, with what identifies it. */
+/** A project of `projects.yaml`, with what it is identified by. */
 export interface KnownProject extends Project {
   readonly hosts: readonly string[]
   readonly paths: readonly string[]
@@ -39,25 +39,25 @@ export interface KnownProject extends Project {
   readonly apiKeyHashes: readonly string[]
 }
 
-/** Says who is calling; undefined passes the question to the next identifier. */
+/** Finds the project of a request; undefined leaves it to the next identifier. */
 export interface Identifier {
   identify(facts: Facts): Project | undefined
   close?(): Promise<void>
 }
 
 /**
- * Says what a check wants counted: the gateway counts all demands of a request in one step, all or none. Rules that ask for
- * the same should be given the same object again, so that requests are seen to ask for the same and share a call.
+ * Determines what a check counts. The gateway counts all demands of a request in one step, all or none. Return the same
+ * object for equal demands, so that requests with equal demands are recognized and can share a call.
  */
 export interface Limiter<Config> {
-  /** What to count. What it throws is handled like a counter store that is away, and named in the log. */
+  /** What to count. An exception is handled like an unreachable counter store, and logged. */
   demand(check: Check<Config>): Demand
-  /** False when a rule has nothing to say about a request it matches. */
+  /** False when the rule does not apply to a request that it matches. */
   applies?(rule: Rule<Config>, facts: Facts): boolean
   close?(): Promise<void>
 }
 
-/** Watches finished requests and cannot change them. What it throws is logged, and no request waits for it. */
+/** Watches finished requests and cannot change them. Exceptions are logged; no request waits for an observer. */
 export interface Observer {
   finished(event: Finished): void
   close?(): Promise<void>
@@ -65,30 +65,30 @@ export interface Observer {
 
 interface Base<Schema extends TSchema> {
   readonly name: string
-  /** What may be written in YAML; joins the config schema, so `check` and the editor know it. */
+  /** The settings allowed in YAML; part of the config schema, so `check` and the editor know them. */
   readonly schema: Schema
 }
 export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'identify'
-  /** True when it finds projects by credentials that it checks: `authenticated: verified` counts on it. */
+  /** True when it finds projects by credentials that it checks; `authenticated: verified` relies on this. */
   readonly verifies?: boolean
   create(config: Static<S>, tools: Tools): Identifier
 }
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */
 export type LimitPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'limit'
-  /** True when its rules look at GET, HEAD and OPTIONS too, from which endpoint-based limits are exempt (spec, 'Limits'). */
+  /** True when its rules also count GET, HEAD and OPTIONS, which endpoint-based limits do not (spec, 'Limits'). */
   readonly limitsReads?: boolean
   create(tools: Tools): Limiter<Static<S>>
 }
-/** Made anew for each configuration; its settings stand in `gateway.yaml` under `observe`. */
+/** Created anew for each configuration; its settings are in `gateway.yaml` under `observe`. */
 export type ObservePlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'observe'
   create(config: Static<S>, tools: Tools): Observer
 }
 export type Plugin = IdentifyPlugin | LimitPlugin | ObservePlugin
 
-/** Returns its argument; exists so that TypeScript infers `config` from `schema`. `create` must do no traffic. */
+/** Returns its argument, so that TypeScript infers `config` from `schema`. `create` must not use the network. */
 export function definePlugin<S extends TSchema>(plugin: IdentifyPlugin<S>): IdentifyPlugin<S>
 export function definePlugin<S extends TSchema>(plugin: LimitPlugin<S>): LimitPlugin<S>
 export function definePlugin<S extends TSchema>(plugin: ObservePlugin<S>): ObservePlugin<S>

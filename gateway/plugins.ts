@@ -1,4 +1,4 @@
-/** The built-in plugins, one line each; third-party ones join them. They know no more of the gateway than those do. */
+/** The built-in plugins. They use the same interface to the gateway as third-party plugins. */
 import type { TSchema } from 'typebox'
 import { inFlight } from './decide/in-flight.js'
 import { projectLimits } from './decide/project-limits.js'
@@ -14,7 +14,7 @@ export interface PluginSet {
   readonly identify: readonly IdentifyPlugin[]
   readonly limit: readonly LimitPlugin[]
   readonly observe: readonly ObservePlugin[]
-  /** Their schemas by name, as the config schema takes them in. */
+  /** Their schemas by name, for the config schema. */
   readonly schemas: {
     readonly [kind in Plugin['kind']]: Readonly<Record<string, TSchema>>
   }
@@ -22,7 +22,7 @@ export interface PluginSet {
 
 export const builtIn = pluginSet([host, header, apiKey, path, projectLimits, inFlight, volumetric])
 
-/** Of the built-in ones: what the editor's schemas that ship are made of. */
+/** Schemas of the built-in plugins, from which the shipped editor schemas are made. */
 export const pluginSchemas = builtIn.schemas
 
 /** Sorts plugins by their kind. */

@@ -1,4 +1,4 @@
-/** The package's `./testing`: what a plugin's own tests need, made by the code that a gateway runs. */
+/** The package's `./testing`: helpers for the tests of plugins, built on the gateway's own code. */
 import { type Static, type TSchema, Type } from 'typebox'
 import { formatPath } from '../config/problem.js'
 import { type Gateway, gatewaySchema } from '../config/schema.js'
@@ -10,7 +10,7 @@ import { readFacts } from './listen/facts.js'
 import { requestOf } from './listen/written.js'
 import type { Demand, Facts } from './types.js'
 
-/** A request as a test writes it down. */
+/** A request described in a test. */
 export interface WrittenRequest {
   /** Default GET. */
   readonly method?: string
@@ -24,7 +24,7 @@ export interface WrittenRequest {
   readonly trustedProxies?: readonly string[]
 }
 
-/** What a gateway with default settings knows of the request. Throws what its client would hear of a malformed one. */
+/** The facts of a request in a gateway with default settings. Throws the error that a malformed request would get. */
 export function factsOf(request: WrittenRequest = {}): Facts {
   const { method = 'GET', target = '/', headers = {}, peer = '127.0.0.1', trustedProxies = [] } = request
   const given = Object.entries(headers)
@@ -39,8 +39,8 @@ export function factsOf(request: WrittenRequest = {}): Facts {
 }
 
 /**
- * The settings that a plugin's `create` or a rule's `config` would hold for what is `written` in YAML: checked, defaults
- * filled in, durations in milliseconds. Throws an Error with the sentences of `sluice check`.
+ * The settings that a plugin's `create` or a rule's `config` would get for `written` YAML: validated, with defaults
+ * filled in and durations in ms. Throws an Error with the messages of `sluice check`.
  */
 export function settingsOf<S extends TSchema>(plugin: { readonly schema: S }, written: object): Static<S> {
   const settings = structuredClone(written)
@@ -49,7 +49,7 @@ export function settingsOf<S extends TSchema>(plugin: { readonly schema: S }, wr
   throw new Error(faults.map(({ path, message }) => `${formatPath(path)}: ${message}`).join('\n'))
 }
 
-/** Time that passes when a test says so. */
+/** A clock that a test advances. */
 export class TestClock {
   #ms = 0
 
@@ -63,16 +63,16 @@ export class TestClock {
   }
 }
 
-/** What the counters said to a demand. */
+/** The result of a demand. */
 export interface Counted {
   readonly granted: boolean
-  /** For each window of the demand, or for its slots or meter: what is left, and in how many ms more comes back. */
+  /** For each window of the demand, or for its slots or meter: what is left, and the ms until more is available. */
   readonly counts: readonly { readonly left: number | undefined; readonly resetMs: number }[]
-  /** Gives a slot back; nothing for other demands. */
+  /** Gives a slot back; does nothing for other demands. */
   release(): void
 }
 
-/** Counters in memory, as of a gateway without Redis. */
+/** Counters in memory, as in a gateway without Redis. */
 export class TestCounters {
   readonly #store: MemoryStore
 

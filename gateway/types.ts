@@ -1,4 +1,4 @@
-/** The shapes that the rooms hand each other. Types only: every room may import this file. */
+/** The types that the gateway's modules exchange. Types only, so every module may import this file. */
 
 import type {
   AccessAction,
@@ -14,14 +14,14 @@ import type {
 
 export type { AccessAction, Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
-/** What is known of a request before its body. Plain data: no socket, no response. */
+/** What is known about a request before its body. Plain data: no socket, no response. */
 export interface Facts {
   /** Request id, also sent to the upstream as `x-sluice-request-id`. */
   readonly id: string
   readonly method: string
-  /** Normal form of the path: what is matched is what is forwarded. */
+  /** The path in normal form; the same text is matched and forwarded. */
   readonly path: string
-  /** `path` in lowercase, where the upstream takes either case for the same: matched, counted and logged in its place. */
+  /** `path` in lower case, if the upstream ignores case: matched, counted and logged instead of `path`. */
   readonly foldedPath?: string | undefined
   /** Raw query with its `?`, or ''. */
   readonly query: string
@@ -29,7 +29,7 @@ export interface Facts {
   readonly host: string
   /** Client address behind trusted hops; IPv4-mapped addresses are folded to IPv4. */
   readonly client: string
-  /** What `client` is counted by: the IPv4 address, or the IPv6 /64. */
+  /** What `client` is counted by: its IPv4 address or IPv6 /64. */
   readonly network: string
   /** True when the TCP peer is a trusted proxy, so its identity headers count. */
   readonly trusted: boolean
@@ -37,10 +37,10 @@ export interface Facts {
   readonly upgrade?: boolean | undefined
   /** True for a CORS preflight. */
   readonly preflight?: boolean | undefined
-  /** TLS fingerprints: from a trusted hop, or of the TLS that ends here. */
+  /** TLS fingerprints: sent by a trusted hop, or computed from TLS terminated here. */
   readonly ja3?: string | undefined
   readonly ja4?: string | undefined
-  /** True when the request carries a credential, good or made up: what counts as one is a setting; or one was checked. */
+  /** True when the request carries a credential, valid or not (which ones count is a setting), or one was checked. */
   readonly authenticated: boolean
   /** A header's value by lower-case name; repeated headers are joined with `, `. */
   header(name: string): string | undefined
@@ -50,19 +50,19 @@ export interface Project {
   readonly id: string
   readonly plan: Plan
   readonly environment: Environment
-  /** True when it was found by a credential that its identifier has checked. */
+  /** True when it was identified by a credential that was checked. */
   readonly verified?: boolean | undefined
-  /** What entries and conditions call it where its id does not say it: an unknown host that is counted with others. */
+  /** Its name in entries and conditions if not `id`: for an unknown host that is counted together with others. */
   readonly alias?: string | undefined
 }
 
-/** Where in the policy files something was written; of what the admin port was told its path, and no line. */
+/** Where in the policy files something is written. For changes by the admin port: its path, without a line. */
 export interface Source {
   readonly file: string
   readonly line: number | undefined
 }
 
-/** `enforceFor`: a rule in force for so many per cent of its keys, or of the projects, and report-only for the others. */
+/** `enforceFor`: the rule is enforced for this percentage of its keys or projects, and report-only for the others. */
 export interface Share {
   readonly percent: number
   readonly of: 'keys' | 'projects'
@@ -73,32 +73,32 @@ export interface Rule<Config = unknown> {
   /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
   readonly id: string
   readonly kind: string
-  /** The one that holds now. */
+  /** The mode in force now. */
   readonly mode: Mode
-  /** Where the admin port has set the mode: what the files say instead, and the path of that act. */
+  /** If the mode was set by the admin port: the mode in the files, and the path of that change. */
   readonly forNow?: { readonly declared: Mode; readonly src: string } | undefined
   readonly key: readonly KeyPart[]
   readonly missing: Missing
   readonly onStoreError: OnStoreError
-  /** Absent where the rule is in force for all, or for nobody. */
+  /** Absent if the rule is enforced for all or for none. */
   readonly share?: Share | undefined
   readonly config: Config
   readonly source: Source
-  /** What metrics call it, where its id does not stand in the files: they bound the number of series. */
+  /** Its name in metrics if the id is not from the files, because that would not bound the number of series. */
   readonly series?: string | undefined
-  /** Of the requests that its patterns match it looks only at those for which all of these hold. */
+  /** The rule applies only to matched requests for which all of these conditions hold. */
   readonly when?: readonly Condition[] | undefined
-  /** True when it looks at GET, HEAD and OPTIONS too. */
+  /** True when it applies to GET, HEAD and OPTIONS too. */
   readonly reads?: boolean | undefined
 }
 
-/** One thing that a rule's `when` asks for. */
+/** One condition of a rule's `when`. */
 export interface Condition {
   readonly on: 'authenticated' | 'projects' | 'plans' | 'environments' | 'networks'
   holds(facts: Facts, project: Project): boolean
 }
 
-/** What the matcher found for one request: the pattern's text is the bounded `route` of logs. */
+/** A rule that matches a request. `route` is the text of its pattern, so logs have a bounded set of values. */
 export interface Matched {
   readonly rule: Rule
   readonly route: string
@@ -113,31 +113,31 @@ export interface Check<Config = unknown> {
   readonly facts: Facts
 }
 
-/** Periods of the calendar: they begin and end by the clock of a time zone, summer time and all. */
+/** Calendar periods, which begin and end by the local time of a time zone, daylight saving time included. */
 export interface Calendar {
   readonly unit: CalendarUnit
-  /** Of the IANA time zone database. */
+  /** A name of the IANA time zone database. */
   readonly timezone: string
 }
 
 /** A length of time with a quota. */
 export interface Window {
-  /** Such as `burst` or `sustained`; the policy's name in answers is `<rule>.<window>`. */
+  /** Such as `burst` or `sustained`; in responses the policy is called `<rule>.<window>`. */
   readonly name: string
   readonly quota: number
-  /** Its length; of a window of the calendar at least that of its longest period. */
+  /** Length in ms; for a calendar window at least that of its longest period. */
   readonly ms: number
-  /** Of a rolling window; one of the calendar counts by its periods. */
+  /** For rolling windows; a calendar window counts by its periods. */
   readonly algorithm: Algorithm
   readonly calendar?: Calendar | undefined
 }
 
-/** What a limiter wants counted. All demands of a request are taken together, or none. */
+/** What a limiter wants counted. The demands of a request are granted together, or none is. */
 export type Demand =
   | {
       readonly kind: 'windows'
       readonly windows: readonly Window[]
-      /** An instance may take tokens ahead and spend them by itself. */
+      /** An instance may lease tokens in advance and spend them locally. */
       readonly lease: boolean
       /** What this request spends in each window; a whole number, 1 when left out. */
       readonly cost?: number | undefined
@@ -146,16 +146,16 @@ export type Demand =
       readonly kind: 'slots'
       readonly max: number
       readonly ttlMs: number
-      /** The slot goes back after this long even if its request lives. Absent: only with the request. */
+      /** The slot is released after this time even if the request goes on. Absent: only with the end of the request. */
       readonly maxHoldMs?: number | undefined
-      /** What an upgrade holds it for. Absent: its handshake. */
+      /** How long an upgrade holds the slot. Default: for the handshake. */
       readonly count?: 'handshake' | 'lifetime' | undefined
     }
   | MeterDemand
 
 /**
- * A window that begins with a key's first request and ends whole; the request that passes its quota may block the key for
- * longer. Only admitted requests are counted, and the first that is refused.
+ * A window that begins with the first request of a key and ends as a whole. A request beyond the quota may block the
+ * key for longer. Counts admitted requests and the first refused one.
  */
 export interface MeterDemand {
   readonly kind: 'meter'
@@ -163,59 +163,59 @@ export interface MeterDemand {
   readonly quota: number
   /** Length of the window in milliseconds. */
   readonly ms: number
-  /** A key that passes its quota is refused for at least so many milliseconds; 0 means until its window ends. */
+  /** A key that exceeds its quota is refused for at least this long, in ms; 0 means until its window ends. */
   readonly blockMs: number
   /** What this request spends; a whole number, 1 when left out. */
   readonly cost?: number | undefined
   /**
-   * What this request spends is told by the upstream's answer, in units from 0 to 1,000,000,000. The request is let pass
-   * while one unit is left, and charged when the answer has begun, at most up to the quota.
+   * Determines from the upstream's response what this request spends, in units from 0 to 1,000,000,000. The request is
+   * admitted while one unit is left, and charged when the response begins, at most up to the quota.
    */
   readonly afterAnswer?: ((answer: UpstreamAnswer) => number) | undefined
-  /** True when clients must not learn the numbers: a refusal then speaks of abnormal usage. */
+  /** True when clients must not learn the numbers: refusals then have the code `abnormal-usage`. */
   readonly hidden?: boolean | undefined
 }
 
-/** The fields of an upstream's answer: values by lower-case name. */
+/** The fields of an upstream's response, by lower-case name. */
 export interface AnswerFields {
   get(name: string): string | undefined
 }
 
-/** The head of an upstream's answer. */
+/** The head of an upstream's response. */
 export interface UpstreamAnswer {
-  /** 0 when the client left before there was one. */
+  /** 0 if the client left before the response. */
   readonly status: number
   /** A header's value by lower-case name; repeated headers are joined with `, `. */
   header(name: string): string | undefined
 }
 
-/** Who answered: Redis, this process from tokens Redis lent it, by choice or in Redis's stead, or nobody. */
+/** What counted: Redis, tokens leased from Redis, memory by configuration, memory while Redis is away, or nothing. */
 export type StoreName = 'redis' | 'lease' | 'memory' | 'local' | 'none'
 
 /** One policy's state after the decision. */
 export interface Reading {
-  /** Name in answers: `<bucket>.burst`, or the rule's id for slots. */
+  /** Name in responses: `<bucket>.burst`, or the rule's id for slots. */
   readonly policy: string
-  /** Counted against: the whole quota, or this instance's share of it while Redis is away. */
+  /** The quota in effect: the whole one, or this instance's share of it while Redis is away. */
   readonly quota: number
-  /** Window length in ms, of the calendar that of the present period; absent for slots, which count concurrent requests. */
+  /** Window length in ms, for a calendar window that of the current period; absent for slots (concurrent requests). */
   readonly windowMs?: number | undefined
-  /** Whose periods they are, where the window is one of the calendar. */
+  /** Set for a calendar window. */
   readonly calendar?: Calendar | undefined
-  /** Spent, this request included when it was admitted. Absent when nobody could count. */
+  /** Spent so far, including this request if it was admitted. Absent if nothing could be counted. */
   readonly used: number | undefined
-  /** What is left of that quota. */
+  /** What is left of `quota`. */
   readonly left: number | undefined
-  /** What the request spends, where that is not 1: 0 where its answer will tell. */
+  /** What the request spends, if not 1; 0 if only the response determines it. */
   readonly cost?: number | undefined
-  /** Until more quota comes back; on refusal until this request could pass. */
+  /** Ms until more quota is available; on refusal until this request could pass. */
   readonly resetMs: number
   readonly violated: boolean
-  /** Its numbers stand in decision records only: a client that learnt them could stay just below. */
+  /** Its numbers appear in decision records only, because a client that knew them could stay just below the limit. */
   readonly hidden?: boolean | undefined
 }
 
-/** A rule's answer. */
+/** The result of one rule. */
 export interface Outcome {
   readonly rule: Rule
   readonly route: string
@@ -226,60 +226,60 @@ export interface Outcome {
   readonly readings: readonly Reading[]
 }
 
-/** What every rule said of a request. */
+/** The results of all rules for a request. */
 export interface Judgement {
   readonly allowed: boolean
   readonly outcomes: readonly Outcome[]
   readonly reportOnly: readonly Outcome[]
 }
 
-/** The request's answer. Report-only outcomes stand apart and never make `allowed` false. */
+/** The decision on a request. Report-only outcomes are separate and never make `allowed` false. */
 export interface Verdict extends Judgement {
-  /** Resolves when every report-only rule has been counted; absent when that is so already. Never rejects. */
+  /** Resolves when every report-only rule has been counted; undefined if that is already the case. Never rejects. */
   readonly settled: Promise<void> | undefined
-  /** True when its enforced bucket has no limit: then nobody tells the client of one, the upstream included. */
+  /** True when its enforced bucket has no limit: the upstream's rate-limit fields are then removed too. */
   readonly unlimited?: boolean | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
-  /** The upstream has answered, or never will: charges what only its answer tells. Nobody waits for that. */
+  /** The upstream has responded, or never will: charges the costs that depend on it. Not awaited. */
   answered(status: number, fields: AnswerFields): void
-  /** The upgrade was accepted: gives back the slots that count only its handshake. */
+  /** The upgrade was accepted: releases the slots that are held for the handshake only. */
   upgraded(): void
-  /** Gives back every slot; safe to call more than once. */
+  /** Releases every slot; safe to call more than once. */
   release(): void
 }
 
-/** Who sent the answer the client saw. */
+/** Where the client's response came from. */
 export type AnswerSource = 'upstream' | 'gateway'
 
-/** What an observer hears about a finished request. */
+/** What an observer gets about a finished request. */
 export interface Finished {
-  /** Request id, as the answer had it in `X-Request-Id`. */
+  /** Request id, as in `X-Request-Id` of the response. */
   readonly id: string
   readonly method: string
-  /** Absent when the request was too malformed to have any. */
+  /** Undefined if the request was too malformed. */
   readonly facts: Facts | undefined
   readonly project: Project | undefined
   readonly upstream: string
-  /** The upstream's address that was asked last; '' when none was. */
+  /** The upstream address that was tried last; '' if none was. */
   readonly address: string
   readonly verdict: Judgement | undefined
-  /** Revision of the policy the request was judged by. */
+  /** Revision of the policy that the request was decided by. */
   readonly revision: string
-  /** Status sent to the client; 0 when it left before one was sent. */
+  /** Status sent to the client; 0 if the client left before. */
   readonly status: number
   readonly source: AnswerSource
-  /** Code of our own refusal or error, or `answer-cut` when the upstream's answer broke off; absent otherwise. */
+  /** Code of our own refusal or error, or `answer-cut` if the response was cut after it had begun; else undefined. */
   readonly error?: string | undefined
-  /** What lies behind `error`, in words for the log. */
+  /** The cause of `error`, in words for the log. */
   readonly cause?: string | undefined
-  /** Bytes of the request's body that came, and of the answer's that were written; of a WebSocket all that passed. */
+  /** Bytes of the request body received, and of the response body written; for a WebSocket all bytes each way. */
   readonly bytesIn: number
   readonly bytesOut: number
   /** Wall-clock start, ms since the epoch. */
   readonly startedAt: number
   readonly durationMs: number
-  /** Until the head of the upstream's answer, or until it was given up; undefined when it was not asked. */
+  /** Ms until the head of the upstream's response, or until it was given up; undefined if no upstream was tried. */
   readonly upstreamMs: number | undefined
   /** Time spent on the decision, in microseconds. */
   readonly limiterUs: number

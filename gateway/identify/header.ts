@@ -1,4 +1,4 @@
-/** Plugin: the project a trusted hop names in a header; from anybody else the header means nothing. */
+/** Plugin: the project that a trusted hop names in a header; from any other peer the header is ignored. */
 import { Type } from 'typebox'
 import { definePlugin } from '../plugin.js'
 

@@ -1,33 +1,33 @@
-/** Asks the identifiers in their written order, and says what becomes of a project nobody knows. */
+/** Asks the identifiers in their configured order, and handles requests that none of them identifies. */
 
 import { columnOfUnknown, type UnknownProject } from '../../config/words.js'
 import { GatewayError } from '../errors.js'
 import type { Identifier } from '../plugin.js'
 import type { Facts, Log, Project } from '../types.js'
 
-/** Unknown hosts that are counted apart; the rest share one counter, or every made-up Host would bring fresh quota. */
+/** Most unknown hosts with a counter of their own; all others share one, or each made-up Host would get a new quota. */
 const MOST_UNKNOWN_HOSTS = 100
 
-/** The hosts of no project that are counted apart. Outlives a reload, or each would bring made-up ones fresh quota. */
+/** Unknown hosts with a counter of their own. Kept across reloads, or each would give made-up hosts new quota. */
 export class UnknownHosts {
   readonly #names = new Set<string>()
 
-  /** True when the host is counted apart. */
+  /** True if the host has a counter of its own; remembers the host while there are few. */
   takesApart(host: string): boolean {
     if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
     return this.wouldTakeApart(host)
   }
 
-  /** The same, without taking note of the host. */
+  /** The same, without remembering the host. */
   wouldTakeApart(host: string): boolean {
     return this.#names.size < MOST_UNKNOWN_HOSTS || this.#names.has(host)
   }
 }
 
 /**
- * The same identifier, but one that throws has not identified anybody: the next one is asked.
+ * Wraps an identifier so that an exception counts as "not identified", and the next identifier is asked.
  *
- * @param verifies whether whom it finds has shown a credential that it checked
+ * @param verifies whether the identifier finds projects by credentials that it checks
  */
 export function contained(
   plugin: string,
@@ -54,8 +54,8 @@ function verified({ id, plan, environment }: Project): Project {
 }
 
 /**
- * @param unknownProject what a request that nobody identified counts under, by its host; or `reject`
- * @returns a function that throws GatewayError('unknown-project') where unknown projects are rejected
+ * @param unknownProject plan and environment for a request that is not identified, counted by host; or `reject`
+ * @returns a function that throws GatewayError('unknown-project') if unknown projects are rejected
  */
 export function identifyBy(
   identifiers: readonly Identifier[],
@@ -76,10 +76,10 @@ export function identifyBy(
   }
 }
 
-/** Keeps a made-up host from passing for a configured project. */
+/** Prefix that keeps the id of a made-up host apart from those of configured projects. */
 export const BY_HOST = 'host:'
 
-/** Whom requests of an unknown host are counted for. */
+/** The project that requests to an unknown host count for. */
 export function unknownHostProject(name: string, { plan, environment }: Omit<Project, 'id'>): Project {
   return { id: BY_HOST + name, plan, environment }
 }

@@ -1,4 +1,4 @@
-/** Access decisions as outcomes like those of rules, which is what records, metrics and reports read. */
+/** Turns access decisions into outcomes like those of rules, for records, metrics and reports. */
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import type { Facts, Judgement, Outcome, Project } from '../types.js'
 
@@ -7,12 +7,12 @@ export function isDenied(ruling: Ruling | undefined): boolean {
   return ruling?.enforced?.entry.action === 'deny'
 }
 
-/** True when no bucket, slot or meter is asked about the request. */
+/** True when no bucket, slot or meter counts the request. */
 export function isExempt(ruling: Ruling | undefined): boolean {
   return ruling?.enforced?.entry.action === 'exempt'
 }
 
-/** A verdict with what stood before it; `verdict` is undefined when no rule was asked. */
+/** The verdict together with the access decisions before it; `verdict` is undefined if no rule was asked. */
 export function judgementWith(
   ruling: Ruling | undefined,
   verdict: Judgement | undefined,

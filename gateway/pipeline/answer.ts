@@ -1,4 +1,4 @@
-/** Turns a verdict or a fault into the answer: the one place that decides status, code and every field. */
+/** Turns a verdict or an error into the response: the only place that decides status, code and fields. */
 import { corsFields, exposedFields, type Families, limitNames, rateLimitFields } from '../forward/fields.js'
 import { type Rejection, rejectionOf } from '../forward/reject.js'
 import type { Ruling } from '../policy/access.js'
@@ -13,23 +13,23 @@ export interface AnswerSettings {
 }
 
 export interface GivenAnswer {
-  /** Flat: those that the gateway adds, whoever answers. */
+  /** Flat list of the fields that the gateway adds, no matter where the response comes from. */
   readonly fields: string[]
-  /** Lower-case names of the upstream's that are not passed on, though nothing stands in their place. */
+  /** Lower-case names of upstream fields that are removed without a replacement. */
   readonly removed?: readonly string[]
-  /** What the gateway answers by itself; undefined where the upstream has the word. */
+  /** The gateway's own response; undefined if the request is forwarded. */
   readonly rejection?: Rejection
 }
 
-/** By which a client can name its request to the operator: it stands in every line of the log about it. */
+/** Identifies a request to client and operator: every log line about the request contains this id. */
 export const REQUEST_ID = 'X-Request-Id'
 
-/** Fields of every answer. Flat. */
+/** Fields of every response, as a flat list. */
 export function answerFieldsOf(requestId: string): string[] {
   return [REQUEST_ID, requestId]
 }
 
-/** The answer that a verdict leads to, and what the access entries said before. */
+/** The response that follows from a verdict, and from the access decision before it. */
 export function answer(
   verdict: Verdict,
   facts: Facts,
@@ -45,10 +45,10 @@ export function answer(
 }
 
 /**
- * A refusal with the fields that only our own answers carry.
+ * A refusal with the fields that only the gateway's own responses have.
  *
  * @param facts absent when the request was too malformed to have any
- * @param added of an answer to the verdict before, if there was one
+ * @param added fields of the response that the verdict led to, if there was one
  */
 export function refusal(
   rejection: Rejection,

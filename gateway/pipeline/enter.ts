@@ -1,40 +1,40 @@
-/** From the facts of a request to its project, its upstream and its rules: the one walk, for requests and for questions alike. */
+/** From the facts of a request to its project, upstream and rules; shared by requests and `explain`. */
 import { GatewayError } from '../errors.js'
 import type { Access, Ruling } from '../policy/access.js'
 import type { Policy } from '../policy/policy.js'
 import type { Facts, Matched, Project } from '../types.js'
 import { isDenied, isExempt } from './access.js'
 
-/** What a request walks through. */
+/** What `enter` needs of the configuration in force. */
 export interface Walk {
   readonly policy: Pick<Policy, 'revision' | 'routes' | 'readFor' | 'match'>
   readonly access: Pick<Access, 'rulingOn'>
-  /** Throws GatewayError('unknown-project') where unknown projects are rejected. */
+  /** Throws GatewayError('unknown-project') if unknown projects are rejected. */
   identify(facts: Facts): Project
 }
 
 /** How far a request came. */
 export interface Entered {
-  /** As they are matched and counted for the upstream. */
+  /** The facts as they are matched and counted for the upstream. */
   readonly facts: Facts
   readonly project?: Project | undefined
   /** Name of the upstream. */
   readonly upstream?: string | undefined
   readonly matched: readonly Matched[]
-  /** What access entries say of it, if anything. */
+  /** The access entries that apply to the request, if any. */
   readonly ruling?: Ruling | undefined
-  /** Why it came no further. */
+  /** Why the request was refused. */
   readonly refused?: GatewayError
-  /** True when it asks the gateway itself, and goes no further: then no rule is asked. */
+  /** True for OPTIONS to the gateway itself, which is neither forwarded nor counted. */
   readonly asksGateway?: boolean
 }
 
 const NONE: readonly Matched[] = []
 
-/** Shared, so that a flood creates no more of them. */
+/** Shared, so that a flood does not create one for each request. */
 const DENIED = new GatewayError('access-denied')
 
-/** Identifies, asks who is denied or exempt, routes and matches. Throws nothing but what is no answer. */
+/** Identifies the project, applies access entries, routes, matches. A GatewayError is returned, others are thrown. */
 export function enter(facts: Facts, { policy, access, identify }: Walk): Entered {
   let project: Project | undefined
   let upstream: string | undefined
@@ -60,8 +60,8 @@ export function enter(facts: Facts, { policy, access, identify }: Walk): Entered
 }
 
 /**
- * True for an OPTIONS that may be forwarded no further, which is answered by whom it has reached (RFC 9110 section 7.6.2).
- * `OPTIONS *` asks about the server itself (section 9.3.7): this one.
+ * True for OPTIONS with `Max-Forwards: 0`, which its recipient must answer itself (RFC 9110 section 7.6.2). `OPTIONS *`
+ * also concerns the gateway itself (section 9.3.7), but is recognized before routing.
  */
 function endsHere(facts: Facts): boolean {
   return facts.method === 'OPTIONS' && /^0+$/.test(facts.header('max-forwards') ?? '')

@@ -1,4 +1,4 @@
-/** One request on its way through the rooms: what is known of it, what it holds, and how it ends. */
+/** One request on its way through the gateway: what is known about it, what it holds, and how it ends. */
 import type { DecideRequest } from '../decide/question.js'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
@@ -28,7 +28,7 @@ import type { Entered } from './enter.js'
 import { PassedBytes } from './passed-bytes.js'
 import type { Rooms, Upstream } from './pipeline.js'
 
-/** The upstream's answer broke off, or ours did: the client has seen it cut. */
+/** The response was cut after it had begun, by the upstream or by the gateway. */
 const ANSWER_CUT = 'answer-cut'
 const NO_FIELDS: AnswerFields = { get: () => undefined }
 
@@ -38,14 +38,14 @@ export class Passage implements Exchange, ResponseWatcher {
   revision = ''
   matched: readonly Matched[] = []
   limiterUs = 0
-  /** Hears of calls to the counter store, where somebody wants to. */
+  /** Reports calls to the counter store, if the request is traced. */
   readonly storeCalled: DecideRequest['storeCalled']
   body: IncomingBody | undefined
   answerFields: readonly string[]
-  /** When the verdict was in. */
+  /** Time of the verdict. */
   judgedAt = 0
   removedFields: readonly string[] | undefined
-  /** Set until the verdict is in: a request that left earlier was still charged, and must be recorded. */
+  /** Pending verdict. A client may leave before it, but the request is still charged and must be recorded. */
   judged: Promise<void> | undefined
   readonly #rooms: Rooms
   readonly #startedAt = Date.now()
@@ -62,10 +62,10 @@ export class Passage implements Exchange, ResponseWatcher {
   #verdict: Verdict | undefined
   #beside: Promise<Verdict> | undefined
   #ended = false
-  /** What has not ended yet: the answer, and the upstream's work once it has begun. */
+  /** Parts that have not ended yet: the response, and the upstream's part once that has begun. */
   #pending = 1
   #working = false
-  /** Its connection, once that has left HTTP: it ends with its tunnel. */
+  /** Set once the connection was taken over for a WebSocket; the request then ends with the tunnel. */
   #tunnel: PassedBytes | undefined
 
   constructor(rooms: Rooms, req: IncomingRequest, res: OutgoingResponse) {
@@ -76,7 +76,7 @@ export class Passage implements Exchange, ResponseWatcher {
     res.watch(this)
   }
 
-  /** The answer is over, or its client gone. */
+  /** The response has been sent, or the client has left. */
   onClose(refused?: ErrorCode): void {
     if (this.#tunnel !== undefined) return
     if (refused !== undefined) {
@@ -86,7 +86,7 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#finish()
   }
 
-  /** How far it came; it may be refused there. */
+  /** Takes over the result of `enter`, which may be a refusal. */
   entered({ facts, project, upstream, matched, ruling }: Entered): void {
     this.#facts = facts
     this.#project = project
@@ -108,12 +108,12 @@ export class Passage implements Exchange, ResponseWatcher {
     return this.#upstream as Upstream
   }
 
-  /** True while a slot is held, which maxHold may end before the request. */
+  /** True while a slot is held; `maxHold` may release it before the request ends. */
   get keepUpstream(): boolean {
     return this.#verdict?.holdsSlot ?? false
   }
 
-  /** Runs a step; what it throws becomes the answer. */
+  /** Runs a step, and turns an exception into an error response. */
   attempt(step: () => void): void {
     try {
       step()
@@ -122,7 +122,7 @@ export class Passage implements Exchange, ResponseWatcher {
     }
   }
 
-  /** The verdict is in; from here on the request may hold slots. Returns the refusal that it leads to, if any. */
+  /** Takes the verdict, with which the request may hold slots. Returns the refusal that follows from it, if any. */
   settle(verdict: Verdict): Rejection | undefined {
     this.#verdict = verdict
     this.judged = undefined
@@ -132,7 +132,7 @@ export class Passage implements Exchange, ResponseWatcher {
     return rejection
   }
 
-  /** On to the upstream: from here on the answer is its own, unless it fails. */
+  /** Forwards the request: from here on the response is the upstream's, unless that fails. */
   forward(): void {
     this.#source = 'upstream'
     this.#work()
@@ -149,7 +149,7 @@ export class Passage implements Exchange, ResponseWatcher {
     this.upstream.upgrade(Object.assign(this, { takeOver: switchOver }))
   }
 
-  /** A verdict of report-only rules, reached while the request is already forwarded. */
+  /** Asks report-only rules while the request is already being forwarded. */
   watch(decide: () => Promise<Verdict>): void {
     this.#beside = decide().then(verdict => {
       if (this.#ended) verdict.release()
@@ -158,10 +158,10 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#beside.catch(error => this.#rooms.log.error({ err: error, id: this.req.id }, 'report-only'))
   }
 
-  /** Upstream work has ended, or will not begin: every slot goes back. */
+  /** The upstream's part has ended, or will not begin: releases every slot. */
   onUpstreamEnd(): void {
     this.#ended = true
-    // A client that leaves before the answer has still used the upstream.
+    // A client that leaves before the response has still used the upstream.
     if (this.#working && this.res.closed) this.#answered(0, NO_FIELDS)
     this.#verdict?.release()
     this.#beside?.then(verdict => verdict.release()).catch(() => {})
@@ -175,7 +175,7 @@ export class Passage implements Exchange, ResponseWatcher {
     this.#address = address
   }
 
-  /** The head of the upstream's answer is there. */
+  /** The head of the upstream's response has arrived. */
   onAnswer(status: number, fields: Fields): void {
     if (status === 101) this.#verdict?.upgraded()
     this.#source = 'upstream'
@@ -213,7 +213,7 @@ export class Passage implements Exchange, ResponseWatcher {
     sendRejection(this.req, this.res, refusal(rejection, this.#facts, answers, this.answerFields))
   }
 
-  /** Ends a request that failed: with the catalogue's answer, or as an internal error that is logged. */
+  /** Ends a request that failed: with the error from the catalogue, or with a logged internal error. */
   abandon(error: unknown): void {
     const requestId = this.req.id
     if (error instanceof GatewayError) {
@@ -236,8 +236,8 @@ export class Passage implements Exchange, ResponseWatcher {
   }
 
   /**
-   * Reports in the same turn if there is nothing to wait for: what a promise holds would survive a
-   * young-generation collection.
+   * Reports synchronously if there is nothing to wait for: objects held by a promise would survive a
+   * young-generation GC.
    */
   #finish(): void {
     const verdict = this.#verdict
@@ -246,7 +246,7 @@ export class Passage implements Exchange, ResponseWatcher {
     else this.#completeVerdict().then(complete => this.#tell(complete))
   }
 
-  /** The verdict once every rule has spoken, those beside the request included. */
+  /** The verdict after every rule has been counted, including those that run beside the request. */
   async #completeVerdict(): Promise<Judgement | undefined> {
     await this.judged
     const beside = await this.#beside?.catch(() => undefined)
@@ -281,7 +281,7 @@ export class Passage implements Exchange, ResponseWatcher {
     })
     this.#end()
   }
-  /** The request has ended, and everything about it is known. */
+  /** Called when the request has ended and everything about it is known. */
   protected told(event: Finished): void {
     this.#rooms.finished(event)
   }

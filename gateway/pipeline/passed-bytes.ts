@@ -1,6 +1,6 @@
 import type { Takeover } from '../message.js'
 
-/** What passes a client's connection from the moment it leaves HTTP. */
+/** Counts the bytes on a client's connection after it has left HTTP. */
 export class PassedBytes {
   readonly #socket: Takeover['socket']
   readonly #readBefore: number

@@ -1,6 +1,6 @@
 /**
  * The path of a request: listen → identify → match → decide → forward → observe.
- * The rooms are handed in as functions; this file only says in which order they are entered.
+ * These modules are passed in as functions; this file only determines their order.
  */
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError } from '../errors.js'
@@ -14,7 +14,7 @@ import { enter, type Walk } from './enter.js'
 import { Passage } from './passage.js'
 import { TracedPassage } from './traced-passage.js'
 
-/** A way to one upstream, for requests and for upgrades. */
+/** Forwards requests and upgrades to one upstream. */
 export interface Upstream {
   readonly name: string
   forward(exchange: Exchange): void
@@ -23,26 +23,26 @@ export interface Upstream {
 
 export interface Rooms {
   readonly log: Log
-  /** What is in force now: asked once for each request. */
+  /** The configuration in force now; read once for each request. */
   readonly walk: Walk
-  /** By name; all that are routed to. */
+  /** All upstreams that routes refer to, by name. */
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly answers: AnswerSettings
-  /** Begins a request's trace; absent where there are none. */
+  /** Begins a request's trace; absent if tracing is off. */
   readonly trace?: ((head: RequestHead) => RequestTrace) | undefined
-  /** True while this process can take nothing more on. */
+  /** True while this process cannot take more requests. */
   overloaded(): boolean
   readFacts(req: RequestHead): Facts
-  /** True when a rule's key may stand in the request's body. */
+  /** True when the key of the rule may be in the request body. */
   needsBody(matched: Matched, facts: Facts): boolean
-  /** The first bytes of the body, waited for; `body` then yields all of it. */
+  /** Waits for the first bytes of the body; the returned `body` yields all of it. */
   peekBody(body: IncomingBody): Promise<{ prefix: Buffer; body: IncomingBody }>
-  /** The first bytes of the body, reported while it streams on. */
+  /** Reports the first bytes of the body while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>
   sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
   finished(event: Finished): void
-  /** Called once for each request, when its answer and the upstream's work for it have both ended. */
+  /** Called once for each request, when its response and the upstream's part have both ended. */
   ended(): void
 }
 
@@ -50,7 +50,7 @@ const LATE = new Error('the event loop is delayed by more than listen.maxEventLo
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
-  /** `takeOver` hands the connection over, once and for good. */
+  /** `takeOver` hands the connection over; it may be called once. */
   upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
 }
 
@@ -77,7 +77,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     },
   }
 
-  /** Listen, identify and match; whatever goes wrong in there is answered. */
+  /** Reads the facts, identifies and matches; any error is turned into a response. */
   function begin(req: IncomingRequest, res: OutgoingResponse, go: (passage: Passage) => void): void {
     const trace = rooms.trace?.(req)
     const passage =
@@ -96,7 +96,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     })
   }
 
-  /** Decide, then forward or refuse. A promise only when the verdict is waited for; it never rejects. */
+  /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
   function judge(
     passage: Passage,
     matched: readonly Matched[],
@@ -119,7 +119,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     return passage.judged
   }
 
-  /** An enforced rule whose key stands in the body: its first bytes are waited for. */
+  /** For an enforced rule with its key in the body: waits for the first bytes of the body. */
   function lookThenJudge(passage: Passage, body: IncomingBody, forward: () => void): void {
     passage.judged = rooms
       .peekBody(body)
@@ -130,7 +130,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
       .catch(error => passage.abandon(error))
   }
 
-  /** Report-only rules that look into the body do so while it streams on: they may not delay anything. */
+  /** For report-only rules with their key in the body: they read it while it streams on, so they delay nothing. */
   function judgeThenWatch(
     passage: Passage,
     body: IncomingBody,
@@ -148,7 +148,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
   }
 }
 
-/** To OPTIONS that asks the gateway itself. */
+/** Response to an OPTIONS request for the gateway itself. */
 export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
 
 function answerServerOptions(res: OutgoingResponse, added: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** A traced request, which reports its events to its trace. Other requests bear no cost. */
+/** A traced request, which reports its events to its trace. Other requests have no cost from tracing. */
 import { Fields, type IncomingRequest, type OutgoingResponse, type Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Finished, Verdict } from '../types.js'
@@ -43,7 +43,7 @@ export class TracedPassage extends Passage {
     this.#trace.finished(event)
   }
 
-  /** Our own trace fields take the place of the client's. */
+  /** Replaces the client's trace fields with our own. */
   #joinUpstream(): void {
     const { raw, names } = this.req.fields
     const own = this.#trace.forward()
