@@ -80,7 +80,7 @@ export class TestCounters {
     this.#store = new MemoryStore(() => clock.now())
   }
 
-  /** Charges the demand to `key`, or refuses it and charges nothing. */
+  /** Charges the demand to `key`, or refuses it, which charges nothing but the first refusal of a meter. */
   take(key: string, demand: Demand): Counted {
     const [answer] = this.#store.take([{ key, demand, group: 0, onStoreError: 'local' }])
     if (answer === undefined) throw new Error('the store did not answer')

@@ -42,7 +42,7 @@ export interface Facts {
   readonly ja4?: string | undefined
   /** True when the request carries a credential, valid or not (which ones count is a setting), or one was checked. */
   readonly authenticated: boolean
-  /** A header's value by lower-case name; repeated headers are joined with `, `. */
+  /** A header's value by lower-case name; repeated headers are joined with `, ` (Cookie with `; `). */
   header(name: string): string | undefined
 }
 

@@ -72,7 +72,7 @@ export function upstreamRequestFields(
   return project === undefined ? text : text + projectFields(project)
 }
 
-/** True for fields that only we or a trusted hop may set. */
+/** True for fields to drop: those that only we may set, and fingerprints unless a trusted hop has set them. */
 function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fingerprintHeaders']): boolean {
   let known = name
   let vouched = trusted

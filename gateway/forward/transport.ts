@@ -50,7 +50,7 @@ export interface UpgradeExchange {
   onAttempt(address: string): void
   /** Called at most once, when the upstream has responded: with 101, or the status of its refusal. */
   onAnswer(status: number, fields: Fields): void
-  /** Called exactly once, when both sides are closed. */
+  /** Called exactly once, when the upstream's part has ended; for an open WebSocket, when it is closed. */
   onUpstreamEnd(): void
   /** As in Exchange. */
   fail(code: ErrorCode, cause?: string): void

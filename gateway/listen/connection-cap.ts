@@ -42,7 +42,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
   let open = 0
   let goodbyes = 0
   const byClient = new Map<string, number>()
-  // A client may close its side before it has received the response.
+  // A client may close its side before it has received all of the response.
   const server = createServer({ noDelay: true, allowHalfOpen: !isTls })
   server.on('connection', socket => {
     const cap = admit(socket)
