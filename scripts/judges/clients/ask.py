@@ -55,7 +55,7 @@ def with_requests():
     urllib3.disable_warnings()
     session = requests.Session()
     for name, method, path, upload, flags, fields in cases():
-        # It cannot wait for a 100, and takes a 103 for the answer.
+        # requests cannot wait for a 100, and takes a 103 for the final response.
         if "expect" in flags or "interim" in flags:
             print(name, "skipped", sep="\t")
             continue
