@@ -1,4 +1,4 @@
-"""Asks what the lines on stdin say by aiohttp or requests, and prints what came of each (scripts/judges/cases.mjs)."""
+"""Makes the requests listed on stdin with aiohttp or requests, and prints the results (scripts/judges/cases.mjs)."""
 
 import asyncio
 import hashlib
