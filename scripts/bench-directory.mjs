@@ -1,6 +1,7 @@
 /**
- * `npm run bench:directory`: whether the directory service's cost grows with the directory, how it stands beside its peer,
- * and whether its webhooks keep up. Exit code 1 when an aim is missed. Writes docs/benchmarks-directory.md on --write.
+ * `npm run bench:directory`: measures whether the directory service's cost grows with the directory, how it compares
+ * with its peer, and whether its webhooks keep up. Exits with 1 when a target is missed. --write updates
+ * docs/benchmarks-directory.md.
  */
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'

@@ -1,7 +1,7 @@
 /**
- * `node scripts/bench-forms.mjs` (after `npm run build`): how long forms take on the way to their limits (docs/forms.md,
- * rule 14). Each size is twice the one before, so linear growth doubles the time from column to column; the last
- * column is the most a single request can cost.
+ * `node scripts/bench-forms.mjs` (after `npm run build`): how parsing time grows as forms approach their limits
+ * (docs/forms.md, rule 14). Each size is twice the one before, so linear growth doubles the time from column to column;
+ * the last column is the most a single request can cost.
  */
 import { compileSchema, parseForm } from '../dist/services/identity/index.js'
 
@@ -45,7 +45,7 @@ const parts = (count, make) =>
 const filled = (prefix, bytes, filler, suffix = '') =>
   prefix + filler.repeat((bytes - prefix.length - suffix.length) / filler.length) + suffix
 
-/** What grows, up to which limit, and a body of a given size. */
+/** What grows, its limit, the content type, and a function that builds a body of a given size. */
 const CASES = [
   ['bytes of one text', MEBIBYTE, FORM, size => filled('traits.name=', size, 'x')],
   ['bytes of percent signs', MEBIBYTE, FORM, size => filled('traits.name=', size, '%C3%BC')],
@@ -103,7 +103,9 @@ console.log(
 )
 console.log(`Most memory in use: ${Math.round(process.resourceUsage().maxRSS / 1024)} MiB`)
 
-/** Processor time of one run in milliseconds, the mean of some after as many for practice: what else the machine does is left out. */
+/**
+ * Mean processor time of a run in milliseconds, after as many warm-up runs; other load on the machine does not count.
+ */
 async function cost(work) {
   for (let run = 0; run < RUNS; run++) await work()
   const before = process.cpuUsage()

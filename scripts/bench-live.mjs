@@ -1,6 +1,6 @@
 /**
- * `npm run bench:live`: what it costs the gateway that somebody watches. 1,000 rules, 100,000 keys, in one process on a core
- * of its own, with 0, 1 and 5 streams open, idle and under a steady load; medians of interleaved rounds.
+ * `npm run bench:live`: what open live-event streams cost the gateway. 1,000 rules, 100,000 keys, in one process on a
+ * core of its own, with 0, 1 and 5 streams open, idle and under a steady load; medians of interleaved rounds.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
 const RULES = 1000
 const KEYS = 100_000
 const STREAMS = [0, 1, 5]
-/** Milliseconds between two requests of each of 32 connections. */
+/** Milliseconds between two requests on each of the 32 connections. */
 const PAUSE = { none: 0, steady: 10 }
 
 const rulesFile = `version: 1
@@ -56,7 +56,7 @@ await script(async () => {
 async function measure(pid, port, events) {
   const wrk = (seconds, pause) =>
     load({ port, connections: 32, seconds, script: 'live.lua', args: [RULES, KEYS, pause].map(String) })
-  // Until every key has been seen, and the compiler has come to rest.
+  // Warm-up: every key must have been seen, and the JIT compiler must have settled.
   await wrk(10, PAUSE.none)
   const seconds = Number(options.seconds)
   const samples = new Map(STREAMS.map(streams => [streams, []]))
@@ -75,7 +75,7 @@ async function measure(pid, port, events) {
       say(
         `${streams} streams: ${JSON.stringify(sample, (_, value) => Number(value.toPrecision?.(3)) || value)}`,
       )
-      // What was watched for is let go within a while.
+      // The gateway keeps what it collects for a stream for a while after the stream has closed.
       await sleep(streams === 0 ? 0 : 26_000)
     }
   }
@@ -88,7 +88,7 @@ async function measure(pid, port, events) {
   })
 }
 
-/** Opens streams and reads them; returns what closes them. */
+/** Opens streams and reads them; returns a function that closes them. */
 async function open(streams, events) {
   const ending = new AbortController()
   for (let i = 0; i < streams; i += 1) {

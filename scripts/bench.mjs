@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: what the gateway costs beside its peers. Every sample is a fresh process on a core of its own, the
- * rounds are interleaved, the figures are medians. Writes docs/benchmarks.md when everything was measured.
+ * `npm run bench`: what the gateway costs compared with its peers. Every sample is a fresh process on a core of its
+ * own, rounds are interleaved, figures are medians. Writes docs/benchmarks.md when everything was measured.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Runs within `npm version`: what CHANGELOG.md has as unreleased gets the new version and today's date. */
+/** Runs within `npm version`: moves the unreleased entries of CHANGELOG.md under the new version and today's date. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { withVersion } from './lib/changelog.mjs'
 import { inProject, script } from './lib/run.mjs'

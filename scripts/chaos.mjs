@@ -1,7 +1,8 @@
 /**
- * `npm run chaos [-- --short --only 'cluster / reset']`: faults against real parts, each beside what is promised. The long form
- * writes docs/faults.md, or the rows of it that `--only` names; the short one runs some of the cells, two parts at a time,
- * in about a minute. Fails when a promise is broken, or when a process of the gateway has warned.
+ * `npm run chaos [-- --short --only 'cluster / reset']`: injects faults into real components and compares the results
+ * with what is promised. The long form writes docs/faults.md, or only the rows that `--only` names; the short form runs
+ * some of the cells, two parts at a time, in about a minute. Fails when a promise is broken or a gateway process has
+ * warned.
  */
 import { parseArgs } from 'node:util'
 import { mongoSections } from './chaos/mongodb.mjs'
@@ -16,13 +17,13 @@ const { values } = parseArgs({
 })
 const { short, only } = values
 const PARTS = [...redisParts, mongoSections, upstreamSections, receiverSections]
-/** What the page tells is measured with nothing beside it. */
+/** The figures on the page are measured with nothing else running. */
 const atOnce = short ? 2 : 1
 
 await script(async () => {
   for (const name of ['redis-server', 'openssl'])
     if (!onPath(name)) throw new Failure(`The matrix of faults needs ${name}: apt-get install ${name}`)
-  // What was started ends with this process, whatever ends it.
+  // Ends through the exit handlers, which stop every child process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
   process.setMaxListeners(50)
   const chosen = { short, wants: cell => only === undefined || cell.includes(only) }

@@ -1,6 +1,6 @@
 /**
- * `npm run docs:site`: the Markdown of docs/ as a static site in dist/site, which needs no scripts. Fails when a link leads
- * nowhere; with --check it only says so and writes nothing.
+ * `npm run docs:site`: the Markdown of docs/ as a static site in dist/site, which needs no scripts. Fails when a link
+ * leads nowhere; with --check it only checks and writes nothing.
  */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -61,7 +61,7 @@ ${steps}
 `
 }
 
-/** Where a link leads on the site; undefined for what it cannot show. A linked file comes along. */
+/** Where a link leads on the site; undefined for what the site cannot show. Copies linked files. */
 function siteHref(page, link, from) {
   const { external, file, anchor } = targetOf(page, link)
   if (external) return link

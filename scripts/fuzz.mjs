@@ -1,11 +1,11 @@
 /**
- * `npm run fuzz [-- --messages 100000 --seed 7]`: reads made-up requests and answers by the gateway's parser and by
- * Node's, and fails at the first they take for different things (test/gateway/http1/differential.test.ts).
+ * `npm run fuzz [-- --messages 100000 --seed 7]`: reads generated requests and responses with the gateway's parser and
+ * with Node's, and fails at the first that they read differently (test/gateway/http1/differential.test.ts).
  */
 import { parseArgs } from 'node:util'
 import { Failure, inProject, run, say, script } from './lib/run.mjs'
 
-/** A long run takes a minute for each 50,000 of both; beyond this the test's own memory would be the limit. */
+/** A long run takes about a minute per 50,000 of each; beyond this number the test would run out of memory. */
 const MOST_MESSAGES = 1_000_000
 
 const { values } = parseArgs({

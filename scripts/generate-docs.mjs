@@ -1,6 +1,6 @@
 /**
- * `npm run docs`: writes the reference pages that come from the code (docs/reference). With --check it writes nothing, names
- * the pages that are stale and ends with exit code 1. Run it after a build.
+ * `npm run docs`: writes the reference pages that come from the code (docs/reference). With --check it writes nothing,
+ * names the pages that are stale and exits with code 1. Run it after a build.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { commandsPage } from './docs/commands.mjs'

@@ -1,4 +1,5 @@
-// Writes the editor's schemas of the configuration (config/*.schema.json) from the built code: run after `npm run build`.
+// Writes the editor's schemas of the configuration (config/*.schema.json) from the built code: run after `npm run
+// build`.
 import { writeFileSync } from 'node:fs'
 import { editorSchemas } from '../dist/config/generate.js'
 import { pluginSchemas } from '../dist/gateway/plugins.js'

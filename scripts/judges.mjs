@@ -1,6 +1,7 @@
 /**
- * `npm run judges [-- --only h2spec,autobahn,slow,clients]`: programs that others wrote try the built gateway, and
- * most of them the same without it. Prints a table, and fails when one finds a fault (docs/proxy-conformance.md, Outside judges).
+ * `npm run judges [-- --only h2spec,autobahn,slow,clients]`: tests the built gateway with third-party programs, most of
+ * them also without the gateway. Prints a table, and fails when one finds a fault (docs/proxy-conformance.md, Outside
+ * judges).
  */
 import { parseArgs } from 'node:util'
 import { judgeAutobahn } from './judges/autobahn.mjs'
@@ -45,7 +46,7 @@ await script(async () => {
   say('no judge found a fault')
 })
 
-/** A judge that is not here is a row of its own, and no fault. */
+/** A judge that is not available gets a row of its own and is not a fault. */
 async function judged(name, folder) {
   try {
     const { row, rows = [row], faults, notes } = await JUDGES[name](folder)

@@ -1,5 +1,6 @@
-// Keeps what this release stores, for the test that later ones open it: `node scripts/make-release-fixture.mjs NUMBER` after
-// `npm run build` writes test/fixtures/releases/NUMBER: a data folder, and a Redis dump. Wants redis-server.
+// Keeps what this release stores, so that a test can check that later releases open it: after `npm run build`,
+// `node scripts/make-release-fixture.mjs NUMBER` writes test/fixtures/releases/NUMBER, a data folder and a Redis dump.
+// Needs redis-server.
 import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +45,7 @@ await script(async () => {
   }
 })
 
-/** The match of its ready line. */
+/** The match of its ready message. */
 async function ready(gateway) {
   let out = ''
   for (const stream of [gateway.stdout, gateway.stderr])

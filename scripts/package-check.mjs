@@ -1,4 +1,4 @@
-/** `npm run package:check`: the npm package, judged by publint and attw, and installed on each Node it supports. */
+/** `npm run package:check`: checks the npm package with publint and attw, and installs it on each Node it supports. */
 import { build } from './lib/build.mjs'
 import { checkArchive, withArchive } from './lib/package.mjs'
 import { script } from './lib/run.mjs'

@@ -1,4 +1,4 @@
-/** `npm run pictures`: the pictures of the operator's page in docs/, of a real gateway under real traffic. */
+/** `npm run pictures`: takes the screenshots for the operator's page in docs/, of a real gateway under real traffic. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -17,7 +17,7 @@ await script(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-pictures-'))
   const shop = await startShop(folder)
   const traffic = startTraffic(shop.url)
-  // Containers run this as root, where Chromium has no sandbox.
+  // Containers run this as root, where Chromium's sandbox does not work.
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   try {
     say(`traffic for ${(CALM_MS + STORM_MS) / 1000} s`)

@@ -1,7 +1,7 @@
 /**
- * `npm run release [-- --dry-run]`: publishes the version of package.json, and tags it where `npm version` has not. Needs
- * NPM_TOKEN, and an OIDC identity of the build server for the provenance. A dry run says what is still missing, and leaves out
- * the whole check, publishing and the tag.
+ * `npm run release [-- --dry-run]`: publishes the version of package.json, and tags it unless `npm version` has. Needs
+ * NPM_TOKEN, and an OIDC identity of the build server for the provenance. A dry run reports what is missing, and skips
+ * the full check, publishing and the tag.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -39,7 +39,7 @@ await script(async () => {
   say(`${version} is published. Push its tag, if it is not there yet: git push origin v${version}`)
 })
 
-/** What is not in order in the tree and its papers, as sentences. */
+/** What is wrong with the tree, its changelog and its tag, as sentences. */
 function treeFaults(version) {
   const faults = []
   if (output('git', ['status', '--porcelain']) !== '') {
@@ -66,7 +66,7 @@ function publishFaults() {
   return faults
 }
 
-/** What `read` returns; its Failure joins what is missing. */
+/** What `read` returns; the message of its Failure is added to `missing`. */
 function found(read, missing) {
   try {
     return read()
@@ -87,7 +87,7 @@ function tagged(version) {
 
 function publish(archive) {
   const registry = new URL(output('npm', ['config', 'get', 'registry']))
-  // By the environment: what stands on a command line can be read by other users.
+  // In the environment, because other users can read command lines.
   const token = { [`npm_config_//${registry.host}${registry.pathname}:_authToken`]: process.env.NPM_TOKEN }
   run(
     'npm',

@@ -1,4 +1,4 @@
-/** `npm run services`: gets the real servers the tests want, where they are missing. */
+/** `npm run services`: installs the real servers that the tests need, where they are missing. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { installPython } from './lib/python.mjs'
@@ -20,13 +20,13 @@ function redis() {
   installPackage('redis-server')
 }
 
-/** Judges which spellings of a path are one. */
+/** Decides which spellings of a path are the same. */
 function nginx() {
   if (onPath('nginx') || existsSync('/usr/sbin/nginx')) return say('nginx: found')
   installPackage('nginx-light')
 }
 
-/** Draws the forms in the browser tests. */
+/** Renders the forms in the browser tests. */
 function chromium() {
   if (['chromium', 'chromium-browser', 'google-chrome'].some(onPath)) return say('Chromium: found')
   installPackage('chromium')
@@ -38,7 +38,7 @@ function prometheus() {
   installPackage('prometheus')
 }
 
-/** Runs the suites of others (scripts/suites.mjs). */
+/** Runs the third-party suites (scripts/suites.mjs). */
 function python() {
   const { status } = spawnSync('python3', ['-c', 'import ensurepip, venv'])
   if (status === 0) return say('python3 with venv: found')
@@ -80,7 +80,7 @@ function systemd() {
   installPackage('systemd')
 }
 
-/** Check the Dockerfile and the files for Compose and Kubernetes (test/deploy). */
+/** Checks the Dockerfile and the files for Compose and Kubernetes (test/deploy). */
 function deployChecks() {
   installPython('deploy', inProject('scripts', 'services', 'deploy', 'requirements.txt'))
   const programs = {

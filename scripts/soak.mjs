@@ -1,7 +1,7 @@
 /**
- * `npm run soak [-- --seconds 60 --leg tls]`: aborts, resets, slow readers, WebSockets, slots, reloads and a Redis that pauses
- * and dies, against the built gateway in each of its forms, which share the time. Prints what each process holds before and
- * after, and fails unless both are the same.
+ * `npm run soak [-- --seconds 60 --leg tls]`: aborts, resets, slow readers, WebSockets, slots, reloads and a Redis that
+ * pauses and dies, against the built gateway in each of its forms, which share the seconds. Prints what each process
+ * holds before and after, and fails if it has grown.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { soak } from './soak/leg.mjs'
 import { startRedis } from './soak/redis.mjs'
 import { startUpstream } from './soak/upstream.mjs'
 
-/** By name: what stands in `listen` beside host and port, and what is done. */
+/** By name: what `listen` has besides host and port, and what is done. */
 const LEGS = {
   plain: { listen: () => '', act: soak },
   tls: { listen: folder => `, tls: ${certificate(folder)}`, act: soak },
@@ -39,7 +39,7 @@ await script(async () => {
     if (!onPath(name)) throw new Failure(`The soak needs ${name}: apt-get install ${name}`)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-soak-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  // What was started ends with this process, whatever ends it.
+  // Ends through the exit handlers, which stop every child process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
   for (const leg of legs) {
     say(`${leg}:`)
@@ -63,7 +63,7 @@ async function run(leg, folder) {
   }
 }
 
-/** A new one, as gateway.yaml names it. */
+/** A new certificate, as gateway.yaml refers to it. */
 function certificate(folder) {
   const [cert, key] = ['cert.pem', 'key.pem'].map(name => join(folder, name))
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']

@@ -1,7 +1,7 @@
 /**
- * `npm run suites`: suites of others against a running gateway. schemathesis calls the management API, the SCIM intake and the
- * admin port for `--seconds` each; scim2-tester checks the intake. Exit code 1 when an answer differs from the documents, or
- * when the gateway fails.
+ * `npm run suites`: third-party suites against a running gateway. schemathesis calls the management API, the SCIM
+ * intake and the admin port for `--seconds` each; scim2-tester checks the intake. Exits with code 1 when a response
+ * differs from the documents, or when the gateway fails.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ await script(async () => {
     const admin = {
       ...asked,
       name: 'admin',
-      // An answer without an end.
+      // A response that never ends.
       except: '^/live/events$',
       key: `Bearer ${KEYS.admin}`,
       document: `${gateway.adminUrl}/openapi.json`,

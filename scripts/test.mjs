@@ -1,6 +1,6 @@
 /**
  * `npm test [-- test/some/file.test.ts ...]`: lint, then the compiled tests under tap. Ends with the runner's own
- * counts of assertions, and with its exit code. A warning of Node's is a fault: too many listeners are a leak.
+ * counts of assertions, and with its exit code. A warning from Node is a failure: too many listeners indicate a leak.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const tap = spawn(process.execPath, bin('tap/dist/esm/run.mjs', 'run', '--report
 })
 let warnings = 0
 createInterface({ input: tap.stderr }).on('line', line => {
-  // Tests may use what Node calls experimental.
+  // Tests may use features that Node calls experimental.
   if (/\(node:\d+\) (?!Experimental).*Warning/.test(line)) warnings += 1
   console.error(line)
 })

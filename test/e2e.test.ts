@@ -1,4 +1,4 @@
-/** The built command as a process, asked with the calls of docs/start.md. */
+/** The built command as a process, used as in docs/start.md. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,10 @@ interface Process {
   readonly child: ChildProcess
   readonly url: string
   readonly adminUrl: string
-  /** What the first start on a folder prints. It goes another way than the log, so it may come after the ready line. */
+  /**
+   * The key that the first start on a folder prints. It is not written with the log, so it may come after the ready
+   * line.
+   */
   apiKey(): Promise<string>
   out(): string
   err(): string
@@ -54,7 +57,7 @@ async function serve(t: Test, folder: string, env: Record<string, string> = {}):
   return { child, url, adminUrl, apiKey, out: () => out, err: () => err }
 }
 
-/** The five calls of docs/start.md, as written but for the address and the key; what each printed. */
+/** Runs the five calls of docs/start.md, with the address and the key filled in; returns what each printed. */
 async function fiveCalls({ url }: Process, apiKey: string): Promise<string[]> {
   const page = projectFile('docs/start.md').split('## Five calls')[1] as string
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
@@ -164,7 +167,7 @@ t.test(
         const start = performance.now()
         ;({ stdout } = await run('curl', ['-s', '--parallel', '--parallel-immediate', ...all]))
         if (performance.now() - start < 900) break
-        // A busy machine took longer than the second that is limited.
+        // On a busy machine the calls took longer than the second that is limited.
         await sleep(1100)
       }
       const codes = stdout.trim().split('\n')

@@ -1,4 +1,4 @@
-/** Slots shared by two gateway processes on one Redis: killed, paused and slow ones. */
+/** Slots shared by two gateway processes on one Redis, of which one is killed, paused or slow. */
 import { once } from 'node:events'
 import { type ClientRequest, request, type ServerResponse } from 'node:http'
 import { Redis } from 'ioredis'
@@ -14,7 +14,7 @@ import { redisUrl } from './helpers/redis.js'
 import { sleep, waitUntil } from './helpers/wait.js'
 
 const TTL_MS = 2000
-/** For a machine that is busy with other tests. */
+/** Allowance for a machine that is busy with other tests. */
 const SLACK_MS = 4000
 const POLICY = `version: 1
 kind: in-flight
@@ -27,7 +27,7 @@ rules:
 t.test('slots of two gateways', async t => {
   const redisAt = await redisUrl(t)
   if (redisAt === undefined) return
-  /** Answers that wait, by path. */
+  /** Delayed responses, by path. */
   const waiting = new Map<string, ServerResponse[]>()
   const upstream = await startApp(t, (req, res) => {
     req.resume()
@@ -42,7 +42,7 @@ t.test('slots of two gateways', async t => {
   const headers = { host: 'acme.localhost', 'content-length': '0' }
   const knock = async (gateway: GatewayProcess, path: string) =>
     (await send(gateway.url + path, { method: 'POST', headers })).status
-  /** A request that is in flight until its upstream is told to answer. */
+  /** A request that stays in flight until the test lets the upstream respond. */
   const hold = async (gateway: GatewayProcess, path: string): Promise<ClientRequest> => {
     const before = waiting.get(path)?.length ?? 0
     const sent = request(gateway.url + path, { method: 'POST', headers: { ...headers, 'x-wait': '1' } })
@@ -55,14 +55,14 @@ t.test('slots of two gateways', async t => {
     const { body } = await send(`${gateway.adminUrl}/metrics`)
     return Number(new RegExp(`^sluice_inflight\\{rule="${rule}"\\} (\\d+)$`, 'm').exec(body)?.[1])
   }
-  /** The requests that hold slots of a rule now, by Redis. */
+  /** The requests that currently hold slots of a rule, according to Redis. */
   const members = async (rule: string) => {
     const [key] = await redis.keys(`*${rule}*`)
     const [seconds] = await redis.time()
     return key === undefined ? [] : redis.zrangebyscore(key, `(${Number(seconds)}000000`, '+inf')
   }
 
-  /** Milliseconds until the first slot of a rule runs out, if nobody renews it. */
+  /** Milliseconds until a rule's first slot expires unless it is renewed. */
   const leftMs = async (rule: string) => {
     const [key] = await redis.keys(`*${rule}*`)
     const [, score] = await redis.zrange(key as string, '0', '0', 'WITHSCORES')
@@ -70,7 +70,7 @@ t.test('slots of two gateways', async t => {
     return Number(score) / 1000 - (Number(seconds) * 1000 + Number(us) / 1000)
   }
 
-  // Held on one gateway through all that follows, for many TTLs.
+  // Held on one gateway during all following tests, for many TTLs.
   const long = await hold(second, '/long')
   const answered = once(long, 'response')
 

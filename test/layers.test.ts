@@ -1,16 +1,16 @@
-/** Which part of the house may know which, and where each third-party package lives. */
+/** Which part of the code may import which, and where each third-party package is used. */
 import { readdirSync } from 'node:fs'
 import { join, posix, relative, sep } from 'node:path'
 import t from 'tap'
 import { type Import, importsOf } from './helpers/imports.js'
 import { projectFile, root } from './helpers/root.js'
 
-/** What a place (a folder with all below it, or one file) may import besides itself. */
+/** What a place (a folder with everything below it, or one file) may import besides itself. */
 interface Row {
   readonly value?: readonly string[]
-  /** Places of which only the types may be known. */
+  /** Places of which it may import types only. */
   readonly types?: readonly string[]
-  /** Places it may start at run time. */
+  /** Places it may import dynamically. */
   readonly dynamic?: readonly string[]
 }
 
@@ -28,11 +28,11 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
-/** Of OpenTelemetry's packages, which are optional: only a dynamic import may lead there. */
+/** The only file for OpenTelemetry's packages. They are optional, so it is only imported dynamically. */
 const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 
 const PLACES: Record<string, Row> = {
-  // The closed lists of words, for every room.
+  // Closed lists of words, for every room.
   'config/words.ts': {},
   'config/key-fraction.ts': {},
   'config/rollout.ts': { value: ['config/key-fraction.ts'] },
@@ -44,33 +44,33 @@ const PLACES: Record<string, Row> = {
   'gateway/redis-keys.ts': {},
   'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
-  // For plugins' own tests: the code that a gateway runs, so that a test says what the gateway would.
+  // For tests of plugins: the same code as in a gateway, so that the tests show what a gateway would do.
   'gateway/testing.ts': {
     value: [...WORDS, 'gateway/decide', 'gateway/listen', 'config'],
   },
-  // The command that package.json names.
+  // The command named in package.json.
   'gateway/cli.js': { value: ['tools/cli.ts'] },
 
-  // The wire of HTTP/1.1: knows messages, and nothing of what they are for.
+  // The wire format of HTTP/1.1: knows messages, but not what they are used for.
   'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
 
-  // A room knows itself and the words.
+  // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
-  // The two ends of it: clients here, upstreams there.
+  // The two users of it: clients in one, upstreams in the other.
   'gateway/listen': { value: [...WORDS, 'gateway/http1'] },
   'gateway/forward': { value: [...WORDS, 'gateway/http1'] },
 
-  // The way of a request is written against the rooms' types; their functions are handed in. What an answer says is its own.
+  // Written against the rooms' types; their functions are injected, except those of forward that word a response.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
-  // Asks the same code as a request does, and tells what it says.
+  // Calls the same code as a request, and reports its results.
   'gateway/explain': {
     value: [...WORDS, ...ROOMS, 'gateway/pipeline', 'gateway/admin', 'gateway/run', 'config'],
   },
-  // A port of its own: what it tells is handed in.
+  // On a port of its own; what it reports is injected.
   'gateway/admin': { value: [...WORDS, 'services/pages'] },
-  // Runs in a browser: knows the shapes of what it is told, and no code of the gateway.
+  // Runs in a browser: knows the types of the data it gets, and no code of the gateway.
   'gateway/ui': { types: ['gateway/admin'] },
-  // Knows all rooms, and alone starts the services.
+  // Knows all rooms; only this folder starts the services.
   'gateway/run': {
     value: [
       ...WORDS,
@@ -89,7 +89,7 @@ const PLACES: Record<string, Row> = {
     ],
   },
 
-  // The commands use what the gateway uses, or their answers would be no evidence.
+  // The commands use the gateway's code, otherwise their answers would prove nothing.
   tools: {
     value: [
       ...WORDS,
@@ -105,7 +105,7 @@ const PLACES: Record<string, Row> = {
   },
 
   config: {},
-  // What both services' settings and databases have in common.
+  // What the settings and databases of both services have in common.
   'services/environment.ts': {},
   'services/storage': {},
   // HTML, and the page of an API document.
@@ -117,7 +117,7 @@ const PLACES: Record<string, Row> = {
 
 const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']
 
-/** The home of each third-party package: one file per component. Files beside it may name the package's types. */
+/** The home of each third-party package: one file per component. Files beside it may import the package's types. */
 const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
@@ -142,7 +142,7 @@ const HOMES: Record<string, readonly string[]> = {
     'services/identity/store/sqlite.ts',
   ],
   mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
-  // The language schemas are written in: spoken wherever a shape is declared.
+  // Schemas are written with it, so it is imported wherever one is declared.
   typebox: [
     ...[
       'config',
@@ -156,10 +156,10 @@ const HOMES: Record<string, readonly string[]> = {
   ],
 }
 
-/** The one file that imports what only a configuration names. */
+/** The only file that imports modules named by a configuration. */
 const IMPORTS_PLUGINS = 'gateway/run/third-party/load.ts'
 
-/** Used by Fastify alone; named here because its later versions want a newer Node than this package does. */
+/** Only Fastify uses it; it is a dependency of ours because its later versions need a newer Node than this package. */
 const HELD_BACK = ['light-my-request']
 
 const holds = (place: string, path: string) => path === place || path.startsWith(`${place}/`)
@@ -190,7 +190,7 @@ function mayUse(path: string, { target, manner }: Import): boolean {
   )
 }
 
-/** Every file of the house, as paths from the project's root. */
+/** Every file of the source folders, as paths from the project's root. */
 function listHouse(): string[] {
   return ['gateway', 'services', 'config', 'tools']
     .flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))

@@ -1,17 +1,18 @@
-/** Configuration files of the contestants, written to a folder of the benchmark's own. */
+/** Writes the contestants' configuration files to a folder of the benchmark. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Limits that nobody reaches: the cost of counting, not of refusing. */
+/** Limits that are never reached: measures the cost of counting, not of refusing. */
 const ROOMY = { burst: 1_000_000, sustained: 60_000_000 }
-/** Limits that are spent at once, so that all that follows is refused. */
+/** Limits that are used up at once, so that every later request is refused. */
 const TIGHT = { burst: 1, sustained: 1 }
 
 /**
- * A folder with gateway.yaml and what belongs to it.
+ * Writes a folder with gateway.yaml and the files it refers to.
  *
- * @param settings redis: URL or ''; limits: 'none' | 'roomy' | 'tight'; lease; buckets: how many besides the one that is hit
+ * @param settings redis: URL or ''; limits: 'none' | 'roomy' | 'tight'; lease; buckets: how many besides the one that
+ *   is hit
  */
 export function sluiceConfig(
   folder,
@@ -61,7 +62,7 @@ const NGINX_HEAD = (
 events { worker_connections 4096; }
 `
 
-/** What the proxies stand in front of: nginx with 300 bytes of JSON. */
+/** The upstream behind the proxies: nginx with 300 bytes of JSON. */
 export function upstreamConfig(folder, port) {
   const body = JSON.stringify({ ok: true, pad: 'x'.repeat(280) })
   return written(
@@ -73,7 +74,7 @@ export function upstreamConfig(folder, port) {
   )
 }
 
-/** nginx with two limit_req zones; refusals are not logged, which is kinder to nginx. */
+/** nginx with two limit_req zones. Refusals are not logged, which favours nginx. */
 export function nginxConfig(folder, { port, upstreamPort, limits, tls = false }) {
   const { cert, key } = tls ? certificate(folder) : {}
   const secured = tls ? `ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}` : 'backlog=4096'
@@ -93,7 +94,7 @@ export function nginxConfig(folder, { port, upstreamPort, limits, tls = false })
   )
 }
 
-/** nginx that asks Redis by one script per request, as gateways built on OpenResty do. */
+/** nginx that runs one Redis script per request, as gateways built on OpenResty do. */
 export function nginxLuaConfig(folder, { port, upstreamPort, redisPort, limits }) {
   const [burst, sustained] = limits === 'tight' ? [1, 1] : [1_000_000, 60_000_000]
   return written(
@@ -155,7 +156,7 @@ backend app
   )
 }
 
-/** A certificate of its own for `bench.test`, with its key: paths of PEM files, `both` in one. */
+/** A self-signed certificate for `bench.test` and its key: paths of PEM files; `both` holds the two in one. */
 function certificate(folder) {
   mkdirSync(folder, { recursive: true })
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]

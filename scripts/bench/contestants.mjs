@@ -1,4 +1,4 @@
-/** Who is measured: each is started anew for every sample, on a core of its own. */
+/** The programs that are measured. Each is started anew for every sample, on a core of its own. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { inProject, onPath } from '../lib/run.mjs'
@@ -9,7 +9,7 @@ import { BOTH_CORES, freePort, PROXY_CORE, start } from './processes.mjs'
 
 const NODE = process.execPath
 const MODULES = inProject('.cache', 'bench')
-/** Peers that are no dependency of ours, in the versions the aims were set with. */
+/** Peers that are not dependencies of ours, in the versions the targets were set with. */
 const PACKAGES = {
   fastify: '5.12.8',
   '@fastify/http-proxy': '11.6.3',
@@ -78,7 +78,10 @@ const server = (command, configOf, args) => ({
 })
 const nginxArgs = file => ['-c', file]
 
-/** In the order of the table. `counts`: false for those without limits; `redis`: true for those that ask Redis; `tls`: for those that can end it. */
+/**
+ * In table order. `counts`: false without limits; `redis`: true when it calls Redis; `tls`: true when it can terminate
+ * TLS.
+ */
 export const CONTESTANTS = [
   { name: 'http-proxy', label: 'bare http-proxy, keep-alive', counts: false, ...peer('http-proxy.mjs') },
   { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, ...sluice({ limits: 'none' }) },
@@ -136,7 +139,7 @@ export const CONTESTANTS = [
   },
 ]
 
-/** Installs the peers that no package of Debian's brings. */
+/** Installs the peers that Debian does not package. */
 export function installPeers() {
   installBeside(MODULES, PACKAGES)
   if (onPath('python3')) installEnvoy()

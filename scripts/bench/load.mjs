@@ -9,7 +9,7 @@ const SCRIPTS = inProject('scripts', 'bench', 'wrk')
 /**
  * Runs wrk on the load core.
  *
- * @returns requests, seconds, rps, p50 and p99 in ms, and how many answers were not 2xx
+ * @returns requests, seconds, rps, p50 and p99 in ms, and `others`: how many responses were neither 2xx nor 3xx
  */
 export async function load({
   port,
@@ -49,7 +49,7 @@ export async function load({
   }
 }
 
-/** HTTP/2 over TLS; each connection has `streams` requests under way. */
+/** HTTP/2 over TLS, with `streams` concurrent requests on each connection. */
 async function loadHttp2({ port, connections, seconds, host, streams }) {
   const text = await output('taskset', [
     ...['-c', LOAD_CORE, 'h2load', `-c${connections}`, `-m${streams}`, `-D${seconds}`, '-t1'],
@@ -58,7 +58,7 @@ async function loadHttp2({ port, connections, seconds, host, streams }) {
   const [, done] = /requests: \d+ total, \d+ started, (\d+) done/.exec(text) ?? []
   const [, good] = /status codes: (\d+) 2xx/.exec(text) ?? []
   if (done === undefined || good === undefined) throw new Error(`h2load said: ${text}`)
-  // Its times are least, most, mean, deviation; it tells no percentiles.
+  // h2load prints minimum, maximum, mean and deviation, but no percentiles.
   const [, mean] = /time for request:\s+\S+\s+\S+\s+(\S+)/.exec(text) ?? []
   return {
     requests: Number(done),
@@ -68,7 +68,7 @@ async function loadHttp2({ port, connections, seconds, host, streams }) {
   }
 }
 
-/** A load on a started program, and the CPU time `us` that each request cost it, in microseconds. */
+/** Runs a load on a started program; `us` is the CPU time that each request cost it, in microseconds. */
 export async function loadOn({ pid, port }, options) {
   const before = cpuUs(pid)
   const result = await load({ port, ...options })

@@ -1,14 +1,14 @@
-/** The pages of figures in docs/. */
+/** Writes the benchmark pages in docs/. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { inProject } from '../lib/run.mjs'
 
 /**
- * Writes a page: its notes, the machine, and a section for each thing that was measured.
+ * Writes a page: its notes, the machine, and a section for each measurement.
  *
  * @param page its name in docs/
- * @param notes the file in this folder that says how to read the figures
- * @param how rounds and lengths, for the line that names the machine
+ * @param notes the file in this folder that explains how to read the figures
+ * @param how rounds and durations, for the line that describes the machine
  * @param sections of `title` and Markdown `text`
  */
 export function writePage({ page, title, notes, how, sections }) {

@@ -1,4 +1,4 @@
-/** Programs the benchmark starts, pins to a core, and measures. */
+/** Starts programs, pins them to a core, and measures them. */
 import { spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -18,9 +18,10 @@ process.on('exit', () => {
 })
 
 /**
- * Starts a program on a core and waits until it answers on `port`; or, when it `tells`, until it printed one line of JSON.
+ * Starts a program on a core and waits until it accepts connections on `port` or, with `tells`, has printed a line of
+ * JSON.
  *
- * @returns its pid, what it told, and how to stop it
+ * @returns its pid, what it printed (`told`), and how to stop it
  */
 export async function start(core, command, args, { port, tells = false, env = {}, cwd } = {}) {
   const child = spawn('taskset', ['-c', core, command, ...args], {
@@ -57,7 +58,7 @@ export async function start(core, command, args, { port, tells = false, env = {}
   }
 }
 
-/** CPU time of a process and all below it, in microseconds. */
+/** CPU time of a process and all its descendants, in microseconds. */
 export function cpuUs(pid) {
   let ticks = 0
   for (const one of family(pid)) {
@@ -67,7 +68,7 @@ export function cpuUs(pid) {
   return (ticks * 1e6) / TICKS_PER_SECOND
 }
 
-/** Resident memory of a process and all below it, in bytes. */
+/** Resident memory of a process and all its descendants, in bytes. */
 export function residentBytes(pid) {
   let kilobytes = 0
   for (const one of family(pid)) {
@@ -77,7 +78,7 @@ export function residentBytes(pid) {
   return kilobytes * 1024
 }
 
-/** Everything this machine did in the meantime, to tell a disturbed sample; in microseconds over all cores. */
+/** CPU time that the whole machine has used, in microseconds over all cores: shows whether a sample was disturbed. */
 export function machineBusyUs() {
   const [user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)[0]

@@ -1,4 +1,4 @@
-/** The Redis of a sample: a fresh server on the load core, and a relay in front of it when it shall be far away. */
+/** Redis for one sample: a fresh server on the load core, behind a relay when it is meant to be far away. */
 import { Redis } from 'ioredis'
 import { inProject } from '../lib/run.mjs'
 import { freePort, LOAD_CORE, start } from './processes.mjs'
@@ -30,7 +30,7 @@ export async function startRedis(folder, away = 0) {
   return {
     port: relayed,
     url: `redis://127.0.0.1:${relayed}`,
-    /** Commands served so far; this question is one of them. */
+    /** Commands served so far, including this query. */
     commands: () => info('stats', 'total_commands_processed'),
     usedMemory: () => info('memory', 'used_memory'),
     async stop() {

@@ -1,9 +1,9 @@
-/** What is asked of each contestant, and what is noted down. One sample is one fresh process. */
+/** What is measured on each contestant. One sample is one fresh process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { load, loadOn } from './load.mjs'
 import { residentBytes } from './processes.mjs'
 
-/** Until the compiler has come to rest: it works on the same core. */
+/** Long enough for the JIT compiler to settle, which runs on the same core. */
 const WARM_UP_SECONDS = 4
 const KEYS = 100_000
 
@@ -19,14 +19,14 @@ async function steady({ running, seconds, redis }, options) {
   }
 }
 
-/** One request for each of many keys: what the counters cost in memory. */
+/** One request for each of many keys: the memory that the counters take. */
 async function keys({ running, redis }) {
   await load({ port: running.port, connections: 64, seconds: WARM_UP_SECONDS, host: 'warm.test' })
   await sleep(500)
   const [resident, used] = [residentBytes(running.pid), await redis.usedMemory()]
   let requests = 0
   let rps = 0
-  // A window forgets: the keys must be asked for within it.
+  // Counters expire with their window, so all keys must be requested within it.
   for (let from = 0; requests < KEYS && from < 10; from += 1) {
     const result = await load({
       port: running.port,

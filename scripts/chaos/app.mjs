@@ -1,8 +1,8 @@
-/** The upstream behind the gateways: answers at once, or works for a while and notes how many of a project it works on. */
+/** The upstream behind the gateways: answers GET at once; other requests take WORK_MS and are counted per project. */
 import { startApp } from '../../dist/test/helpers/http.js'
 import { WORK_MS } from './settings.mjs'
 
-/** @returns its `url`, and by host the most at a time that it had to work on (`most`) */
+/** @returns its `url`, and `most`: the most requests it worked on at once, by host */
 export async function startWorkingApp(t) {
   const now = new Map()
   const most = new Map()

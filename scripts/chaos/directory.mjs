@@ -1,4 +1,4 @@
-/** A gateway with the embedded directory, for what its store and its receivers do to it. */
+/** A gateway with the embedded directory, for faults of its store and of its receivers. */
 import { randomUUID } from 'node:crypto'
 import { gatewayProcess, writeConfig } from '../../dist/test/helpers/gateway-process.js'
 import { send } from '../../dist/test/helpers/http.js'
@@ -37,7 +37,7 @@ export async function startDirectory(t, env) {
           const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']
           return intake('POST', '/Users', { schemas, userName, emails: [{ value: userName, primary: true }] })
         },
-        /** How many there are. */
+        /** The number of users. */
         async users() {
           return (await intake('GET', '/Users?count=1')).json().totalResults
         },

@@ -7,7 +7,7 @@ import { send } from '../../dist/test/helpers/http.js'
 import { complaintsOf, waitedMs } from './process.mjs'
 import { BURST, gatewayYaml, hostOf, POLICIES, projectsYaml } from './settings.mjs'
 
-/** @returns `each` (the processes) and what both tell together */
+/** @returns `each` (the processes) and what both report together */
 export async function startGateways(t, { url: redis, env }, upstream) {
   const folder = writeConfig(t, gatewayYaml(redis, upstream), POLICIES)
   writeFileSync(join(folder, 'projects.yaml'), projectsYaml())
@@ -20,7 +20,7 @@ export async function startGateways(t, { url: redis, env }, upstream) {
   }
   return {
     each,
-    /** Whether any of them counts by itself now (`isAway`), and how many of their calls have failed. */
+    /** Whether any of them now counts locally (`isAway`), and how many store calls have failed. */
     async state() {
       const pages = await Promise.all(each.map(({ adminUrl }) => send(`${adminUrl}/metrics`)))
       const failed = pages.map(({ body }) =>
@@ -31,15 +31,15 @@ export async function startGateways(t, { url: redis, env }, upstream) {
         failed: failed[0] + failed[1],
       }
     },
-    /** For how long they and this process have waited for a core so far, in milliseconds. */
+    /** How long they and this process have waited for a core so far, in milliseconds. */
     waitedMs: () => waitedMs(each),
-    /** Whether each sees what the other one counts, by a project that nobody has asked for yet. */
+    /** Whether each sees what the other one counts, tried with a project that has had no requests yet. */
     async countTogether(project) {
       const left = []
       for (const gateway of each) left.push(await read(gateway, project))
       return left[0] === BURST - 1 && left[1] === BURST - 2
     },
-    /** What must never be said: warnings of Node's, and errors. */
+    /** What must never be logged: warnings from Node, and errors. */
     complaints: () => each.flatMap(complaintsOf),
   }
 }

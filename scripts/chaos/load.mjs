@@ -5,16 +5,16 @@ import { send } from '../../dist/test/helpers/http.js'
 import { hostOf } from './settings.mjs'
 
 const TICK_MS = 20
-/** For each gateway, a second. */
+/** Requests a second to each gateway. */
 const PAGES = 80
 const WORKS = 15
-/** For who still waits when all is over. */
+/** How long to wait for outstanding responses at the end. */
 const PATIENCE_MS = 10_000
 
 /**
  * @param urls of the gateways
- * @returns `stop`, which resolves to what was seen: `sent`, `admitted` pages, `strange` (answers beside 200 and 429, and how many),
- *   `longestMs` of a page, `unanswered`
+ * @returns `stop`, which resolves to what was seen: `sent`, `admitted` pages, `strange` (statuses other than 200 and
+ *   429, with their counts), `longestMs` of a page, `unanswered`
  */
 export function startLoad(urls, project) {
   const agent = new Agent({ keepAlive: true })
@@ -48,7 +48,7 @@ export function startLoad(urls, project) {
       ['/work', 'POST', WORKS],
     ].map(async ([path, method, perSecond]) => {
       for (let asked = 0; isOn; ) {
-        // What a busy machine has put off is not made up for all at once.
+        // On a busy machine the backlog is dropped, not sent in one burst.
         const due = Math.min(((performance.now() - started) / 1000) * perSecond - asked, 5)
         for (let i = 0; i < due; i += 1) {
           for (const url of urls) start(url, path, method)

@@ -1,4 +1,4 @@
-/** The directory on a server of MongoDB's protocol that is away, slow, reset or restarted. */
+/** The directory on a MongoDB-protocol server that is unreachable, slow, reset or restarted. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '../../dist/test/helpers/faults.js'
 import { startMongo } from '../../dist/test/helpers/mongo.js'
@@ -10,7 +10,7 @@ import { scope } from './scope.mjs'
 
 const LASTS_MS = 3_000
 const BACK_WITHIN_MS = 15_000
-/** The driver's own time limits (services/directory/store/mongodb-connection.ts), one after the other. */
+/** The driver's own timeouts (services/directory/store/mongodb-connection.ts), one after the other. */
 const ANSWER_WITHIN_MS = 15_500
 const EVERY_MS = 200
 
@@ -37,7 +37,7 @@ const COLUMNS = [
   'warnings',
 ]
 
-/** @returns as `redisParts` */
+/** @returns the same as `redisParts` */
 export async function mongoSections({ short, wants }) {
   const faults = Object.entries(FAULTS).filter(
     ([name]) => (!short || IN_SHORT.includes(name)) && wants(`mongodb / ${name}`),
@@ -122,7 +122,7 @@ async function measure(fault, { gateway, kept: directory, ...parts }) {
   return { cells, lateMs }
 }
 
-/** A client is told that it is done, or when to come back. */
+/** Every response either confirms success or says when to retry. */
 function areHonest(answers, good) {
   return answers.every(
     ({ status, headers }) => status === good || (status === 503 && headers['retry-after'] > 0),

@@ -1,4 +1,4 @@
-/** docs/faults.md. */
+/** Writes docs/faults.md. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { tableFrom } from '../bench/table.mjs'
@@ -6,7 +6,7 @@ import { inProject } from '../lib/run.mjs'
 
 const PAGE = inProject('docs', 'faults.md')
 
-/** Writes what was measured, with the promise beside each. */
+/** Writes the results, each with its promise. */
 export function writeFaults(sections) {
   const notes = readFileSync(inProject('scripts', 'chaos', 'notes.md'), 'utf8').trim()
   const machine = `Measured on ${cpus().length} cores, with Node ${process.versions.node}.`
@@ -17,7 +17,7 @@ export function writeFaults(sections) {
   writeFileSync(PAGE, `# Faults\n\n${notes}\n\n${machine}\n\n${parts.join('\n')}`)
 }
 
-/** Puts rows that were measured anew in the place of those before. */
+/** Replaces the rows that were measured anew. */
 export function updateFaults(sections) {
   let page = readFileSync(PAGE, 'utf8')
   for (const { title, rows } of sections) {

@@ -1,23 +1,23 @@
-/** What one gateway's process tells about itself. */
+/** What one gateway process reports about itself. */
 import { existsSync, readFileSync } from 'node:fs'
 
 const WARNING = /\(node:\d+\) .*Warning.*/g
-/** Of what a gateway logs: pino's level, or its name. */
+/** An error in a gateway's log: the level as pino's number or as its name. */
 const FAULT = /^\{"level":("error"|"fatal"|[56]0).*$/gm
 
-/** What Node warns of: too many listeners are a leak. */
+/** Warnings from Node: too many listeners indicate a leak. */
 export function warningsOf({ out }) {
   return out().match(WARNING) ?? []
 }
 
-/** What must not be said while nothing but Redis or an upstream fails: warnings of Node's, and errors. */
+/** What must not be logged while only Redis or an upstream fails: warnings from Node, and errors. */
 export function complaintsOf(gateway) {
   return [...warningsOf(gateway), ...(gateway.out().match(FAULT) ?? [])]
 }
 
 /**
- * For how long these and this process have waited for a core so far, in milliseconds: of the gateways the one that waited
- * longest. 0 where the system does not tell, as only Linux does.
+ * How long this process and the gateway that waited longest have waited for a core so far, in milliseconds. 0 on
+ * systems other than Linux, which do not report it.
  */
 export function waitedMs(gateways) {
   return waitedBy(process) + Math.max(...gateways.map(waitedBy))

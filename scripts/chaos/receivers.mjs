@@ -1,4 +1,4 @@
-/** Receivers of webhooks that fail: the directory goes on, and once they are well they have every event, in order. */
+/** Webhook receivers that fail: the directory keeps working, and after recovery they get every event, in order. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '../../dist/test/helpers/faults.js'
 import { startApp } from '../../dist/test/helpers/http.js'
@@ -9,12 +9,12 @@ import { scope } from './scope.mjs'
 
 const USERS = 5
 const LASTS_MS = 1_500
-/** Two waits, of 2 s and 5 s and a quarter more, for an attempt that came just too soon. */
+/** Two retry waits, of 2 s and 5 s plus a quarter, for an attempt made just before the recovery. */
 const DELIVERED_WITHIN_MS = 10_000
 const INTAKE_WITHIN_MS = 500
 const COLUMNS = ['intake saw', 'longest answer', 'events, in order', 'all delivered after', 'warnings']
 
-/** By name: what the receiver answers with meanwhile, or what happens to connections to it. */
+/** By name: what the receiver answers during the fault, or what happens to connections to it. */
 const FAULTS = {
   refused: { network: { kind: 'refuse' } },
   reset: { network: { kind: 'reset' } },
@@ -23,7 +23,7 @@ const FAULTS = {
   redirect: { answer: (res, elsewhere) => res.writeHead(307, { location: elsewhere }).end() },
 }
 
-/** @returns as `redisParts` */
+/** @returns the same as `redisParts` */
 export async function receiverSections({ wants }) {
   const faults = Object.entries(FAULTS).filter(([name]) => wants(`receiver / ${name}`))
   if (faults.length === 0) return []

@@ -1,4 +1,4 @@
-/** One fault of one Redis: before, during and after it, against what is promised. */
+/** One fault of one form of Redis: measured before, during and after it, against what is promised. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLoad } from './load.mjs'
 import { kept, keptInTime } from './row.mjs'
@@ -8,16 +8,18 @@ const BEFORE_MS = 1_200
 const LASTS_MS = 2_000
 const AFTER_MS = 1_200
 const LOOK_EVERY_MS = 100
-/** How soon after a fault's end both count in Redis again: a probe each 250 ms, a new connection each second. */
+/**
+ * How soon after a fault both gateways must count in Redis again: a probe every 250 ms, a new connection every second.
+ */
 const BACK_WITHIN_MS = 5_000
-/** Of an answer, beside the deadline and what the run itself was late: a busy machine. */
+/** Allowed for a response besides the deadline and the time for which the run itself waited for a core. */
 const SLACK_MS = 250
 
 /**
- * @param projects gives one that nobody has asked for yet
- * @returns what was measured, with a promise beside each (`cells` of `told`, `promise` and `isKept`); how many requests were
- *   `sent`; for how long the run waited for a core (`lateMs`); what the gateways should not have said (`complaints`); and `mend`, which
- *   ends what is left of the fault
+ * @param projects returns a project that has had no requests yet
+ * @returns what was measured, each with its promise (`cells` of `told`, `promise` and `isKept`); how many requests were
+ *   `sent`; how long the run waited for a core (`lateMs`); what the gateways should not have logged (`complaints`); and
+ *   `mend`, which repairs what the fault left behind
  */
 export async function runCell({ fault, form, gateways, app, projects }) {
   const project = projects.next()
@@ -40,7 +42,7 @@ export async function runCell({ fault, form, gateways, app, projects }) {
   }
   const lateMs = gateways.waitedMs() - waited
   const hasFailed = (await gateways.state()).failed > failed
-  // Where the machine let Redis seem late, a call that was expected to be counted was not.
+  // On a busy machine Redis can seem late, so that calls fail that the promise expects to be counted.
   const isExcused = hasFailed && lateMs > DEADLINE_MS
   const mostPercent = isExcused ? Math.max(fault.promise.overPercent, 50) : fault.promise.overPercent
   const slots = app.most.get(hostOf(project)) ?? 0
@@ -54,7 +56,10 @@ export async function runCell({ fault, form, gateways, app, projects }) {
   }
 }
 
-/** Before, during and after: whether both gateways came back (`isBack`), and after how long (`backMs`), of `withinMs`. */
+/**
+ * Runs the fault; returns whether both gateways recovered (`isBack`), after how long (`backMs`), and the limit
+ * (`withinMs`).
+ */
 async function goThrough(fault, at, gateways, projects) {
   const { lastsMs = LASTS_MS } = fault
   const withinMs = fault.backWithinMs ?? at.form.backWithinMs ?? BACK_WITHIN_MS
@@ -105,7 +110,10 @@ export const COLUMNS = [
   'warnings and errors',
 ]
 
-/** Whether both gateways count together again before `until`. Of a fault that heals by itself it must have been felt first. */
+/**
+ * Whether both gateways count together again before `until`. A fault that heals by itself first gets time to take
+ * effect.
+ */
 async function comeBack(gateways, projects, until, isSelfHealing) {
   if (isSelfHealing) await sleep(500)
   while (performance.now() < until()) {
@@ -115,7 +123,7 @@ async function comeBack(gateways, projects, until, isSelfHealing) {
   return false
 }
 
-/** Adds up for how long a gateway counts by itself. */
+/** Adds up for how long a gateway counts locally. */
 function watchAway(gateways) {
   let isOn = true
   let sum = 0

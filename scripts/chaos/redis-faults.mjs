@@ -1,15 +1,18 @@
-/** What may befall a Redis, and what is promised while it does. */
+/** Faults of Redis, and what is promised during each. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hashSlot } from '../../dist/gateway/decide/store/hash-slot.js'
 import { waitUntil } from '../../dist/test/helpers/wait.js'
 import { inSync } from './redis-forms.mjs'
 import { BURST, DEADLINE_MS, QUOTA } from './settings.mjs'
 
-/** Counting goes on in Redis: not one more is admitted. */
+/** Counting continues in Redis: not one request too many is admitted. */
 const EXACT = { overPercent: 0 }
-/** Each of the two gateways goes on with its part of what was left; what one of them did not hear of is its share at most. */
+/**
+ * Each of the two gateways continues with its share of what was left; counts that one of them missed are at most its
+ * share.
+ */
 const SHARE = { overPercent: 50 }
-/** A Redis that has lost its memory counts anew. */
+/** A Redis that has lost its data counts from zero. */
 const ANEW = { overPercent: 100 }
 
 const on = (fault, promise = SHARE) => ({
@@ -19,8 +22,9 @@ const on = (fault, promise = SHARE) => ({
 })
 
 /**
- * By name: `begin` and `end` (without it the gateways have to come back by themselves), `after` for what must be mended for
- * the next one, `promise`, and `forms` where not all can have it. They are given `form`, `node` (the master), `project`.
+ * By name: `begin` and `end` (without `end` the gateways have to recover by themselves), `after` for repairs before the
+ * next fault, `promise`, and `forms` when not all forms can have it. The functions get `form`, `node` (the master),
+ * `project`.
  */
 export const FAULTS = {
   'latency 5 ms': on({ kind: 'latency', ms: 5 }, EXACT),
@@ -79,7 +83,7 @@ export const FAULTS = {
       busy.on('error', () => undefined)
       busy.eval('while true do end', 0).catch(() => busy.disconnect())
     },
-    // A Redis that was demoted meanwhile has killed it already.
+    // A Redis that was demoted in the meantime has already killed the script.
     end: ({ node }) => node.admin.script('KILL').catch(() => undefined),
   },
   'SENTINEL FAILOVER': {
@@ -117,14 +121,14 @@ export const FAULTS = {
   },
 }
 
-/** Until the replica is the master. */
+/** Runs the command and waits until the replica is the master. */
 async function failOver(form, command) {
   const replica = await form.replica()
   await command(replica)
   await waitUntil('the replica to be master', () => replica.isMaster(), 15_000)
 }
 
-/** Key by key to the second master, as `redis-cli --cluster reshard` does. */
+/** Moves the slot key by key to the second master, as `redis-cli --cluster reshard` does. */
 async function moveSlot({ form, node, project }) {
   const slot = hashSlot(`{${project}}`)
   const [to] = form.others
@@ -142,5 +146,5 @@ async function moveSlot({ form, node, project }) {
   form.moved.add(slot)
 }
 
-/** How the page tells what was set up. */
+/** The setup, as the page describes it. */
 export const SETTINGS = `a deadline of ${DEADLINE_MS} ms, \`onError: local\`, \`instances: 2\`; ${QUOTA} requests a minute with a burst of ${BURST} a second`

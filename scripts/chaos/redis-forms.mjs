@@ -1,4 +1,4 @@
-/** Redis in all its forms, each with a proxy before every node. */
+/** Redis in all its forms, each node behind a proxy. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,13 +11,13 @@ import { behindProxy } from './redis-node.mjs'
 
 const DEBUG = ['--enable-debug-command', 'local']
 const SLOTS = 16_384
-/** A Sentinel makes a replica of a master that has come back when it has looked twice. */
+/** A Sentinel turns a master that has come back into a replica after it has checked twice. */
 const ROLES_WITHIN_MS = 40_000
 
 /**
- * By name, how to start one. Each has the `url` that the gateway is given, `env` for its process, `master()` (the node that
- * counts now), `counts(project)` (whether that node keeps a project's counters), `stop`, and for what only it can do `replica()`,
- * `sentinel`, or `nodes` and `others`. `backWithinMs` stands where it is not the usual.
+ * By name, how to start one. Each has the `url` that the gateway is given, `env` for its process, `master()` (the node
+ * that counts now), `counts(project)` (whether that node keeps a project's counters), `stop`, and depending on the form
+ * `replica()`, `sentinel`, or `nodes` and `others`. `backWithinMs` is set where it differs from the default.
  */
 export const FORMS = {
   async single() {
@@ -68,7 +68,7 @@ export const FORMS = {
     return {
       url: `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
       env: {},
-      // A fault may be longer than a Sentinel waits before it looks for another master.
+      // A fault may last longer than a Sentinel waits before it looks for another master.
       backWithinMs: 20_000,
       sentinel,
       master: () => whichIs(nodes, true),
@@ -116,7 +116,7 @@ function alone(node, url, env = {}) {
   return { url, env, master: async () => node, counts: () => true, stop: () => node.stop() }
 }
 
-/** Of two nodes that answer, the master or the replica. */
+/** Waits until one of the two nodes is master and the other is not; returns the one that is asked for. */
 function whichIs(nodes, master) {
   return waitUntil(
     master ? 'a master' : 'a replica',

@@ -1,10 +1,10 @@
-/** One Redis behind a proxy that can harm its connections, with a connection of the run's own to command it. */
+/** One Redis behind a proxy that can disturb its connections, with a direct connection to control it. */
 import { Redis } from 'ioredis'
 import { faultProxy } from '../../dist/test/helpers/faults.js'
 
 /**
- * @param server from the tests' helpers
- * @param announce settings by which others learn of the proxy's port instead of the server's
+ * @param server from the test helpers
+ * @param announce settings that make other nodes use the proxy's port instead of the server's
  * @param port where clients connect, when that is not the server's plain port
  */
 export async function behindProxy(server, { announce = () => [], port = server.port } = {}) {
@@ -22,14 +22,14 @@ export async function behindProxy(server, { announce = () => [], port = server.p
   return {
     proxy,
     admin,
-    /** Where clients find it. */
+    /** Where clients connect: the proxy. */
     port: proxy.port,
-    /** Where nobody harms it. */
+    /** Bypasses the proxy. */
     directPort: server.port,
     pause: server.pause,
     resume: server.resume,
     kill: server.kill,
-    /** Comes back, empty. */
+    /** Starts the server again, empty. */
     async restart() {
       await server.restart()
       await introduce()

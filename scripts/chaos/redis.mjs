@@ -16,7 +16,7 @@ const TITLES = {
   sentinel: 'Redis with Sentinel',
   cluster: 'Redis Cluster',
 }
-/** Enough to see each form lose its master and its network; the other faults are told apart by no form. */
+/** Enough to see each form lose its master and its network; the other faults do not depend on the form. */
 const SHORT = {
   single: [
     'latency 30 ms',
@@ -32,8 +32,8 @@ const SHORT = {
 }
 
 /**
- * One function for each form. Its `wants` says whether a cell is run, by `form / fault`; it resolves to sections of the page:
- * `title`, `columns`, `rows` of `name` and `cells`.
+ * One function for each form. `wants` says whether a cell is run, by `form / fault`; the function resolves to sections
+ * of the page: `title`, `columns`, `rows` of `name` and `cells`.
  */
 export const redisParts = Object.entries(FORMS).map(([name, start]) => async ({ short, wants }) => {
   const faults = Object.entries(FAULTS).filter(
@@ -47,7 +47,7 @@ export const redisParts = Object.entries(FORMS).map(([name, start]) => async ({ 
 
 async function section(name, start, faults) {
   const rows = []
-  // What could not come back by itself does not spoil the cells that follow.
+  // When the gateways did not recover, the remaining cells run on a fresh Redis.
   while (rows.length < faults.length) {
     const t = scope()
     const left = faults.slice(rows.length)
@@ -57,7 +57,7 @@ async function section(name, start, faults) {
   return { title: TITLES[name], columns: COLUMNS, note: `Two gateways with ${SETTINGS}.`, rows }
 }
 
-/** What could not even be measured. */
+/** The row of a cell that could not be measured. */
 function failed(name, error) {
   say(`BROKEN ${name}: ${error.message}`)
   return { name, cells: COLUMNS.map((_, i) => ({ told: i === 0 ? error.message : '', isKept: i > 0 })) }
@@ -88,7 +88,7 @@ async function onOne(t, name, start, faults, rows) {
     })
     rows.push(row)
     if (!row.cells.every(({ isKept }) => isKept)) return
-    // Nothing comes after the last one.
+    // The last cell needs no repair.
     if (title !== faults.at(-1)[0]) await mend()
   }
 }

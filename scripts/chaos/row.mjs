@@ -4,21 +4,21 @@ import { say } from '../lib/run.mjs'
 /** One cell; `isKept` says whether `told` is as promised. */
 export const kept = (told, promise, isKept) => ({ told, promise, isKept })
 
-/** A time in milliseconds, of which the machine may have had no core for `lateMs`. */
+/** A time in milliseconds, up to `lateMs` of which may have been spent waiting for a core. */
 export function keptInTime(ms, withinMs, lateMs) {
   const late = ms > withinMs ? `, and ${Math.round(lateMs)} ms without a core` : ''
   return kept(`${Math.round(ms)} ms`, `${withinMs} ms${late}`, ms - lateMs <= withinMs)
 }
 
-/** Longer than this without a core, and what was measured may be the machine. */
+/** After this long without a core, the result may reflect the machine. */
 const LATE_MS = 1_000
 const TRIES = 3
 
 /**
- * Measures a fault and says how it went. One that broke a promise while the machine had no core for the run is measured anew;
- * where that was most of the time, nothing can be said of it (`isUnknown`).
+ * Measures a fault and reports the verdict. A broken promise is measured anew when the machine had no core for the run;
+ * when the waits add up to more than the run itself, the verdict is unknown (`isUnknown`).
  *
- * @param measure resolves to `cells`, `lateMs`, and `more` to say
+ * @param measure resolves to `cells`, `lateMs`, and `more` to report
  */
 export async function verdictRow(part, name, measure) {
   for (let tries = 1; ; tries += 1) {

@@ -1,9 +1,9 @@
-/** What was started, and ends with the part of the run it was started for: the `t` of the tests' helpers. */
+/** The cleanup of one part of the run: the `t` that the test helpers take. */
 export function scope() {
   const ends = []
   return {
     teardown: end => void ends.push(end),
-    /** Ends all, the youngest first; throws the first failure once all have ended. */
+    /** Runs all teardowns, newest first; throws the first failure once all have run. */
     async end() {
       const failures = []
       for (const end of ends.reverse()) {

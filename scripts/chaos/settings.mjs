@@ -1,12 +1,12 @@
-/** What all gateways of the run are configured with. */
+/** The configuration of all gateways of the run. */
 export const DEADLINE_MS = 250
-/** Requests a minute, and a second. */
+/** Requests a minute, and requests a second. */
 export const QUOTA = 400
 export const BURST = 150
-/** In flight at a time. */
+/** Requests in flight at a time. */
 export const SLOTS = 4
 export const WORK_MS = 100
-/** One for each cell, and for each time that counting together is tried. */
+/** One for each cell, and one for each check whether the gateways count together. */
 export const PROJECTS = Array.from({ length: 3000 }, (_, i) => `p${i}`)
 
 export const hostOf = project => `${project}.localhost`
@@ -27,7 +27,7 @@ rules: [{ id: watch, match: [GET /], reads: true, key: [project], quota: { reque
 `,
 }
 
-/** @returns gateway.yaml on that Redis */
+/** @returns gateway.yaml for that Redis */
 export const gatewayYaml = (redis, upstream) => `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0 }

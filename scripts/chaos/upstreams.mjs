@@ -1,4 +1,4 @@
-/** Upstreams that fail, each beside honest requests to one that does not. */
+/** Upstreams that fail, each measured beside honest requests to one that works. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +16,9 @@ const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n'
 const TIMES = 10
 const IN_SHORT = ['refused', 'reset before the head', 'never answers', 'half a body']
 
-/** By name: what the upstream does with a request, the answer that is promised ('cut' for one that ends too soon), and when. */
+/**
+ * By name: what the upstream does with a request, the promised response ('cut' for one that ends too soon), and when.
+ */
 const FAULTS = {
   refused: { answer: 502, withinMs: 0 },
   'reset before the head': { on: socket => socket.resetAndDestroy(), answer: 502, withinMs: 0 },
@@ -38,7 +40,7 @@ const FAULTS = {
   'no HTTP': { on: socket => socket.end('what is this?\r\n\r\n'), answer: 502, withinMs: 0 },
 }
 
-/** @returns as `redisParts` */
+/** @returns the same as `redisParts` */
 export async function upstreamSections({ short, wants }) {
   const faults = Object.entries(FAULTS).filter(
     ([name]) => (!short || IN_SHORT.includes(name)) && wants(`upstream / ${name}`),
@@ -125,7 +127,7 @@ rules: [{ id: all, match: [POST /**], key: [project], max: 1000, mode: enforce, 
   }
 }
 
-/** Does `on` with each connection once a request has come. */
+/** Calls `on` for each connection once data has arrived. */
 async function startRaw(t, on) {
   const open = new Set()
   const server = createServer(socket => {

@@ -11,7 +11,7 @@ export function pagePaths(root) {
   return [...ROOT_PAGES, ...below.filter(name => name.endsWith('.md')).map(name => `docs/${name}`)].sort()
 }
 
-/** A heading's anchor, as hosts of Markdown make it. */
+/** A heading's anchor, as Markdown hosts make it. */
 export const slugOf = text =>
   text
     .toLowerCase()
@@ -19,7 +19,10 @@ export const slugOf = text =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-')
 
-/** A page: its title, the anchors of its headings, its links, and `render(linkTo)`, where `linkTo` turns a link into an address. */
+/**
+ * A page: its title, the anchors of its headings, its links, and `render(linkTo)`, where `linkTo` turns a link into an
+ * address.
+ */
 export function readPage(root, path) {
   const source = readFileSync(join(root, path), 'utf8')
   const anchors = []
@@ -56,7 +59,7 @@ function rendered(source, { heading, linkTo }) {
       return `<img src="${linkTo(href)}" alt="${text.replaceAll('"', '&quot;')}">`
     },
   }
-  // A wide table scrolls by itself, by keyboard too.
+  // Wide tables scroll on their own, by keyboard too.
   return new Marked({ renderer })
     .parse(source)
     .replaceAll('<table>', '<div class="table" tabindex="0"><table>')

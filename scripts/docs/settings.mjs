@@ -62,7 +62,7 @@ function below(schema, key) {
   ]
 }
 
-/** A schema's keys and those that its conditions add; what several branches say alike is told once. */
+/** A schema's keys and those that its conditions add; keys that several branches describe alike appear once. */
 function propertiesOf(schema) {
   const branches = branchesOf(schema).filter(({ properties }) => properties !== undefined)
   const found = new Map()
@@ -102,7 +102,7 @@ function defaultOf(schema, required) {
   return typeof value === 'object' ? '' : `\`${value}\``
 }
 
-/** Text as a cell: a bar would end it, and `<` and `*` would be markup outside of code. */
+/** Escapes text for a table cell: a bar would end it, and `<` and `*` would be markup outside of code. */
 const escaped = text =>
   text
     .split(/(`[^`]*`)/)

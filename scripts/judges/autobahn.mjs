@@ -1,4 +1,7 @@
-/** Autobahn's fuzzing client at a WebSocket echo server, directly and through the gateway: no difference may be seen. */
+/**
+ * Autobahn's fuzzing client against a WebSocket echo server, directly and through the gateway: the results must not
+ * differ.
+ */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +12,7 @@ import { wstest } from './install.mjs'
 import { finish } from './processes.mjs'
 
 const SECONDS = 420
-/** All but 12 and 13: compression is between the ends, so a few of its cases tell what all of them would. */
+/** All but 12 and 13: compression is between the endpoints, so a few of its cases are representative. */
 const CASES = [
   '1.*',
   '2.*',
@@ -26,7 +29,7 @@ const CASES = [
   '13.3.5',
 ]
 const MAX_PAYLOAD = 64 * 1024 * 1024
-/** What is compared of each case's report: the judgement, how the connection ended, and the frames that came. */
+/** What is compared of each case's report: the verdict, how the connection ended, and the frames received. */
 const SEEN = [
   'behavior',
   'behaviorClose',

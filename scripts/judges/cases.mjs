@@ -1,10 +1,13 @@
-/** What every client is told to ask, and how what it got is compared. */
+/** The requests that every client makes, and how their results are compared. */
 import { BIG_BYTES } from './upstream.mjs'
 
 const get = (path, more = {}) => ({ method: 'GET', path, ...more })
 const send = (method, upload, flags = '', path = '/echo') => ({ method, path, upload, flags })
 
-/** By name. `upload`: bytes to send; `flags`: follow (redirects), chunked, expect; interim, trailers: what comes; `headers`: `name: value`. */
+/**
+ * By name. `upload`: bytes to send; `flags`: follow (redirects), chunked and expect for the request, interim and
+ * trailers for what the response has; `headers`: `name: value`.
+ */
 export const CASES = {
   length: get('/length'),
   query: get('/echo?a=b%20c&d'),
@@ -42,10 +45,10 @@ export const CASES = {
   'at the end': get('/length'),
 }
 
-/** One connection serves them all. */
+/** All of these fit on one connection. */
 export const REUSE = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`${i}`, get('/length')]))
 
-/** For the clients of other languages: a line for each case. */
+/** The cases for the clients in other languages, a line for each. */
 export const linesOf = cases =>
   Object.entries(cases)
     .map(([name, { method, path, upload = '-', flags = '', headers = [] }]) =>
@@ -53,11 +56,11 @@ export const linesOf = cases =>
     )
     .join('\n')
 
-/** Of one connection alone, or how a proxy frames the same body, or what the gateway says of limits. */
+/** Fields of one connection, fields about how a proxy frames the body, and the gateway's own rate-limit fields. */
 const NOT_COMPARED =
   /^(connection|keep-alive|transfer-encoding|trailer|ratelimit|ratelimit-policy|x-ratelimit-.*|access-control-expose-headers)$/
 
-/** What those clients print, by case: texts that must be equal. */
+/** Results that those clients print, by case, as texts to compare. */
 export function resultsOf(stdout) {
   const results = {}
   for (const line of stdout.split('\n').filter(Boolean)) {
@@ -67,12 +70,12 @@ export function resultsOf(stdout) {
   return results
 }
 
-/** One text for an answer; `fields` are lines such as `Name: value`. */
+/** One text for a response; `fields` are lines such as `Name: value`. */
 export function resultText(status, bytes, sum, fields) {
   const lines = fields
     .map(line => line.replace(/^(\(behind\) )?[^:]*/, name => name.toLowerCase()))
     .filter(line => line !== '' && !NOT_COMPARED.test(line.slice(0, line.indexOf(':'))))
-    // Left out towards clients of HTTP/2, some of which would wait for it.
+    // The gateway omits it towards clients of HTTP/2, some of which would wait for a body.
     .filter(line => status !== '304' || !line.startsWith('content-length:'))
     .sort()
   return `${status}, ${bytes} bytes ${sum.slice(0, 8)}, ${lines.join(' | ')}`

@@ -1,4 +1,6 @@
-/** Real clients at an upstream that answers by hand, directly and through the gateway: they must get the same. */
+/**
+ * Third-party clients against an upstream with hand-written responses, directly and through the gateway: same results.
+ */
 import { existsSync, mkdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -89,7 +91,7 @@ async function judge(make, scheme, upstreamPort, gatewayPort) {
   }
 }
 
-/** A client that reads cases on stdin and prints what it got. */
+/** A client that reads cases on stdin and prints its results. */
 async function program(make) {
   const [command, ...args] = await make()
   const play = async (base, cases) => {
@@ -100,7 +102,7 @@ async function program(make) {
   return { play, connections: (base, cases) => countConnections(base, url => play(url, cases)) }
 }
 
-/** How many connections a client opens, seen by a relay that it asks instead. */
+/** How many connections a client opens, counted by a relay in between. */
 async function countConnections(base, play) {
   const { protocol, port } = new URL(base)
   let count = 0

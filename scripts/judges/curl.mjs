@@ -1,4 +1,4 @@
-/** curl as one of the clients: a process for each case, in each of its versions of HTTP. */
+/** curl as one of the clients: a process for each case, with each version of HTTP. */
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,14 +14,14 @@ const CASE_S = 20
 export const curl = (version, folder) => async (base, cases) => {
   const results = {}
   for (const [name, asked] of Object.entries(cases)) {
-    // HTTP/1.0 has no chunks, and so nothing behind them.
+    // HTTP/1.0 has no chunked coding, and so no trailers.
     if (version === '--http1.0' && /chunked|trailers/.test(asked.flags)) continue
     results[name] = await ask(version, folder.path, base, asked)
   }
   return results
 }
 
-/** How many connections curl opens for all of them in one process. */
+/** How many connections curl opens for all cases in one process. */
 export async function curlConnections(version, base, cases) {
   const urls = Object.values(cases).flatMap(({ path }) => [base + path, '-o', '/dev/null'])
   const { stdout } = await finish('curl', [version, '-sSk', '-w', '%{num_connects}\n', ...urls], {
@@ -52,7 +52,10 @@ async function ask(version, folder, base, { method, path, upload, flags = '', he
   return read(heads, method === 'HEAD' ? undefined : body)
 }
 
-/** The last head of all that came, redirects and interim answers before it, and trailers behind. curl gives HEAD's for a body. */
+/**
+ * Reads the last head, after redirects and interim responses, and the trailers. For HEAD, curl writes the head as the
+ * body.
+ */
 function read(heads, body) {
   const parts = readFileSync(heads, 'latin1').split('\r\n\r\n').filter(Boolean)
   const last = parts.findLastIndex(part => part.startsWith('HTTP/'))

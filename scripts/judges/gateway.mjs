@@ -1,4 +1,4 @@
-/** The gateway that is judged: the built command on a configuration of its own, with limits that nobody reaches. */
+/** The gateway under test: the built command with a configuration of its own and limits that are never reached. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ limits:
 `
 
 /**
- * A folder that goes with the process, with a certificate for 127.0.0.1.
+ * A folder that is removed on exit, with a certificate for 127.0.0.1.
  *
  * @returns its path and the PEM texts
  */
@@ -34,7 +34,7 @@ export function makeFolder() {
 /**
  * Starts the gateway in front of `upstream`.
  *
- * @param folder of makeFolder
+ * @param folder from makeFolder
  * @param settings tls; headTimeout of the listener; idle: longest pause inside a body
  * @returns its port on 127.0.0.1, `isRunning` and `stop`
  */
@@ -47,7 +47,7 @@ export async function startGateway(folder, upstream, settings = {}) {
     'policies/limits.yaml': LIMITS,
     'projects.yaml':
       'version: 1\nprojects: [{ id: judged, plan: growth, environment: production, hosts: [judged.test] }]\n',
-    // The judges load the machine, too: that must not look like an overloaded gateway.
+    // The judges load the machine as well: that must not look like an overloaded gateway.
     'gateway.yaml': `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h, headTimeout: ${headTimeout}${secured} }
 admin: { host: 127.0.0.1, port: 0 }

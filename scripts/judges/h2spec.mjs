@@ -1,4 +1,4 @@
-/** h2spec in strict mode at the gateway's TLS port and at a bare node:http2 server: no case more may fail. */
+/** h2spec in strict mode against the gateway's TLS port and a bare node:http2 server: no additional case may fail. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,11 +8,11 @@ import { startGateway } from './gateway.mjs'
 import { h2spec } from './install.mjs'
 import { finish } from './processes.mjs'
 
-/** 147 cases, of which those that wait for silence take the time-out below. */
+/** 147 cases; those that wait for silence take the time-out below. */
 const SECONDS = 240
 const CASE_TIMEOUT_S = '3'
 
-/** Both servers answer with this, once the request is whole. */
+/** Both servers send this response once the request is complete. */
 function answer(req, res) {
   req.on('error', () => undefined).resume()
   res.on('error', () => undefined)

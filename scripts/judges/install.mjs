@@ -1,11 +1,13 @@
-/** Judges that are no packages of npm: each is fetched once into .cache/judges, or its absence is told in a sentence. */
+/**
+ * Judges that are not npm packages: each is fetched once into .cache/judges; a missing one is reported in a sentence.
+ */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { inProject, onPath, say } from '../lib/run.mjs'
 import { finish, works } from './processes.mjs'
 
-/** Where they are kept. */
+/** Where fetched judges are kept. */
 export const CACHE = inProject('.cache', 'judges')
 const INSTALL_S = 400
 
@@ -13,7 +15,7 @@ const INSTALL_S = 400
 const H2SPEC = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible'
 const AUTOBAHN = 'autobahntestsuite==25.10.1'
 
-/** A judge that cannot be had; its message is the sentence that says why. */
+/** A judge that is not available; the message says why. */
 export class Missing extends Error {}
 
 /** @returns the h2spec program */
@@ -53,7 +55,7 @@ export async function python3() {
   return python
 }
 
-/** Throws the sentence unless a program is on PATH. */
+/** Throws Missing with the sentence unless a program is on PATH. */
 export function needs(program, sentence) {
   if (!onPath(program)) throw new Missing(sentence)
 }

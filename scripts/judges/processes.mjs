@@ -1,4 +1,4 @@
-/** Programs the judges run: one that serves until it is stopped, and one that comes to an end in bounded time. */
+/** Programs that the judges run: servers that run until stopped, and programs that finish in bounded time. */
 import { spawn, spawnSync } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +10,7 @@ const children = new Set()
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
-// What was started ends with this process, whatever ends it.
+// Ends through the exit handler, which kills every child process.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 
 /**
@@ -52,7 +52,7 @@ export async function serve(command, args, ready, env = {}) {
 }
 
 /**
- * Runs a program to its end, or for `seconds` at most.
+ * Runs a program to its end, or for at most `seconds`.
  *
  * @returns what it printed, its exit code, and whether it was cut off
  */
@@ -83,7 +83,7 @@ export async function finish(command, args, { seconds, env = {}, input, cwd } = 
   return { stdout, stderr, code, isCut }
 }
 
-/** True when a command runs and ends with 0. */
+/** True when a command runs and exits with 0. */
 export function works(command, args, env = {}) {
   const { status } = spawnSync(command, args, {
     env: { ...process.env, ...env },

@@ -1,4 +1,4 @@
-/** Requests as the judges' upstream reads them: to the letter, and one at a time. */
+/** Parses requests for the judges' upstream, verbatim and one at a time. */
 
 /** Calls `take` with each request of a socket: method, target, fields (names in lowercase), body, isLast. */
 export function readRequests(socket, take) {
@@ -60,7 +60,7 @@ function readChunks(bytes) {
     parts.push(bytes.subarray(at, at + size))
     at += size + 2
   }
-  // Behind the last chunk: trailers, and the empty line.
+  // After the last chunk: trailers, and the empty line.
   for (;;) {
     const end = bytes.indexOf('\r\n', at)
     if (end < 0) return undefined

@@ -1,4 +1,4 @@
-/** slowhttptest's modes at the gateway: it keeps serving others, and what is held open is closed in time. */
+/** slowhttptest's modes against the gateway: it must keep serving others, and close held connections in time. */
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer, get } from 'node:http'
@@ -9,18 +9,20 @@ import { Missing, needs } from './install.mjs'
 import { finish } from './processes.mjs'
 
 const LIMIT_S = 2
-/** One client's share of connections is 1,000, and the honest one comes from the same address. */
+/** A client may hold 1,000 connections, and the honest client shares the attacker's address. */
 const RATE = 200
 const LENGTH_S = 20
-/** From the last connection's begin: its time limit, its goodbye, and room for a busy machine. */
+/** From the start of the last connection: its timeout, its closing, and slack for a busy machine. */
 const CLOSED_WITHIN_S = 3 * LIMIT_S + 6
 const HONEST_WITHIN_MS = 5_000
-/** More than the system takes at once for a reader that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const BIG = Buffer.alloc(6 * 1024 * 1024, 'x')
-/** Those of the honest client and of slowhttptest's own probe. */
+/** Connections of the honest client and of slowhttptest's own probe. */
 const FEW = 3
 
-/** The attackers pause longer than the limits allow, but for heads: these drip, and must be cut all the same. */
+/**
+ * The attackers pause longer than the limits allow, except that heads trickle steadily; these must be cut all the same.
+ */
 const MODES = {
   '-H': { what: 'slow heads', path: '/', connections: 400, args: ['-i', '1', '-x', '24'] },
   '-B': { what: 'slow bodies', path: '/', connections: 400, args: ['-i', '5', '-s', '8192', '-x', '10'] },
@@ -113,7 +115,7 @@ async function attack(mode, folder, port) {
   }
 }
 
-/** Connections of a port that the system still holds anything for; not those that only wait for strays. */
+/** Connections of a port that the kernel still holds, except those in TIME_WAIT. */
 function openAt(port) {
   const LISTEN = '0A'
   const TIME_WAIT = '06'
@@ -124,7 +126,9 @@ function openAt(port) {
     .filter(([, local, , state]) => local?.endsWith(suffix) && state !== LISTEN && state !== TIME_WAIT).length
 }
 
-/** Of its lines, one a second, those that end in 0: Seconds, Closed, Pending, Connected, Service Available. */
+/**
+ * Seconds without service: lines, one a second (Seconds, Closed, Pending, Connected, Service Available), that end in 0.
+ */
 function secondsAway(csv) {
   const lines = readFileSync(csv, 'utf8').trim().split('\n').slice(1)
   return lines.filter(line => line.split(',')[4] === '0').length

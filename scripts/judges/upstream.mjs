@@ -1,4 +1,4 @@
-/** An upstream that answers by hand, byte for byte: what clients get from it does not depend on an HTTP library. */
+/** An upstream that writes its responses byte for byte: what clients get does not depend on an HTTP library. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer as createPlain } from 'node:net'
@@ -6,7 +6,10 @@ import { createServer as createTls } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { readRequests } from './requests.mjs'
 
-/** What proxies add to a request, what is of one connection alone, and Referer, which names the port: not echoed, so that answers can be compared. */
+/**
+ * Not echoed, so that responses can be compared: fields that proxies add, connection fields, and Referer (names the
+ * port).
+ */
 const NOT_ECHOED =
   /^(via|forwarded|x-forwarded-.*|x-sluice-.*|host|connection|upgrade|http2-settings|te|expect|keep-alive|transfer-encoding|content-length|referer)$/
 
@@ -23,7 +26,7 @@ const sized = (status, body, fields = '') => [
 ]
 const chunk = data => `${Buffer.byteLength(data).toString(16)}\r\n${data}\r\n`
 
-/** By path: the pieces of the answer; the last one `null` for an end of the connection. */
+/** By path: the pieces of the response; a final `null` ends the connection. */
 const ANSWERS = {
   '/length': () => sized('200 OK', TEXT, 'Content-Type: text/plain\r\nETag: "a"\r\n'),
   '/chunked': () => [
@@ -55,7 +58,7 @@ const ANSWERS = {
 }
 
 /**
- * Listens on a free port of 127.0.0.1, with `tls` by HTTP/1.1 over TLS.
+ * Listens on a free port of 127.0.0.1; with `tls`, HTTP/1.1 over TLS.
  *
  * @returns its port, how many connections it took, and `stop`
  */
@@ -89,7 +92,7 @@ function answer(socket, request) {
 
 const headOf = ([first]) => [first.slice(0, first.indexOf('\r\n\r\n') + 4)]
 
-/** What came of a request, in a form that is the same however it was framed. */
+/** What arrived, in a form that does not depend on how the request was framed. */
 function echo({ method, target, fields, body }) {
   const seen = fields.filter(([name]) => !NOT_ECHOED.test(name)).sort()
   const sum = createHash('sha256').update(body).digest('hex')

@@ -1,4 +1,6 @@
-/** What turns the sources into dist/: tsc, then the files tsc does not know, then a sweep of what has no source. */
+/**
+ * Turns the sources into dist/: tsc, then copies of the files tsc ignores, then removal of outputs without a source.
+ */
 import { createHash } from 'node:crypto'
 import {
   cpSync,
@@ -16,7 +18,7 @@ import { inProject, root, runBin } from './run.mjs'
 const CODE = ['gateway', 'services', 'config', 'tools', 'test']
 /** Folders whose other files (Lua scripts, the admin page) travel with the code. */
 const WITH_ASSETS = ['gateway', 'services']
-/** What runs in Node, and the admin port's page, which knows a browser instead. */
+/** What runs in Node, and the admin port's page, which runs in a browser. */
 const PROGRAMS = [
   { config: 'tsconfig.json', memory: '.tsbuildinfo' },
   { config: 'tsconfig.page.json', memory: '.tsbuildinfo-page' },
@@ -38,7 +40,7 @@ export function build() {
   const sources = listSources()
   const stamp = stampOf(sources)
   rmSync(STAMP, { force: true })
-  // The compiler's memory does not notice outputs that someone removed.
+  // tsc's incremental state does not notice outputs that were deleted.
   const complete = sources.every(source => isAsset(source) || existsSync(outputOf(source)))
   for (const { memory, config } of PROGRAMS) {
     if (!complete) rmSync(inProject('dist', memory), { force: true })
@@ -66,7 +68,7 @@ function listSources() {
 
 const outputOf = source => inProject('dist', relative(root, source).replace(/\.ts$/, '.js'))
 
-/** Name, size and time of every source and of what steers the compiler: enough to notice any edit, and quick. */
+/** Name, size and time of every source and of the compiler's inputs: enough to notice any edit, and fast. */
 function stampOf(sources) {
   const hash = createHash('sha256')
   const steering = [...PROGRAMS.map(({ config }) => inProject(config)), inProject('package-lock.json')]
@@ -77,7 +79,7 @@ function stampOf(sources) {
   return hash.digest('hex')
 }
 
-/** Removes outputs of sources that are gone: a stale test would still run, a stale module still load. */
+/** Removes outputs of deleted sources: a stale test would still run, a stale module still load. */
 function sweep(sources) {
   const expected = new Set(sources.map(outputOf))
   for (const folder of CODE) {

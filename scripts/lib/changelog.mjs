@@ -3,7 +3,9 @@ import { Failure } from './run.mjs'
 
 const UNRELEASED = '## [Unreleased]\n'
 
-/** Gives what is unreleased a version and a day (`2026-01-31`). A version that has its heading stays as it is. */
+/**
+ * Moves the unreleased entries under a version and a day (`2026-01-31`). Returns the text as is if it has that version.
+ */
 export function withVersion(text, version, day) {
   if (hasVersion(text, version)) return text
   if (unreleased(text) === '') {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { Failure, inProject, root } from './run.mjs'
 
-/** npm writes this file last, so it tells a finished installation and its age. */
+/** npm writes this file last, so it marks a complete installation and its age. */
 const RECORD = inProject('node_modules', '.package-lock.json')
 
 /** True when node_modules holds what package-lock.json asks for, development tools included. */
@@ -14,7 +14,7 @@ export function isInstalled() {
   )
 }
 
-/** What npm has kept of an earlier installation comes first, and without a network it gives up within seconds. */
+/** Prefer npm's cache, and give up within seconds without a network. */
 const NETWORK = ['--prefer-offline', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000']
 
 /** Installs exactly what package-lock.json says. Throws a Failure when npm does. */
@@ -33,7 +33,7 @@ export function install() {
 const UNREACHABLE =
   /code (E?(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH|NOTCACHED))\b/
 
-/** Why npm failed, as a sentence: where it could not reach its registry, what to do; else in its own words. */
+/** Why npm failed, as a sentence: what to do when its registry cannot be reached, else npm's own words. */
 export function installFault(output) {
   const [, code] = UNREACHABLE.exec(output) ?? []
   if (code === undefined) return `npm could not install the dependencies:\n${output.trimEnd()}`

@@ -1,4 +1,4 @@
-/** The archive that `npm publish` would send, and what others' tools and a fresh installation say of it. */
+/** The archive that `npm publish` would send, checked by third-party tools and by fresh installations. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -9,7 +9,7 @@ const NODES = ['20.19', '22', '24']
 
 /**
  * Packs what is built, hands the archive's path to `work`, and removes it afterwards.
- * @param more what its package.json says besides
+ * @param more fields to add to its package.json
  */
 export async function withArchive(work, more) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-archive-'))
@@ -78,7 +78,7 @@ function installOn(version, archive) {
 
 const STARTER = join('node_modules', 'sluicegate', 'config')
 
-/** Every declaration file that the entries lead to, those of our dependencies included. */
+/** Compiles every declaration file that the entries lead to, those of our dependencies included. */
 function typesOf(folder, version) {
   if (version !== NODES[0]) return
   say('compiling its declarations ...')

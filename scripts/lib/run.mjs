@@ -9,10 +9,10 @@ export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 /** An absolute path inside the project. */
 export const inProject = (...parts) => join(root, ...parts)
 
-/** Says in one line what is going on. On stderr, so that stdout belongs to the program being started. */
+/** Prints a line of progress. On stderr, so that stdout belongs to the program being started. */
 export const say = sentence => console.error(`sluice: ${sentence}`)
 
-/** Ends a script with a sentence instead of a stack. */
+/** Ends a script with a sentence instead of a stack trace. */
 export class Failure extends Error {}
 
 /** Runs a script's work; a Failure becomes its sentence and exit code 1. */
@@ -26,7 +26,7 @@ export async function script(work) {
   }
 }
 
-/** Runs a command to its end, its output on stderr; fails with `sentence` when it does not exit with 0. */
+/** Runs a command to its end, its output on stderr; fails with `sentence` unless it exits with 0. */
 export function run(command, args, sentence, options = {}) {
   const { status, error } = spawnSync(command, args, {
     cwd: root,

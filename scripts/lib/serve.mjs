@@ -1,14 +1,14 @@
-/** The built gateway as a process of its own. */
+/** The built gateway in a process of its own. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, inProject } from './run.mjs'
 
-/** Enough also on a slow and busy machine. */
+/** Enough even on a slow and busy machine. */
 const PATIENCE_MS = 60_000
 
-/** Whether a line of the log tells an error. */
+/** Whether a line of the log reports an error. */
 export const isError = line => /^\{"level":"(error|fatal)"/.test(line)
 
 /**

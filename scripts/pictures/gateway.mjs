@@ -1,4 +1,4 @@
-/** The gateway in the pictures: a small shop's, on a configuration that is edited while it runs. */
+/** The gateway in the pictures: a small shop's, with a configuration that is edited while it runs. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -57,17 +57,17 @@ routes: [{ path: /**, upstream: shop }]
   return {
     url,
     adminUrl,
-    /** Fewer imports a second than there were. */
+    /** Lowers the limit of imports a second. */
     async tighten() {
       write('policies/limits.yaml', limits(5))
       await reload()
     },
-    /** An edit that is refused. */
+    /** Makes an edit that the gateway rejects. */
     async mistype() {
       write('policies/volumetric.yaml', BROKEN)
       await reload()
     },
-    /** One of the two upstreams goes away. */
+    /** Stops one of the two upstreams. */
     loseUpstream: () => apps[1].stop(),
     stop() {
       child.kill('SIGKILL')
@@ -76,7 +76,7 @@ routes: [{ path: /**, upstream: shop }]
   }
 }
 
-/** Answers at once, reports after a while. */
+/** Responds at once, and to reports after 20 s. */
 async function startApp() {
   const server = createServer((request, response) => {
     request.resume()

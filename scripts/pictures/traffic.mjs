@@ -1,12 +1,12 @@
 /** The shop's traffic: calm and even, until one project imports too fast. */
 import { Agent, request } from 'node:http'
 
-/** @returns `storm` (begins it) and `stop` */
+/** @returns `storm` (starts the burst) and `stop` */
 export function startTraffic(url) {
   const agent = new Agent({ keepAlive: true, maxSockets: 50 })
   const send = (project, method, path) => {
     const sent = request(url + path, { agent, method, headers: { host: `${project}.localhost` } })
-    // A picture is no measurement: what fails is the gateway's to tell.
+    // Failures are ignored: the gateway itself reports them.
     sent.on('error', () => {}).on('response', response => response.resume())
     sent.end()
   }

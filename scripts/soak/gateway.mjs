@@ -1,4 +1,6 @@
-/** The gateway under soak: the built command in processes of its own, on a configuration that reloads change. */
+/**
+ * The gateway under soak: the built command in processes of its own, with a configuration that every reload changes.
+ */
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
@@ -34,7 +36,7 @@ rules:
 
 /**
  * @param folder for its configuration
- * @param settings.listen what stands in `listen` beside host and port
+ * @param settings.listen what `listen` has besides host and port
  * @returns `url`, `ask`, `reload`, `report` (what its processes hold), `faults` (what it logged as an error) and `stop`
  */
 export async function startGateway(folder, settings) {
@@ -74,7 +76,7 @@ export async function startGateway(folder, settings) {
     url,
     faults,
     isRunning,
-    /** The status of a request of the project's. */
+    /** The status of a request to the project. */
     ask: async path => (await read(url + path, { host: HOST })).status,
     reload() {
       configure()
@@ -90,7 +92,7 @@ export async function startGateway(folder, settings) {
       const slots = [...body.matchAll(/^sluice_inflight\{.*\} (\d+)$/gm)]
       return { processes: told, slots: slots.reduce((sum, [, count]) => sum + Number(count), 0) }
     },
-    /** Ends it as an operator would; resolves to its exit code, or undefined when it does not end. */
+    /** Stops it as an operator would; resolves to its exit code, or to undefined when it does not end. */
     async stop() {
       child.kill('SIGTERM')
       return (await Promise.race([ended, patience()]))?.[0]
@@ -99,7 +101,7 @@ export async function startGateway(folder, settings) {
   }
 }
 
-/** What probe.mjs tells of its process. */
+/** What probe.mjs reports about its process. */
 async function held(folder, pid) {
   const file = join(folder, `held-by-${pid}.json`)
   rmSync(file, { force: true })
@@ -111,12 +113,12 @@ async function held(folder, pid) {
   return JSON.parse(readFileSync(file, 'utf8'))
 }
 
-/** Resolves to undefined when the gateway has had time enough, also on a slow and busy machine. */
+/** Resolves to undefined after a time that suffices even on a slow and busy machine. */
 function patience() {
   return sleep(60_000, undefined, { ref: false })
 }
 
-/** On a connection of its own, which does not stay to be counted. */
+/** On a connection of its own, which does not stay open to be counted. */
 async function read(url, headers = {}) {
   const ask = url.startsWith('https:') ? getSecurely : get
   const sent = ask(url, { agent: false, timeout: 60_000, headers, rejectUnauthorized: false })
@@ -125,8 +127,8 @@ async function read(url, headers = {}) {
 }
 
 /**
- * Every version closes the upstream's connections and opens it anew; none comes twice, so that what a version leaves behind
- * adds up. Whether the gateway keeps up is not asked here: it runs beside its clients and its upstream, maybe on one core.
+ * Every version closes the upstream's connections and opens new ones. No version repeats, so that what each leaves
+ * behind adds up. maxEventLoopDelay is high: the gateway may share one core with its clients and its upstream.
  */
 function configText({ upstream, redis, listen }, version) {
   return `version: 1

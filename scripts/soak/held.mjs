@@ -1,16 +1,16 @@
-/** What processes held before and after, side by side. */
+/** Compares what processes held before and after. */
 const MB = 1024 * 1024
-/** Objects that nothing is done with any more: the last of their kind may stay until the next one takes their place. */
+/** Objects no longer in use: the last of a kind may stay until the next one replaces it. */
 const OBJECTS_MAY_GROW = 4
-/** Memory after a collection: the code that was compiled meanwhile (3 MB), and caches with a bound. */
+/** Heap after a collection: code compiled in the meantime (3 MB), and bounded caches. */
 const HEAP_MAY_GROW = 8 * MB
-/** Pages that Node keeps for later: up to 48 MB for young objects, and the buffers of slow readers. */
+/** Pages that Node retains: up to 48 MB for young objects, and the buffers of slow readers. */
 const RSS_MAY_GROW = 100 * MB
 
-/** One for the project's quotas, its slots, and a rule that counts twenty addresses: Redis may just have lost them all. */
+/** The project's quotas, its slots, and a rule that counts twenty addresses: Redis may just have lost all of them. */
 const KEYS = 25
 
-/** Rows of what is held, before, after and whether it has grown, for each process and all together. */
+/** Rows for each process and for all together: what is held before and after, and whether it has grown. */
 export function compare(before, after) {
   return [
     ...after.processes.flatMap(({ name, held }, i) => rowsOf(name, before.processes[i].held, held)),
@@ -47,7 +47,7 @@ function megabytes(bytes) {
   return `${(bytes / MB).toFixed(1)} MB`
 }
 
-/** Columns of text under their heads. */
+/** Columns of text under their headings. */
 export function table(heads, rows) {
   const widths = heads.map((head, i) => Math.max(head.length, ...rows.map(row => row[i].length)))
   return [heads, ...rows]

@@ -1,4 +1,4 @@
-/** Requests for hosts of no known project, each another: what they may leave behind is bounded. */
+/** Requests for hosts of no known project, each a different one: what they leave behind must be bounded. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Failure, say } from '../lib/run.mjs'
@@ -7,12 +7,12 @@ const HOSTS = 200_000
 const CONNECTIONS = 4
 const BATCH = 50
 const MB = 1024 * 1024
-/** A hundred hosts are counted apart, all others together: what grows is code that was compiled and metrics. */
+/** A hundred hosts are counted separately, all others together: only compiled code and metrics grow. */
 const HEAP_MAY_GROW = 4 * MB
-/** Counters in Redis: two windows in one key for each host counted apart, and for all others. */
+/** Counters in Redis: two windows in one key for each host counted separately, and for all others. */
 const KEYS_MAY_GROW = 110
 
-/** @throws {Failure} unless memory and Redis hold after 200,000 hosts what they held before, but for a stated rest */
+/** @throws {Failure} unless memory and Redis hold the same after 200,000 hosts as before, within the limits above */
 export async function manyHosts(gateway, redis) {
   await flood(gateway.url, 'warm', 2_000)
   const before = await held(gateway, redis)
@@ -32,7 +32,7 @@ async function held(gateway, redis) {
   return { heap: processes.reduce((sum, { held: { heapUsed } }) => sum + heapUsed, 0), keys: redis.keys() }
 }
 
-/** Pipelined on a few connections. Resolves to how many answers had which status. */
+/** Pipelined on a few connections. Resolves to the number of responses by status. */
 async function flood(url, name, many) {
   const statuses = {}
   await Promise.all(

@@ -1,4 +1,4 @@
-/** HTTP/1.1 clients and WebSockets, in plain text or over TLS: each does one thing, once, and gives back what it took. */
+/** HTTP/1.1 clients and WebSockets, in plain text or over TLS. Each does one thing once and releases what it took. */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { connect } from 'node:net'
@@ -39,7 +39,9 @@ function ask({ url, http: { request }, agent }, path, options = {}) {
   })
 }
 
-/** Sends bytes as they are, within TLS or as plain text where TLS is spoken; waits a little, and goes: with a FIN or a reset. */
+/**
+ * Sends raw bytes, over TLS or as plain text (even to a TLS port); waits a little, then closes with a FIN or a reset.
+ */
 async function sendRaw({ url }, bytes, ms) {
   const { protocol, hostname, port } = new URL(url)
   const socket = connect({ port: Number(port), host: hostname, localAddress: anyAddress() })
@@ -85,7 +87,9 @@ function webSocket({ url }) {
   })
 }
 
-/** By name: what to do, and how many do it at a time. `isHonest`: asks what may be asked twice, and must hear nothing but 200. */
+/**
+ * By name: what to do, and how many do it at a time. `isHonest`: its requests may be retried, and must all get a 200.
+ */
 const CLIENTS = {
   honest: { many: 6, isHonest: true, do: to => ask(to, below(2) ? '/' : '/?x') },
   'slots taken': { many: 6, do: to => ask(to, '/work', { method: 'POST', body: 'x'.repeat(below(5000)) }) },
@@ -106,7 +110,7 @@ const CLIENTS = {
   WebSockets: { many: 3, do: webSocket },
 }
 
-/** @returns the clients of the gateway at `url`, and `close` for what they keep */
+/** @returns the clients of the gateway at `url`, and `close` for what they keep open */
 export function http1Clients(url) {
   const spoken = url.startsWith('https:') ? https : http
   const to = { url, http: spoken, agent: new spoken.Agent({ keepAlive: true }) }

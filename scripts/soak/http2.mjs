@@ -1,4 +1,4 @@
-/** HTTP/2 clients: streams that end, streams that are reset, sessions that are cut, and readers that take their time. */
+/** HTTP/2 clients: streams that end, streams that are reset, sessions that are cut, and slow readers. */
 import { connect, constants } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,7 +36,7 @@ function ask(session, path, { method = 'GET', body, leaveAfter, pauses = false }
   })
 }
 
-/** Not by `for await`, which destroys the stream behind its answer: a reset each, and the 1,036th ends the session. */
+/** Not by `for await`, which destroys the stream after its response: a reset each, and the 1,036th ends the session. */
 function read(stream, pauses) {
   stream.on('data', () => {
     if (!pauses) return
@@ -57,7 +57,7 @@ function open(url) {
   tls.on('error', () => undefined)
   const session = connect(url, { createConnection: () => tls })
   session.on('error', () => undefined)
-  // On its own TLS sockets Node may not hear that a connection was reset (docs/proxy-conformance.md), and would wait for good.
+  // Node may not notice a reset of its own TLS sockets (docs/proxy-conformance.md), and would wait forever.
   const watch = setInterval(() => {
     if (session.destroyed) return clearInterval(watch)
     const late = setTimeout(() => tls.destroy(), DEAF_MS)
@@ -67,7 +67,7 @@ function open(url) {
   return { session, tcp }
 }
 
-/** One request on a session of its own, which then says goodbye. */
+/** One request on a session of its own, which is then closed gracefully. */
 async function askAlone(url, path, options) {
   const { session } = open(url)
   const status = await ask(session, path, options)
@@ -77,7 +77,7 @@ async function askAlone(url, path, options) {
 
 const PATHS = ['/', '/trickle', '/big', '/silent', '/stall', '/cut']
 
-/** Several streams at once, and the connection goes from under them. */
+/** Several streams at once, whose session or connection is cut. */
 async function cutSession({ url }) {
   const { session, tcp } = open(url)
   const asked = Array.from({ length: 1 + below(8) }, () => ask(session, PATHS[below(PATHS.length)]))
@@ -87,7 +87,7 @@ async function cutSession({ url }) {
   await Promise.all(asked)
 }
 
-/** More pings than a client may send for nothing: the gateway ends the session. */
+/** More pings than the gateway allows a client: it ends the session. */
 async function pingTooMuch({ url }) {
   const { session } = open(url)
   const ended = new Promise(resolve => session.on('close', resolve))
@@ -127,9 +127,9 @@ const CLIENTS = {
   'HTTP/2: too many pings': { many: 1, do: pingTooMuch },
 }
 
-/** @returns the clients of the gateway at `url`, and `close` for what they keep */
+/** @returns the clients of the gateway at `url`, and `close` for what they keep open */
 export function http2Clients(url) {
-  // A refused upload is reset, and nghttp2 ends a session on which more than 33 a second are.
+  // A refused upload is reset, and nghttp2 ends a session with more than 33 resets a second.
   const [whole, uploads, resetting] = [keptSession(url), keptSession(url), keptSession(url)]
   const to = { url, session: whole.get, uploads: uploads.get, resetting: resetting.get }
   const clients = Object.entries(CLIENTS).map(([name, client]) => ({
@@ -147,7 +147,7 @@ export function http2Clients(url) {
   }
 }
 
-/** A session that many share, and a new one once it has ended: the gateway ends one whose streams are reset too often. */
+/** A session that many share, replaced once it has ended: the gateway ends one whose streams are reset too often. */
 function keptSession(url) {
   let session
   return {

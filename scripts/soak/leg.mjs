@@ -5,13 +5,13 @@ import { compare, hasGrown, table } from './held.mjs'
 import { work } from './work.mjs'
 
 const WARM_UP_MS = 6_000
-/** Longer than any time limit of the configuration, and than connections to the upstream are kept. */
+/** Longer than any timeout of the configuration, and longer than connections to the upstream are kept. */
 const QUIET_MS = 8_000
 const SETTLE_MS = 45_000
 
-/** @throws {Failure} unless everything that was taken is given back */
+/** @throws {Failure} unless everything that was taken is released */
 export async function soak(gateway, redis, seconds) {
-  // So that the base line holds what every running gateway holds.
+  // So that the baseline includes what every running gateway holds.
   say(`warming up for ${WARM_UP_MS / 1000} s ...`)
   await trouble(gateway, redis, WARM_UP_MS)
   await sleep(QUIET_MS)
@@ -38,7 +38,7 @@ export async function soak(gateway, redis, seconds) {
   say('everything that was taken was given back')
 }
 
-/** All clients at once, a reload every second, and Redis paused or killed every few. */
+/** All clients at once, a reload every second, and Redis paused or killed every few seconds. */
 async function trouble(gateway, redis, ms) {
   const end = performance.now() + ms
   const isOn = () => performance.now() < end && gateway.isRunning()
@@ -66,7 +66,7 @@ async function reportOf(gateway, redis) {
   return { ...(await gateway.report()), keys: redis.keys() }
 }
 
-/** What the gateway holds once nothing is under way: the first report like `wanted`, or the last one in time. */
+/** What the gateway holds once it is idle: the first report like `wanted`, or the last one in time. */
 async function settle(gateway, redis, wanted) {
   const end = performance.now() + SETTLE_MS
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Loaded into each process of the gateway before it starts: on SIGUSR2 it writes what that process holds to a file. A signal,
- * because the channel to a worker is its supervisor's.
+ * Loaded into each process of the gateway before it starts: on SIGUSR2 it writes what that process holds to a file. A
+ * signal, because the IPC channel to a worker belongs to its supervisor.
  */
 import { renameSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
@@ -13,7 +13,7 @@ import { ServerResponse } from '../../dist/gateway/http1/server-response.js'
 import { StreamBody } from '../../dist/gateway/listen/stream-body.js'
 import { StreamResponse } from '../../dist/gateway/listen/stream-response.js'
 
-/** What must not pile up, even where it keeps nothing open. */
+/** Objects that must not pile up, even if they keep nothing open. */
 const TYPES = {
   sockets: Socket,
   'clients’ connections': ServerConnection,
@@ -25,7 +25,7 @@ const TYPES = {
 }
 
 process.on('SIGUSR2', () => {
-  // Twice, because what a finalizer lets go is free only then.
+  // Twice: what finalizers release is freed only by the second collection.
   globalThis.gc()
   globalThis.gc()
   const resources = {}
@@ -34,7 +34,7 @@ process.on('SIGUSR2', () => {
   for (const [name, type] of Object.entries(TYPES)) objects[name] = queryObjects(type, { format: 'count' })
   const { rss, heapUsed, external } = process.memoryUsage()
   const file = join(process.env.DATA_DIR, `held-by-${process.pid}.json`)
-  // Whole, or not there.
+  // Renamed into place, so that nobody reads half a file.
   writeFileSync(`${file}.part`, JSON.stringify({ resources, objects, rss, heapUsed, external }))
   renameSync(`${file}.part`, file)
 })

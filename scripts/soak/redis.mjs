@@ -13,19 +13,19 @@ export function startRedis(folder, port) {
   process.on('exit', kill)
   return {
     url: `redis://127.0.0.1:${port}`,
-    /** It accepts connections, and answers nothing. */
+    /** Makes it accept connections and answer nothing. */
     async pauseFor(ms) {
       child.kill('SIGSTOP')
       await sleep(ms)
       child.kill('SIGCONT')
     },
-    /** It is gone, and comes back empty. */
+    /** Kills it, and starts it again empty. */
     async loseFor(ms) {
       kill()
       await sleep(ms)
       start()
     },
-    /** How many keys it holds. */
+    /** The number of keys. */
     keys: () => Number(execFileSync('redis-cli', ['-p', String(port), 'dbsize'])),
     stop: kill,
   }

@@ -1,4 +1,4 @@
-/** An upstream that does, by path, whatever an upstream may do. */
+/** An upstream that, depending on the path, works, stalls or fails in all the ways an upstream may. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { WebSocketServer } from 'ws'
@@ -37,7 +37,7 @@ const PATHS = {
 }
 
 export async function startUpstream() {
-  // Shorter than a client's pause, and untold, so that the gateway meets connections that have just died.
+  // Shorter than a client's pause, and not announced, so that the gateway meets connections that have just closed.
   const server = createServer({ keepAliveTimeout: 5 }, (req, res) => {
     res.on('error', () => undefined).setHeader('connection', 'keep-alive')
     const answer = PATHS[req.url.split('?', 1)[0]] ?? PATHS['/']

@@ -1,16 +1,16 @@
-/** Lets clients work, and tells what came of it. */
+/** Runs the clients and collects their results. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { below } from './chance.mjs'
 import { http1Clients } from './http1.mjs'
 import { http2Clients } from './http2.mjs'
 
-/** For who still waits when all is over; the longest that anybody has to is a few time limits of the gateway. */
+/** For clients still waiting at the end; the longest that any has to wait is a few timeouts of the gateway. */
 const PATIENCE_MS = 60_000
 
 /**
- * All clients at once, those of HTTP/2 where the gateway ends TLS, until `until` says no.
+ * Runs all clients at once, HTTP/2 ones too when the gateway terminates TLS, until `until` returns false.
  *
- * @returns for each client how often it did its work and which statuses came, and the names of those left waiting
+ * @returns for each client how often it ran and which statuses it got, and the names of those left waiting
  */
 export async function work(url, until) {
   const kinds = url.startsWith('https:') ? [http1Clients(url), http2Clients(url)] : [http1Clients(url)]

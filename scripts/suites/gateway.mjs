@@ -1,4 +1,4 @@
-/** A gateway with the embedded directory and nothing that limits, so that the suites meet the API itself. */
+/** A gateway with the embedded directory and no limits, so that the suites test the API itself. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isError, serve } from '../lib/serve.mjs'
@@ -22,7 +22,7 @@ export async function startGateway(folder) {
   mkdirSync(join(folder, 'policies'))
   writeFileSync(join(folder, 'gateway.yaml'), CONFIG)
   writeFileSync(join(folder, 'projects.yaml'), 'version: 1\nprojects: []\n')
-  // Nothing is ever connected or delivered: the addresses are of a port where nobody listens.
+  // Nothing is ever connected or delivered: no server listens on this port.
   const nowhere = 'http://127.0.0.1:9'
   const faults = []
   const { child, ended, url, adminUrl } = await serve(folder, {

@@ -1,11 +1,11 @@
-/** Schemathesis and scim2-tester, and what of their verdicts is known not to count. */
+/** Schemathesis and scim2-tester, and which of their findings are expected. */
 import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A refusal is also that of what is too large, and of what is too long an address or too many fields. Wrong keys are sent by
- * keys.mjs: one of many is answered 429, which schemathesis takes for a fault.
+ * Every 4xx counts as a rejection: a body, an address or a number of fields can also be too large. Wrong keys are sent
+ * by keys.mjs: a sender of many gets 429, which schemathesis takes for a fault.
  */
 const checks = [
   'ignored_auth.enabled = false',
@@ -14,8 +14,8 @@ const checks = [
 ].join('\n')
 
 /**
- * Calls an API for so many seconds with what its OpenAPI document allows and forbids. Whether allowed data is accepted is not
- * judged: two fields that belong together, or a host that must be public, cannot be said in a schema.
+ * Calls an API for `seconds` with what its OpenAPI document allows and forbids. Whether allowed data is accepted is not
+ * checked: a schema cannot say that two fields belong together, or that a host must be public.
  *
  * @returns {Promise<{failed: boolean, told: string}>}
  */
@@ -48,8 +48,8 @@ export async function schemathesis(
 }
 
 /**
- * Verdicts of scim2-tester that are answered on purpose. A removed `active` keeps a disabled user out, so it stays. Members
- * come with `display`, a read-only attribute of ours, where the suite wants back just what it sent.
+ * Findings of scim2-tester that are intended behaviour. `active` cannot be removed, so that a disabled user stays out.
+ * Members come with `display`, a read-only attribute of ours, while the suite expects exactly what it sent.
  */
 const KNOWN = [
   /^ERROR check_remove_attribute\n {2}PATCH modify\(\) did not remove attribute 'active'/,

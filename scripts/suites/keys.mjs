@@ -1,6 +1,6 @@
-/** Asks every operation of an OpenAPI document without its key and with a wrong one. */
+/** Calls every operation of an OpenAPI document without a key and with a wrong one. */
 
-/** 429 for a sender of many wrong keys. */
+/** 429 is for a sender of many wrong keys. */
 const REFUSALS = [401, 429]
 
 /** @returns {Promise<{failed: boolean, told: string}>} failed when an operation was answered anything but a refusal */

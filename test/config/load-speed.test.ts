@@ -1,17 +1,17 @@
-/** How long loading takes as files grow: in step with them, not with their square. */
+/** How long loading takes as files grow: in proportion to their size, not to its square. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { load } from '../../gateway/run/load.js'
 import { quiet } from '../../tools/config.js'
 
-/** Of the files that grow tenfold, the larger may take so many times as much: a square would take a hundred times. */
+/** When files grow tenfold, loading may take this many times as long; quadratic growth would be a hundred times. */
 const MOST_TIMES = 20
 const FILES = 2
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i)
 
-/** Buckets in two files and two rows, and a project for every twenty buckets that negotiated ten of them. */
+/** Buckets in two files and two rows, and a project per twenty buckets that negotiated ten of them. */
 function written(folder: string, buckets: number): string {
   const write = (name: string, lines: readonly string[]) =>
     writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
@@ -47,7 +47,7 @@ function written(folder: string, buckets: number): string {
   return folder
 }
 
-/** CPU seconds; the lesser of two, for the first one also compiles the code. */
+/** CPU seconds; the lesser of two runs, because the first one also compiles the code. */
 async function secondsFor(folder: string): Promise<number> {
   const seconds: number[] = []
   for (let i = 0; i < 2; i++) {

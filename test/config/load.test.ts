@@ -147,7 +147,7 @@ t.test('the policy files that the documentation shows load as they stand', async
   const pages = ['docs/policies.md', 'docs/endpoint-limits.md']
     .map(page => readFileSync(page, 'utf8'))
     .join('\n')
-  // What stands in a folder of its own is a whole configuration.
+  // Files shown in a folder of their own are a whole configuration.
   const shown = [...pages.matchAll(/```yaml\n# (?:([\w-]+)\/)??((?:policies\/)?[\w-]+\.yaml)\n([^`]*)```/g)]
   const folders = new Map<string, Record<string, string>>()
   for (const [, folder = '', name = '', text = ''] of shown) {

@@ -1,4 +1,4 @@
-/** Slips of the pen in YAML: one sentence each, which says what to write. */
+/** Typing mistakes in YAML: each is reported in one sentence that says what to write. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -12,7 +12,7 @@ routes:
   - { path: /**, upstream: app }
 `
 
-/** What `check` says of gateway.yaml, without its folder. */
+/** What `check` prints about gateway.yaml, without its folder. */
 async function told(dir: string, gateway: string, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
   mkdirSync(join(dir, 'policies'), { recursive: true })
   writeFileSync(join(dir, 'gateway.yaml'), gateway)

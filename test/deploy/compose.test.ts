@@ -1,4 +1,6 @@
-/** The Compose file: taken by Compose's own loader, without rights to spare, and true to what it mounts. */
+/**
+ * The Compose file: accepted by Compose's own loader, without unneeded privileges, and consistent with what it mounts.
+ */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

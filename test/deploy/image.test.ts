@@ -1,4 +1,4 @@
-/** The image's promises, read from its recipe: building it takes a Docker daemon, which a test may not have. */
+/** What the image promises, checked in its Dockerfile: building it takes a Docker daemon, which a test may not have. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
@@ -109,7 +109,7 @@ t.test('the files that are in the image are enough to run a gateway', async t =>
     const filter = (source: string) => source !== inProject('dist', 'test')
     cpSync(inProject(path), join(image, path), { recursive: true, filter })
   }
-  // A linked package finds others beside its link only, where no development tool is.
+  // With symlinks preserved, a linked package resolves others only beside its link, where no development tool is.
   const flags = ['--preserve-symlinks', '--preserve-symlinks-main']
   const args = [...flags, 'dist/gateway/cli.js', 'serve', '--config', 'config/gateway.yaml']
   const child = spawn(process.execPath, args, {

@@ -1,4 +1,4 @@
-/** The manifests for Kubernetes, as kustomize puts them together. */
+/** The manifests for Kubernetes, as kustomize builds them. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { inProject, projectFile } from '../helpers/root.js'
 /** What `kubectl apply -k` would send; undefined after reporting the test as skipped. */
 const built = (t: Test) => runTool(t, 'kustomize', ['build', 'deploy/kubernetes'])
 
-/** The object of a kind. */
+/** The first object of a kind. */
 const object = (text: string, kind: string) =>
   parseAllDocuments(text)
     .map(document => document.toJS())
@@ -43,7 +43,7 @@ t.test('the mounted ConfigMap is the configuration of config/, with nothing left
   const { volumes } = object(text, 'Deployment').spec.template.spec
   const { items } = volumes.find(({ name }: { name: string }) => name === 'config').configMap
   const folder = folderOf(t)
-  // As the kubelet lays it out: links into a folder that it swaps.
+  // As the kubelet lays it out: links into a folder that it swaps atomically.
   for (const { key, path } of items) {
     const file = join(folder, '..data', path)
     mkdirSync(dirname(file), { recursive: true })

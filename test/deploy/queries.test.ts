@@ -1,4 +1,4 @@
-/** Every query of the alerts and the dashboard, asked of a real Prometheus that scrapes a gateway under traffic. */
+/** Every query of the alerts and the dashboard, run on a real Prometheus that scrapes a gateway under traffic. */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -49,7 +49,7 @@ routes:
   - { path: /**, upstream: app }
 `
 
-/** Everything a gateway can be asked for and go through in production, again and again until `ended`. */
+/** Everything that can happen to a gateway in production, again and again until `ended`. */
 async function traffic(t: Test, { url, adminUrl }: GatewayProcess, ended: () => boolean): Promise<void> {
   const ask = (path: string, method = 'GET', body?: object, key = '') =>
     send(url + path, {
@@ -95,7 +95,7 @@ interface Rule {
   readonly expr: string
 }
 
-/** Each side of each comparison, without the threshold; of what must not be absent, the thing itself. */
+/** Each side of each comparison, without the threshold; of `absent(…)`, its argument. */
 function operands(expr: string): string[] {
   return expr
     .split(/ (?:and|or|unless|[=!]=|[<>]=?) /)

@@ -1,4 +1,4 @@
-/** The alerts: well-formed, each one fired by its unit test, each one explained to operators. */
+/** The alerts: well-formed, each fired by its unit test, each explained to operators. */
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { parse } from 'yaml'
@@ -25,7 +25,7 @@ t.test('Prometheus takes the rules and the scrape configuration, and the rulesâ€
   for (const args of [
     ['check', 'rules', 'rules.yaml'],
     ['test', 'rules', 'rules.test.yaml'],
-    // Not the key and the rules, which are only there inside the container.
+    // Without the key and the rules, which exist only inside the container.
     ['check', 'config', '--syntax-only', '../compose/prometheus.yml'],
   ]) {
     const cwd = inProject('deploy', 'prometheus')

@@ -1,4 +1,4 @@
-/** The unit for one host: taken by systemd, and sandboxed. */
+/** The systemd unit: accepted by systemd, and sandboxed. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ t.test('systemd takes the unit and finds it well sandboxed', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-systemd-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'sluice.service')
-  // The program is looked for, and not installed here.
+  // systemd checks that the program exists, and it is not installed here.
   writeFileSync(file, unit.replace('/opt/sluice/bin/sluice', process.execPath))
   runTool(t, 'systemd-analyze', ['verify', '--man=no', file])
   const exposure = runTool(t, 'systemd-analyze', ['security', '--offline=yes', '--threshold=25', file])

@@ -1,4 +1,4 @@
-/** Every block of a page says what it is, and every command of a page is run or has its reason. */
+/** Every block of a page has a known tag, and every command of a page is run or has a reason why not. */
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

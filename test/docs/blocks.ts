@@ -5,7 +5,7 @@ import { inProject, projectFile } from '../helpers/root.js'
 
 export interface PageBlock {
   readonly page: string
-  /** Of the fence, from 1. */
+  /** Line of the fence, from 1. */
   readonly line: number
   readonly tag: string
   /** Without the fence's indentation; ends in a line break. */
@@ -34,16 +34,18 @@ export function blocksOf(page: string): PageBlock[] {
 
 export const firstLine = ({ text }: PageBlock): string => text.split('\n', 1)[0] as string
 
-/** Where a block stands, for the title of an assertion. */
+/** Where a block is, for the message of an assertion. */
 export const placeOf = (block: PageBlock): string => `${block.page}:${block.line} ${firstLine(block)}`
 
-/** A command with what is shown of its output, or undefined where nothing is. */
+/** A command, and the output that the page shows for it, if any. */
 export interface ShownCommand {
   readonly command: string
   readonly output: string | undefined
 }
 
-/** The commands of a `console` block: each `$ ` line, with those that a backslash continues, and the lines up to the next. */
+/**
+ * The commands of a `console` block: each `$ ` line, with its backslash continuations, and the lines up to the next.
+ */
 export function shownIn(block: PageBlock): ShownCommand[] {
   return [...block.text.matchAll(/^\$ ((?:.*\\\n)*.*\n)((?:(?!\$ ).*\n)*)/gm)].map(
     ([, command = '', output = '']) => ({ command, output: output === '' ? undefined : output }),

@@ -1,8 +1,8 @@
-/** Whether a command printed what a page shows, but for what differs from run to run. */
+/** Whether a command printed what a page shows, apart from what differs from run to run. */
 
 /**
- * What may differ, as a page writes it and as it is printed. `…` stands for any text of its line, and alone on a line for any
- * lines; after eight characters of an id or a secret it stands for the rest of another one.
+ * What may differ, as a page writes it and as it is printed. `…` stands for any text within its line, and alone on a
+ * line for any lines; after eight characters of an id or a secret it stands for the rest of a different one.
  */
 const VARIES = [
   /(?<=["/:])[\w-]{8}…/,
@@ -24,7 +24,7 @@ const STANDS_FOR = ['[\\w-]+', '(?:.*\\n)*?', '.*?', ...VARIES.slice(3).map(({ s
 
 const varying = new RegExp(VARIES.map(({ source }) => `(${source})`).join('|'), 'gm')
 
-/** A pattern for all that `shown` stands for; with `numbersVary` any number stands for any other. */
+/** A pattern for everything that `shown` stands for; with `numbersVary` any number matches any other. */
 export function patternOf(shown: string, numbersVary = false): RegExp {
   let pattern = ''
   let at = 0

@@ -1,4 +1,4 @@
-/** Blocks of commands that no test runs, each with its reason. Their commands and options are checked all the same. */
+/** Blocks of commands that no test runs, each with its reason. Their commands and options are still checked. */
 
 export interface NotRun {
   readonly page: string

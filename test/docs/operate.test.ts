@@ -1,4 +1,4 @@
-/** The pages about a gateway that runs. */
+/** The pages about operating a running gateway. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -31,7 +31,7 @@ t.test('docs/scaling.md: without Redis several workers are refused', async t => 
       'serve --config config'(walk) {
         copyShipped(walk)
         const gateway = join(walk.folder, 'config', 'gateway.yaml')
-        // Nothing listens, and the column of the fault goes by the port as it is written.
+        // Nothing listens on it, and the reported column depends on the length of the port as the page writes it.
         const [listen, redis] = walk
           .shown('listen: { host')
           .replace(`${walk.port(8080)}`, '8080')

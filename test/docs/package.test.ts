@@ -1,4 +1,4 @@
-/** What a reader does with the package, in a folder without a checkout. */
+/** What a reader does with the npm package, in a folder without a checkout. */
 import { join } from 'node:path'
 import t from 'tap'
 import { packed } from '../package/packed.js'
@@ -19,7 +19,7 @@ t.test('docs/plugins.md: a limit of one’s own is written, checked, run and tes
   await walk(t, 'docs/plugins.md', {
     installed,
     before: {
-      // The registry is not asked: what would be published is there.
+      // Links what would be published instead of asking the registry.
       'mkdir my-limits': ({ run }) =>
         run(
           `npm() { if [ "$1 $2" = 'install sluicegate' ]; then ln -s ${modules}; else command npm "$@"; fi; }`,

@@ -1,4 +1,4 @@
-/** What the pages name is there: links, commands and their options. */
+/** What the pages refer to exists: links, commands and their options. */
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ t.test('every command that a page shows exists, with its options', async t => {
       const command = await commands.get(name)?.()
       const title = `${page}: sluice ${line}`
       if (command === undefined) t.fail(title)
-      // It stands for many.
+      // A placeholder for many commands.
       else if (/[…[\]|]|\.\.\./.test(line)) {
         for (const [, option = ''] of line.matchAll(/--([a-z-]+)/g)) t.ok(option in command.options, title)
       } else t.doesNotThrow(() => readArguments(command, rest), title)

@@ -1,4 +1,4 @@
-/** The pages about policies and other gateways' configurations, whose files are whole. */
+/** The pages about policies and about other gateways' configurations, which show whole files. */
 import t from 'tap'
 import { walk } from './walk.js'
 

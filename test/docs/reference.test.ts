@@ -1,4 +1,4 @@
-/** The reference pages hold what the code holds. */
+/** The reference pages match the code. */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -50,7 +50,7 @@ t.test('every environment variable that the code reads is explained', async t =>
   for (const [, name] of projectFile('config/gateway.yaml').matchAll(/\$\{([A-Z_]+)/g))
     names.add(name as string)
   t.ok(names.size > 20)
-  // Those of Node and of the terminal are not ours.
+  // These belong to Node and to the terminal.
   for (const foreign of ['NODE_OPTIONS', 'COLUMNS']) names.delete(foreign)
   for (const name of names) t.match(page, `\`${name}\``, name)
 })

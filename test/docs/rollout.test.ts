@@ -1,4 +1,4 @@
-/** docs/rollout.md: a rule from the first line to the first refusal, on nine days of sign-ups. */
+/** docs/rollout.md: a rule from its first line to its first refusal, on nine days of sign-ups. */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +8,10 @@ import { type PageWalk, walk } from './walk.js'
 
 const RULES = 'policies/volumetric.yaml'
 
-/** Sixty-nine sign-ups a day, each from an address of its own; an office with seven in a row, and somebody with twelve. */
+/**
+ * Sixty-nine sign-ups a day, each from an address of its own; an office with seven in a row, and one client with
+ * twelve.
+ */
 function signUps(): AskedRequest[] {
   const first = Date.UTC(2026, 10, 13) + 13 * HOUR + 56 * MINUTE
   return Array.from({ length: 9 }, (_, day) => day).flatMap(day => {

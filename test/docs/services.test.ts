@@ -1,17 +1,17 @@
-/** The pages about the built-in services, done as they are written. */
+/** The pages about the built-in services, followed as written. */
 import t from 'tap'
 import { serveShipped } from './servers.js'
 import { type PageWalk, walk } from './walk.js'
 
 const API_KEY = 'a-key-of-the-management-api'
 
-/** The gateway, and its address and key in the words of the pages. */
+/** Starts the gateway and sets the variables for its address and key that the pages use. */
 async function serveNamed(walk: PageWalk): Promise<void> {
   await serveShipped(walk)
   await walk.run(`URL=http://127.0.0.1:${walk.port(8080)} API_KEY=${API_KEY}`)
 }
 
-/** What the answer shows, and the reader takes from it. */
+/** Sets ID to the directory's id, which the reader copies from the response. */
 const takeId = ({ run }: PageWalk) =>
   run(
     `ID=$(curl -s "$URL/api/v1/directory-sync?tenant=acme&product=crm" -H "Authorization: Api-Key $API_KEY" | node -p 'JSON.parse(require("fs").readFileSync(0)).data[0].id')`,

@@ -1,4 +1,4 @@
-/** A shell as a reader has it: what one block sets, the next finds; programs that serve go on beside it. */
+/** A shell as a reader has it: later blocks see what earlier ones set; servers keep running in the background. */
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -8,24 +8,27 @@ import type { Test } from 'tap'
 import { waitUntil } from '../helpers/wait.js'
 
 export interface PageOutput {
-  /** Standard output and error, as they came. */
+  /** Standard output and error, in the order they came. */
   readonly out: string
-  /** Commands that ended with another code than 0 and were not asked about it. */
+  /** Commands that exited with a code other than 0 and whose code was not tested. */
   readonly failed: string
 }
 
 export interface PageTerminal {
-  /** An empty folder, in which the shell begins. */
+  /** An empty folder, in which the shell starts. */
   readonly folder: string
   run(commands: string): Promise<PageOutput>
-  /** Starts a program that goes on, and waits until something listens on all the ports. What held one of them is ended first. */
+  /** Starts a server and waits until something listens on all the ports. Stops what held one of them first. */
   serve(commands: string, ports: readonly number[]): Promise<void>
 }
 
-/** Of what the commands may take; the machines of CI are slow. */
+/** How long the commands may take, in ms; the machines of CI are slow. */
 const LIMIT = 60_000
 
-/** Opens a shell in a new folder; `programs` are small scripts by name, found before all others. Gone with the test. */
+/**
+ * Opens a shell in a new folder; `programs` are small scripts by name, first on PATH. All of it is removed with the
+ * test.
+ */
 export function openTerminal(
   t: Test,
   env: Readonly<Record<string, string>>,
@@ -48,7 +51,7 @@ export function openTerminal(
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const serving = new Map<number, number>()
-  // A test that ends early must not leave them behind either.
+  // A test that ends early must not leave the servers running either.
   const endAll = () => {
     for (const group of new Set(serving.values())) end(group, 'SIGKILL')
     shell.kill('SIGKILL')
@@ -59,7 +62,7 @@ export function openTerminal(
     endAll()
     rmSync(home, { recursive: true, force: true, maxRetries: 5 })
   })
-  // With job control each program that goes on has a process group of its own.
+  // With job control each background program has a process group of its own.
   shell.stdin.write(`set -mE; trap 'echo "$BASH_COMMAND" >> ${notes}/failed' ERR\n`)
 
   let count = 0
@@ -89,7 +92,7 @@ export function openTerminal(
         if (group !== undefined) end(group, 'SIGTERM')
         await waitUntil(`port ${port} to be free`, () => isFree(port), LIMIT)
       }
-      // Disowned, so that the shell says nothing about its end in the output of another block.
+      // Disowned, so that the shell does not report its end in the output of another block.
       await enter(commands, script => `${script} & disown; echo $!`)
       const group = Number(noted('end'))
       for (const port of ports) serving.set(port, group)
@@ -106,7 +109,7 @@ function end(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
   } catch {
-    // It has ended.
+    // It has already ended.
   }
 }
 
@@ -124,7 +127,7 @@ function isFree(port: number): Promise<boolean> {
   })
 }
 
-/** A port that is free, below those that the system gives to connections: nobody takes it by chance. */
+/** A free port below the ephemeral range, so that no outgoing connection takes it by chance. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)

@@ -9,7 +9,7 @@ import { type PageWalk, walk } from './walk.js'
 
 const API_KEY = 'a-key-of-the-management-api'
 
-/** The shipped configuration as `config`, others beside it, and the documents that are imported. */
+/** Copies the shipped configuration to `config`, other configurations beside it, and the documents to import. */
 function prepare(walk: PageWalk): void {
   const { folder } = walk
   const fixture = (...parts: string[]) => inProject('test', 'fixtures', ...parts)
@@ -18,7 +18,7 @@ function prepare(walk: PageWalk): void {
   for (const name of ['shop.yaml', 'tickets.json']) cpSync(fixture('openapi', name), join(folder, name))
 }
 
-/** A copy of `config` in which parts of files are written otherwise. */
+/** A copy of `config` with parts of files replaced. */
 function copy(
   folder: string,
   name: string,
@@ -34,7 +34,10 @@ function copy(
 const LIMITS = 'project-limits.yaml'
 const FLOODS = 'volumetric.yaml'
 
-/** Nine days: an ordinary request every twenty minutes, six floods of 55 recoveries, and a developer who asks too fast once. */
+/**
+ * Nine days: an ordinary request every twenty minutes, six floods of 55 recoveries, and a developer who asks too fast
+ * once.
+ */
 function nineDays(): AskedRequest[] {
   const first = Date.UTC(2026, 0, 5)
   const asks = [
@@ -61,14 +64,16 @@ function nineDays(): AskedRequest[] {
   return [...ordinary, ...floods, ...developer].sort((a, b) => a.at - b.at)
 }
 
-/** The shipped gateway; a project has asked three times, and a developer eight times at once. */
+/** Starts the shipped gateway; one project sends three requests, and a developer eight at once. */
 async function serveAsked({ port, run, serveGateway }: PageWalk): Promise<void> {
   await serveGateway('sluice serve --config config')
   await run(`ask() { curl -s -o /dev/null -H "Host: $1" http://127.0.0.1:${port(8080)}/files; }
     for i in 1 2 3; do ask acme.localhost; done; (for i in 1 2 3 4 5 6 7 8; do ask dev.localhost & done; wait)`)
 }
 
-/** Three directories whose secrets are encrypted with the old key, and a gateway that knows both. */
+/**
+ * Creates three directories whose secrets are encrypted with the old key, and starts a gateway that knows both keys.
+ */
 async function serveOldKey({ port, run, serveGateway }: PageWalk): Promise<void> {
   await run('OLD=$(openssl rand -base64 32) NEW=$(openssl rand -base64 32)')
   const gateway = 'sluice serve --config config'
@@ -99,7 +104,7 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
           ],
         ]),
       'sluice top --once': serveAsked,
-      // On a terminal wide enough for its tables.
+      // A terminal wide enough for the tables.
       'sluice mode catch-all': ({ run }) => run('export COLUMNS=140'),
       async 'keys rotate'(walk) {
         await walk.run('unset COLUMNS')

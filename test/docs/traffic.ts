@@ -1,4 +1,6 @@
-/** Logs of days of traffic: a gateway with the given policies decides made-up requests, on a clock that runs ahead. */
+/**
+ * Logs of days of traffic: a gateway with the given policies decides generated requests, on a clock that runs ahead.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
@@ -13,7 +15,7 @@ export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
 export interface AskedRequest {
-  /** Milliseconds since 1970; not before the one before it. */
+  /** Milliseconds since 1970, in ascending order. */
   readonly at: number
   readonly method: string
   readonly path: string
@@ -22,7 +24,7 @@ export interface AskedRequest {
   readonly from: string
 }
 
-/** The log, with all decisions, of a gateway that was asked so under the projects and policies of `config`. */
+/** The log, with all decisions, of a gateway with the projects and policies of `config` that got these requests. */
 export async function logOf(t: Test, config: string, asked: readonly AskedRequest[]): Promise<string> {
   const lines: Record<string, unknown>[] = []
   let folder = ''
@@ -37,9 +39,10 @@ export async function logOf(t: Test, config: string, asked: readonly AskedReques
       const decided = () =>
         gateway.lines.filter(({ msg, beside }) => msg === 'decision' && beside !== undefined).length
       for (const [i, { at, method, path, host, from }] of asked.entries()) {
-        // Both sides would give up a connection that has been idle for so long, at the same moment.
+        // Both sides would close a connection idle for this long, at the same moment.
         if (at > clock.ms + MINUTE) agent.destroy()
-        // The gateway looks at its clock ten times a second: a leap of more than 24 hours between two looks would be overload.
+        // The gateway checks its clock ten times a second: a jump of over 24 hours between two checks would count as
+        // overload.
         while (at > clock.ms + MINUTE) {
           clock.ms = Math.min(at, clock.ms + 20 * HOUR)
           await sleep(150)
@@ -48,7 +51,7 @@ export async function logOf(t: Test, config: string, asked: readonly AskedReques
         const headers = { host, 'x-forwarded-for': from, 'content-length': '0' }
         const { status } = await send(`${gateway.url}${path}`, { method, agent, headers })
         if (status >= 500) throw new Error(`${method} ${path} was answered ${status}`)
-        // The clock stands still until the request is in the log.
+        // The clock stands still until the decision is in the log.
         while (decided() <= i) await new Promise(setImmediate)
       }
       lines.push(...gateway.lines.filter(({ msg }) => msg === 'decision'))
@@ -62,7 +65,7 @@ export async function logOf(t: Test, config: string, asked: readonly AskedReques
 async function gatewayOf(t: Test, config: string): Promise<TestGateway> {
   const policies = join(config, 'policies')
   return testGateway(t, {
-    // A clock that jumps looks like a process that runs late.
+    // A clock that jumps looks like a stalled event loop.
     maxEventLoopDelay: '24h',
     upstream: await startApp(t, (req, res) => res.writeHead(req.method === 'POST' ? 201 : 200).end()),
     settings: 'trustedProxies: [127.0.0.1]\nlog: { decisions: all }',

@@ -1,4 +1,4 @@
-/** Does what a page says, block by block in one terminal, and compares what it shows with what is printed. */
+/** Follows a page block by block in one terminal, and compares the output it shows with what is printed. */
 import type { Test } from 'tap'
 import { inProject } from '../helpers/root.js'
 import { blocksOf, firstLine, type PageBlock, placeOf, shownIn } from './blocks.js'
@@ -7,11 +7,11 @@ import { NOT_RUN } from './not-run.js'
 import { openTerminal, type PageOutput, type PageTerminal, unusedPort } from './terminal.js'
 
 export interface PageWalk extends PageTerminal {
-  /** The port that stands for one that the page writes. */
+  /** The port used in place of one that the page writes. */
   port(written: number): number
   /** Starts a gateway, and waits until both of its ports answer. */
   serveGateway(command: string): Promise<void>
-  /** The page's own block that begins with these words, with ports and days of this walk. */
+  /** The page's block that begins with these words, with this walk's ports and dates. */
   shown(words: string): string
 }
 
@@ -19,24 +19,24 @@ export interface WalkOptions {
   /** The folder of the package; the checkout's by default. */
   readonly installed?: string
   readonly env?: Readonly<Record<string, string>>
-  /** What the reader fills in for words of the page. */
+  /** What the reader fills in for placeholders of the page. */
   readonly blanks?: Readonly<Record<string, string>>
-  /** What is done before a block that holds these words: what the page asks of its reader in prose, or takes for granted. */
+  /** Run before a block that contains these words: what the page asks for in prose, or takes for granted. */
   readonly before?: Readonly<Record<string, (walk: PageWalk) => unknown>>
-  /** Commands, by their first words, whose numbers are those of the moment. */
+  /** Commands, by their first words, whose output has numbers that vary. */
   readonly numbersVary?: readonly string[]
 }
 
-/** Gateways, which go on until they are ended: a block of `sh` with one of them is a terminal of its own. */
+/** Gateways, which run until they are stopped: an `sh` block with one of them is a terminal of its own. */
 const SERVES = /\bserve --|^npm start/m
 /** A block that begins with the name of a file is that file. */
 const FILE = /^(?:#|\/\/) ([\w./-]+\.(?:yaml|js|conf))\n/
 const ADDRESS = /(?<=(?:127\.0\.0\.1|localhost):|listen\(|port: )\d{4,5}\b/g
-/** The pages were written on this day: a later one is still to come for whoever reads them. */
+/** When the pages were written: later dates on them are meant to be in the future. */
 const WRITTEN = Date.UTC(2026, 10, 22)
 const DAY = 86_400_000
 
-/** Walks through a page. Every block of commands is run, but for those that `not-run.ts` gives a reason for. */
+/** Walks through a page. Runs every block of commands, except those that `not-run.ts` gives a reason for. */
 export async function walk(t: Test, page: string, options: WalkOptions = {}): Promise<void> {
   const { installed = inProject(), env = {}, blanks = {}, before = {}, numbersVary = [] } = options
   const blocks = blocksOf(page)
@@ -54,7 +54,7 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
     { PORT: String(port(8080)), ADMIN_PORT: String(port(8081)), ...env },
     {
       sluice: `exec '${process.execPath}' '${installed}/dist/gateway/cli.js' "$@"`,
-      // The first word names the package or its command.
+      // The first argument names the package or its command.
       npx: 'case $1 in sluice|sluicegate) shift; exec sluice "$@";; *) exit 127;; esac',
     },
   )
@@ -72,7 +72,7 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
     const varies = numbersVary.some(words => command.startsWith(words))
     const [printed, documented] = [out, here(output)].map(tidied) as [string, string]
     if (patternOf(documented, varies).test(printed)) t.pass(place)
-    // Not the same, so the difference is shown.
+    // Fails, and shows the difference.
     else t.equal(printed, documented, place)
   }
 
@@ -106,13 +106,13 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
 export const isNotRun = (block: PageBlock): boolean =>
   NOT_RUN.some(({ page, first }) => page === block.page && firstLine(block).startsWith(first))
 
-/** What the block after this one shows as its output. */
+/** What the next block shows as this one's output. */
 function outputOf(blocks: readonly PageBlock[], i: number): string | undefined {
   const next = blocks[i + 1]
   return next?.tag === 'output' ? next.text : undefined
 }
 
-/** Without the white space that nobody sees. */
+/** Without trailing white space. */
 const tidied = (text: string): string => `${text.replace(/[ \t]+$/gm, '').trimEnd()}\n`
 
 function comingDay(day: string): string {

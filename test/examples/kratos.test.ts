@@ -1,4 +1,4 @@
-/** The example before Ory Kratos, driven by a stand-in that answers as Kratos' documents say. */
+/** The example in front of Ory Kratos, tested with a stub that answers as Kratos' documentation says. */
 import { createHash } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import t, { type Test } from 'tap'
@@ -17,7 +17,7 @@ const json = (status: number, body: object): Parameters<typeof answering>[0][str
   JSON.stringify(body),
 ]
 
-/** Answers by method and path; all else as Kratos' 404. */
+/** Responds by method and path; everything else gets Kratos' 404. */
 function answering(
   answers: Record<string, readonly [number, Record<string, string | string[]>, string]>,
 ): RequestListener {
@@ -28,7 +28,7 @@ function answering(
   }
 }
 
-/** Kratos' public port: a flow that a browser begins, its form, its end, and the session that comes of it. */
+/** Kratos' public port: a flow started by a browser, its form, its submission, and the resulting session. */
 const publicPort = answering({
   'GET /self-service/registration/browser': [
     303,
@@ -60,7 +60,7 @@ const publicPort = answering({
   'GET /health/alive': json(200, { status: 'ok' }),
   'GET /health/ready': json(503, { errors: { database: 'not reachable' } }),
   'GET /.well-known/ory/webauthn.js': [200, { 'content-type': 'text/javascript' }, '(function () {})()'],
-  // On the wrong port there is nothing of it; if there were, the gateway must not lead there.
+  // Kratos has nothing on this port; if it had, the gateway must not route to it.
   'GET /admin/identities': json(200, []),
 })
 const adminPort = answering({

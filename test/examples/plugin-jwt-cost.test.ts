@@ -93,7 +93,7 @@ t.test('its own tests pass', async t => {
   const plugin = installed(t.testdir())
   const { status, stdout } = spawnSync(process.execPath, ['--test', 'test/plugin.test.js'], {
     cwd: plugin,
-    // Else it would speak to the runner of this file.
+    // With the runner's variables it would report to the runner of this file.
     env: { PATH: process.env.PATH ?? '' },
     encoding: 'utf8',
   })

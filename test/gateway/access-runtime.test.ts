@@ -1,4 +1,4 @@
-/** Access entries of the admin port: in one process, and over Redis in all gateways and workers. */
+/** Access entries of the admin port: in one process, and over Redis across all gateways and workers. */
 import { mock } from 'node:test'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'

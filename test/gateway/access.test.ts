@@ -1,4 +1,4 @@
-/** Kind `access`, as clients meet it: denied, exempt, and only reported. */
+/** Kind `access`, as clients experience it: denied, exempt, and only reported. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mock } from 'node:test'

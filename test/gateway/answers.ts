@@ -1,4 +1,4 @@
-/** What clients are told under a policy: files, matcher and counters, on a clock of their own. */
+/** What clients are told under a policy: real files, matcher and counters, on a virtual clock. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rateLimitFields } from '../../gateway/forward/fields.js'
@@ -10,7 +10,7 @@ import { quiet } from '../../tools/config.js'
 import { Simulation } from '../../tools/replay/simulation.js'
 import { factsOf } from '../../tools/replay/traffic.js'
 
-/** The gateway.yaml of a folder that `answersOf` is given. */
+/** The gateway.yaml for the folder that is passed to `answersOf`. */
 export const GATEWAY =
   'version: 1\nupstreams: { app: { url: "http://127.0.0.1:9" } }\nroutes: [{ path: /**, upstream: app }]\n'
 
@@ -25,7 +25,7 @@ export type Requests = readonly {
 
 const PLUGINS = { ...builtIn, names: [], files: new Map<string, string>() }
 
-/** Everything the clients of these requests are told. */
+/** Everything that the clients of these requests are told. */
 export async function answersOf(
   folder: string,
   files: Readonly<Record<string, object>>,

@@ -32,7 +32,7 @@ for (const store of stores) {
       const headers = { host: `${project}.localhost`, 'x-forwarded-for': client }
       return (await send(gateway.url + path, { headers })).status
     }
-    // Some addresses are kept for examples (RFC 5737); a shared Redis may know them from another run.
+    // Documentation addresses (RFC 3849), random because a shared Redis may know them from another run.
     const part = Math.floor(Math.random() * 65_536)
     const [one, two] = [`2001:db8:${part.toString(16)}:1::1`, `2001:db8:${part.toString(16)}:2::1`]
 

@@ -1,4 +1,4 @@
-/** The limits that Sluice is shipped with, as clients meet them, on each counter store. */
+/** The limits that Sluice ships with, as clients experience them, on each counter store. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'

@@ -1,4 +1,4 @@
-/** What is promised of the log's lines: their fields, documented one by one, and which requests have one. */
+/** What is promised of log lines: their documented fields, and which requests have a line. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
@@ -106,7 +106,7 @@ rules: [{ id: watched, match: [POST /watched], key: [project, header:x-tenant], 
 `,
 }
 
-/** Silent at /slow, cut at /cut, failing at /500, no HTTP at /odd, a tunnel at /ws. */
+/** Silent at /slow, cut at /cut, failing at /500, not HTTP at /odd, a tunnel at /ws. */
 async function upstream(t: Test) {
   const server = await rawUpstream(async (peer: RawPeer) => {
     for (;;) {

@@ -1,4 +1,4 @@
-/** Modes that the admin port sets for now: in one process, and over Redis in all gateways and workers. */
+/** Temporary modes set through the admin port: in one process, and over Redis across all gateways and workers. */
 import { writeFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { Redis } from 'ioredis'

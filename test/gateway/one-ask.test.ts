@@ -1,4 +1,6 @@
-/** All limits of a request are asked at once: what one of them refuses costs the others nothing, on each counter store. */
+/**
+ * All limits of a request are asked in one call: when one of them refuses, the others are not charged; on each store.
+ */
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { redisUrl } from '../helpers/redis.js'
@@ -6,9 +8,9 @@ import { onEachStore, redisSettings } from '../helpers/stores.js'
 import { sleep, unhurried, within } from '../helpers/wait.js'
 import { rulesOf, start } from './decide/volumes.js'
 
-// They wait for seconds to be over.
+// The tests wait for whole seconds to pass.
 t.jobs = 2
-/** What has to be sent within the second of a burst. */
+/** In ms: requests that must fall into one second of a burst are sent within this time. */
 const SOON = 900
 
 const limitsOf = (burst: number, sustained: number) => `version: 1

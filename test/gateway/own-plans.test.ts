@@ -1,4 +1,4 @@
-/** Plans and environments of the operator's own, from the files to answers, metrics and commands. */
+/** Plans and environments defined by the operator, from the files to responses, metrics and commands. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

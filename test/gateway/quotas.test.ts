@@ -1,4 +1,4 @@
-/** Quotas of any window, at a cost or none, as clients meet them, on each counter store. */
+/** Quotas with any window, with or without a cost, as clients experience them, on each counter store. */
 import t, { type Test } from 'tap'
 import { lengthAt } from '../../gateway/decide/store/calendar.js'
 import { testGateway } from '../helpers/gateway.js'

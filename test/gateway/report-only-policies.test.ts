@@ -1,4 +1,6 @@
-/** A policy without its report-only rules and files gives every answer that it gives with them: files, matcher and counters. */
+/**
+ * A policy gives the same responses with and without its report-only rules and files: real files, matcher and counters.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +39,7 @@ t.test('a report-only bucket takes no request from an enforced one', async t => 
   )
 })
 
-/** What the request paths may fall under; a lone `*` stands in one bucket of each table. */
+/** Patterns for the request paths; in addition, one bucket of each table has a lone `*`. */
 const PATTERNS = ['/a', 'POST /a', '/a/{id}', '/a/*', '/a/**', 'GET /b', '/b/**'] as const
 const mode = fc.constantFrom('enforce', 'report-only')
 const quota = fc.record({
@@ -46,7 +48,7 @@ const quota = fc.record({
   algorithm: fc.constantFrom('sliding-window', 'fixed-window', 'token-bucket'),
 })
 
-/** A file of one mode: its buckets share the patterns out; each has a quota, or leaves its requests to others. */
+/** A file of one mode: its buckets divide the patterns among them; each has a quota, or none. */
 const limitsOf = (mode: string) =>
   fc
     .record({
@@ -127,7 +129,7 @@ const traffic = fc.array(
   { minLength: 1, maxLength: 30 },
 )
 
-/** A file needs a rule. */
+/** Leaves out files without rules, which are invalid. */
 const withRules = (files: Partial<Policy>) =>
   Object.fromEntries(Object.entries(files).filter(([, file]) => !('rules' in file) || file.rules.length > 0))
 

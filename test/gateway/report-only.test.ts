@@ -1,4 +1,4 @@
-/** Report-only rules are heard out, however far Redis is, and nobody waits for them. */
+/** Report-only rules are evaluated however slow Redis is, and no request waits for them. */
 import t from 'tap'
 import { faultProxy } from '../helpers/faults.js'
 import { testGateway } from '../helpers/gateway.js'

@@ -1,4 +1,4 @@
-/** `X-Request-Id`: on every answer, ours, and the same that the log and the upstream have. */
+/** `X-Request-Id`: on every response, set by the gateway, and the same in the log and at the upstream. */
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../helpers/certificates.js'
 import { testGateway } from '../helpers/gateway.js'

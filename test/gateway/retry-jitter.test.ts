@@ -1,4 +1,4 @@
-/** `retryJitter`: who is told to wait comes back spread out, and never too early. */
+/** `retryJitter`: refused clients are told to come back at different times, never too early. */
 import t, { type Test } from 'tap'
 import { waitText } from '../../gateway/forward/units.js'
 import { testGateway } from '../helpers/gateway.js'

@@ -1,4 +1,4 @@
-/** Trials, and rules outside their share, change no answer: without them every status and every field is the same. */
+/** Trials, and rules outside their share, change no response: without them every status and every field is the same. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ const quota = fc
 
 const share = fc.option(fc.constantFrom(...SHARES), { nil: undefined })
 
-/** A file of buckets that share the patterns out; `rest` takes the others. */
+/** A file of buckets that divide the patterns among them; `rest` takes the others. */
 const fileOf = (name: string, rest: boolean) =>
   fc
     .record({
@@ -74,7 +74,7 @@ const rules = fc
     })),
   }))
 
-/** Which of the two files holds a pattern does not matter: in both it would be a tie. */
+/** No pattern may be in both files: it would be a tie. */
 const policy = fc
   .record({ base: fileOf('base', true), tried: fileOf('tried', false), floods: rules })
   .filter(({ base, tried }) => {
@@ -85,7 +85,7 @@ const policy = fc
   })
 type Policy = typeof policy extends fc.Arbitrary<infer T> ? T : never
 
-/** One caller, so that each share holds all of its requests or none. */
+/** A single caller, so that each share contains all of its requests or none. */
 const caller = fc.record({
   host: fc.integer({ min: 0, max: 200 }).map(i => `host-${i}.example`),
   client: fc.integer({ min: 1, max: 200 }).map(i => `192.0.2.${i}`),
@@ -100,7 +100,7 @@ const requests = fc.array(
   { minLength: 1, maxLength: 30 },
 )
 
-/** The same as if nothing were tried: what is in force for the caller stays, all else is gone. */
+/** The policy without trials: what is in force for the caller stays, everything else is removed. */
 function stripped({ base, tried, floods }: Policy, { host, client }: { host: string; client: string }) {
   const project = { id: `host:${host}`, plan: 'developer', environment: 'production' } as const
   const facts = factsOf({ id: '', network: client, client, host, method: 'POST', path: '/' })

@@ -1,4 +1,7 @@
-/** `enforceFor`: in force for a share of the keys, the same on every gateway and after every reload; the others are only watched. */
+/**
+ * `enforceFor`: in force for a share of the keys, the same on every gateway and after every reload; only reported for
+ * others.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -24,7 +27,7 @@ rules:
   - { id: per-device, match: [POST /d], key: ["header:x-device"], missing: deny, quota: { requests: 1, per: 60s }, enforceFor: ${share} }
 `
 
-/** Each a project of its own: that many unknown hosts are counted apart. */
+/** Each is a project of its own: this many unknown hosts are counted separately. */
 const HOSTS = Array.from({ length: 60 }, (_, i) => `host-${i}.example`)
 const DEVICES = Array.from({ length: 60 }, (_, i) => `device-${i}`)
 
@@ -34,14 +37,14 @@ const policiesAt = (share: string) => ({
   'devices.yaml': devicesFor(share),
 })
 
-/** The projects whose answers speak of the bucket that is in force for a share. */
+/** The projects whose responses name the bucket that is in force for a share. */
 async function projectsInside({ url }: TestGateway): Promise<string[]> {
   const inside: string[] = []
   for (const host of HOSTS) {
     const { headers } = await send(`${url}/search`, { headers: { host } })
     const policy = String(headers['ratelimit-policy'])
     if (policy.includes('"search.burst"')) inside.push(host)
-    // Outside, the next enforced bucket shows its numbers.
+    // Outside the share, the next enforced bucket is shown.
     else if (!policy.includes('"rest.burst"')) throw new Error(`${host} is shown ${policy}`)
   }
   return inside
@@ -50,7 +53,7 @@ async function projectsInside({ url }: TestGateway): Promise<string[]> {
 const post = (gateway: TestGateway, device: string) =>
   send(`${gateway.url}/d`, { method: 'POST', headers: { host: 'acme.localhost', 'x-device': device } })
 
-/** The devices that are refused now that each has asked before. */
+/** The devices that are refused, given that each has sent a request before. */
 async function devicesInside(gateway: TestGateway): Promise<string[]> {
   const inside: string[] = []
   for (const device of DEVICES) if ((await post(gateway, device)).status === 429) inside.push(device)

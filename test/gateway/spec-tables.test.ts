@@ -1,4 +1,4 @@
-/** The shipped policies, row by row of the specification's tables: which limit a request really meets. */
+/** The shipped policies, row by row of the specification's tables: which limit actually applies to a request. */
 import t from 'tap'
 import { loadConfig } from '../../config/load.js'
 import type { Quota } from '../../config/quota.js'
@@ -26,7 +26,7 @@ function rulesFor(request: string, plan: Plan, environment: Environment): Rule[]
   return shipped.match(facts, { id: 'somebody', plan, environment }).map(({ rule }) => rule)
 }
 
-/** `80 / 1800`: the burst and sustained quota a request meets. */
+/** The burst and sustained quota that apply to a request, as `80 / 1800`. */
 function limitOf(request: string, plan: Plan, environment: Environment): string {
   const [rule] = rulesFor(request, plan, environment)
   if (rule?.kind !== 'project-limits') return 'none'

@@ -1,4 +1,4 @@
-/** What plugin authors test with says what a gateway would. */
+/** The test tools for plugin authors behave as a gateway does. */
 import t from 'tap'
 import { Duration, definePlugin, Type } from '../../gateway/plugin.js'
 import { factsOf, settingsOf, TestClock, TestCounters } from '../../gateway/testing.js'

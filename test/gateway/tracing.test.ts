@@ -1,4 +1,4 @@
-/** `tracing`: what a receiver of OTLP gets of requests, and what upstreams get of their traces. */
+/** `tracing`: which spans an OTLP receiver gets for requests, and which trace fields upstreams get. */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
@@ -22,11 +22,11 @@ limits: [{ for: [{}], quotas: { scarce: { burst: 1, sustained: 1 }, rest: { burs
 
 interface Scene {
   readonly receiver: OtlpReceiver
-  /** Trace fields that the upstream got, request by request. */
+  /** Trace fields that the upstream received, request by request. */
   readonly seen: { readonly traceparent: unknown; readonly tracestate: unknown }[]
   readonly lines: Record<string, unknown>[]
   ask(path: string, headers?: Record<string, string>): ReturnType<typeof send>
-  /** Ends the gateway, which sends what is left. */
+  /** Stops the gateway, which sends the remaining spans. */
   drain(): Promise<void>
 }
 
@@ -217,7 +217,7 @@ t.test('workers trace, and the call to Redis is a span of a client', async t => 
   )
 })
 
-/** What makes Node run without one package, as where it is not installed. */
+/** A loader hook that makes Node behave as if a package were not installed. */
 function without(t: Test, name: string): string {
   const folder = t.testdir({
     'hooks.mjs': `export const resolve = (asked, context, next) => {

@@ -1,4 +1,4 @@
-/** `trial:` beside a quota: it counts what is asked, refused or not, says what it would do, and does nothing. */
+/** `trial:` beside a quota: it counts every request, refused or not, reports what it would do, and does nothing. */
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { send } from '../helpers/http.js'

@@ -1,17 +1,17 @@
-/** Chromium, where it is installed. */
+/** Chromium, if it is installed. */
 import { type Browser, chromium } from 'playwright-core'
 import type { Test } from 'tap'
 import { findCommand } from './child-server.js'
 import { reportMissing } from './missing.js'
 
-/** A browser that is closed with the test; undefined after saying how to get one. */
+/** A browser that is closed with the test; undefined after reporting how to install one. */
 export async function launchBrowser(t: Test): Promise<Browser | undefined> {
   const executablePath = findCommand(['chromium', 'chromium-browser', 'google-chrome'], [])
   if (executablePath === undefined) {
     reportMissing(t, 'Chromium', 'install it, or run `npm run services` as root on Debian')
     return undefined
   }
-  // Containers run tests as root, where Chromium has no sandbox.
+  // Containers run tests as root, where Chromium's sandbox does not work.
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   t.teardown(() => browser.close())
   return browser

@@ -1,4 +1,4 @@
-/** Certificates for tests, made when they are needed: nothing that expires lies in the repository. */
+/** Certificates for tests, made when needed: the repository has none that could expire. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export interface TestCertificate {
 
 const REMEDY = 'install openssl (Debian: apt-get install openssl).'
 
-/** False, and reported, where certificates cannot be made. */
+/** False, and reported, when certificates cannot be made. */
 export function canMakeCertificates(t: Test): boolean {
   try {
     execFileSync('openssl', ['version'], { stdio: 'ignore' })

@@ -1,4 +1,4 @@
-/** Real servers as child processes: on a free loopback port, with a folder of their own, gone with the test. */
+/** Real servers as child processes: on a free loopback port, with a folder of their own, removed with the test. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -11,13 +11,13 @@ export interface ServerKind {
   readonly command: string
   args(port: number, folder: string): string[]
   env?(port: number, folder: string): Record<string, string>
-  /** Truthy or resolved-to-truthy once the server on `port` answers in its own protocol. */
+  /** Resolves to true once the server on `port` responds in its own protocol. */
   answers(port: number): Promise<boolean>
 }
 
 export interface ChildServer {
   readonly port: number
-  /** Sends a signal: SIGSTOP makes a black hole of it, SIGCONT ends that. */
+  /** Sends a signal: SIGSTOP makes it accept connections but never respond, until SIGCONT. */
   signal(name: NodeJS.Signals): void
   /** Kills the server; its port then refuses connections. */
   kill(): Promise<void>
@@ -33,7 +33,7 @@ export function findCommand(names: readonly string[], folders: readonly string[]
   return names.flatMap(name => places.map(place => join(place, name))).find(path => existsSync(path))
 }
 
-/** A TCP port of 127.0.0.1 that was free a moment ago. */
+/** A TCP port of 127.0.0.1 that has just been free. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
@@ -45,7 +45,7 @@ export function freePort(): Promise<number> {
   })
 }
 
-/** Starts a server and waits until it answers. Another process may take the free port first, hence the attempts. */
+/** Starts a server and waits until it responds. Another process may take the free port first, hence the attempts. */
 export async function startServer(kind: ServerKind, attempts = 3): Promise<ChildServer> {
   const server = childServer(kind, await freePort())
   try {
@@ -63,7 +63,8 @@ function childServer(kind: ServerKind, port: number): ChildServer {
   const log = join(folder, 'server.log')
   let child: ChildProcess | undefined
 
-  // A test process that dies early must not leave a server behind; unref'd, the server never holds up its end.
+  // A test process that dies early must not leave a server behind; the server is unref'd and never keeps the process
+  // alive.
   const abandon = () => {
     child?.kill('SIGKILL')
     rmSync(folder, { recursive: true, force: true })
@@ -111,5 +112,5 @@ function childServer(kind: ServerKind, port: number): ChildServer {
   }
 }
 
-/** Folders beside PATH where servers built or fetched for the tests lie. */
+/** Folders besides PATH that contain servers built or fetched for the tests. */
 export const serverFolders = [inProject('..', 'shared', 'bin'), inProject('.cache', 'ferretdb')]

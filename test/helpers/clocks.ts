@@ -1,6 +1,8 @@
 import type { Test } from 'tap'
 
-/** The clocks that a gateway in this process and its counters read, in the test's hands from `start` on; real again at its end. */
+/**
+ * From `start` on, the test controls the clocks that a gateway in this process and its counters read; real at its end.
+ */
 export function holdClocks(t: Test, start: number): { ms: number } {
   const real = { date: Date.now, performance: performance.now }
   const clock = { ms: start }

@@ -13,13 +13,13 @@ export interface Ran {
 export interface Surroundings {
   readonly columns?: number
   readonly env?: NodeJS.ProcessEnv
-  /** What stands on standard input. */
+  /** The content of standard input. */
   readonly stdin?: string | Buffer
-  /** Somebody watches stderr. */
+  /** Whether stderr is a terminal. */
   readonly watched?: boolean
 }
 
-/** What `sluice ARGS` would print and end with. */
+/** What `sluice ARGS` prints, and its exit code. */
 export async function sluice(args: readonly string[], surroundings: Surroundings = {}): Promise<Ran> {
   const { io, written } = recordingIo(surroundings)
   const code = await run(args, io).catch(error => {
@@ -31,7 +31,7 @@ export async function sluice(args: readonly string[], surroundings: Surroundings
   return { code, ...written }
 }
 
-/** What a command sees of the world; `written` is what it wrote so far. */
+/** The surroundings of a command; `written` is what it has written so far. */
 export function recordingIo(surroundings: Surroundings = {}): {
   readonly io: Io
   readonly written: { readonly out: string; readonly err: string }

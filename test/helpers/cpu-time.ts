@@ -1,4 +1,4 @@
-/** For how many milliseconds `work` kept a core busy. What other processes do meanwhile does not count. */
+/** For how many milliseconds `work` kept a core busy; other processes do not count. */
 export async function cpuMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   await work()

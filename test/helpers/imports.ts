@@ -1,17 +1,17 @@
 import { posix } from 'node:path'
 import ts from 'typescript'
 
-/** How a module is asked for: its value, only its types (gone after compiling), or at run time by `import()`. */
+/** How a module is imported: as a value, for its types only (removed by the compiler), or at run time by `import()`. */
 export type Manner = 'value' | 'types' | 'dynamic'
 
 export interface Import {
-  /** A path from the project's root for our own files (`gateway/types.ts`), else a package's name. */
+  /** A path from the project's root for our own files (`gateway/types.ts`), otherwise a package's name. */
   readonly target: string
   readonly own: boolean
   readonly manner: Manner
 }
 
-/** What the TypeScript source `text` at `path` (from the project's root) imports, Node's own modules left out. */
+/** What the TypeScript source `text` at `path` (from the project's root) imports, except Node's own modules. */
 export function importsOf(path: string, text: string): Import[] {
   const found: Import[] = []
   const add = (specifier: ts.Node | undefined, manner: Manner) => {

@@ -1,4 +1,4 @@
-/** Reads the stream of what happens now, as a page would. */
+/** Reads the stream of live events, as the page does. */
 import { type IncomingMessage, request } from 'node:http'
 import type { Test } from 'tap'
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
@@ -8,9 +8,9 @@ export interface LiveReader {
   readonly status: number
   /** The snapshots so far. */
   readonly snapshots: LiveSnapshot[]
-  /** Resolves to the next snapshot that is as wanted. */
+  /** Resolves to the next snapshot for which `wanted` is truthy. */
   next(awaited: string, wanted?: (snapshot: LiveSnapshot) => unknown): Promise<LiveSnapshot>
-  /** True when the gateway has ended the stream. */
+  /** Whether the gateway has ended the stream. */
   ended(): boolean
   close(): void
 }

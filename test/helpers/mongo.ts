@@ -18,12 +18,12 @@ export async function mongoUrl(t: Test): Promise<string | undefined> {
     return undefined
   }
   const url = withDatabase(base, `sluice_test_${randomBytes(6).toString('hex')}`)
-  // Our own server takes its folder with it; a borrowed one must get its space back.
+  // Our own server is removed with its folder; on a borrowed one the database must be dropped.
   if (given) t.teardown(() => withClient(url, client => client.db().dropDatabase()))
   return url
 }
 
-/** `url` with its database replaced. The old one stays the place where credentials are looked up. */
+/** `url` with its database replaced. Credentials are still looked up in the old one. */
 function withDatabase(url: string, database: string): string {
   const [, start, old, query] = /^(\w+(?:\+srv)?:\/\/[^/?]+)\/?([^?]*)\??(.*)$/.exec(url) ?? []
   if (start === undefined) throw new Error('MONGODB_URL is not of the form mongodb://host:port/database')
@@ -40,7 +40,7 @@ async function ownServer(): Promise<string | undefined> {
   return `mongodb://127.0.0.1:${(await server).port}`
 }
 
-/** A server of the caller's own, to be killed and started again; undefined where there is none. */
+/** A server for the caller alone, to kill and start again; undefined when none is installed. */
 export function startMongo(): Promise<ChildServer> | undefined {
   const command = findCommand(['mongod', 'ferretdb'], serverFolders)
   if (!command) return undefined

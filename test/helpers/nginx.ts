@@ -1,4 +1,4 @@
-/** A real nginx, with locations or with a whole configuration. */
+/** A real nginx, with given locations or with a whole configuration. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -6,12 +6,12 @@ import { findCommand, startServer } from './child-server.js'
 import { send } from './http.js'
 import { reportMissing } from './missing.js'
 
-/** Host of its own, at which it says that it is up. */
+/** Host of the server that reports that nginx is up. */
 const UP = 'up.invalid'
 
 /**
- * Starts nginx with these locations, such as `= /x`; the body of an answer is the number of the location, or `none`.
- * Its URL, or undefined after reporting the test as skipped (a failure in CI).
+ * Starts nginx with these locations, such as `= /x`; a response's body is the number of the location, or `none`.
+ * Returns its URL, or undefined after reporting the test as skipped (a failure in CI).
  */
 export function nginxWith(t: Test, locations: readonly string[]): Promise<string | undefined> {
   const served = locations.map((location, i) => `location ${location} { return 200 ${i}; }`)
@@ -21,8 +21,8 @@ export function nginxWith(t: Test, locations: readonly string[]): Promise<string
 }
 
 /**
- * Starts nginx with what stands in its `http` block; a server of its own says that it is up.
- * Its URL, or undefined after reporting the test as skipped (a failure in CI).
+ * Starts nginx with this content of its `http` block, and a further server that reports that nginx is up.
+ * Returns its URL, or undefined after reporting the test as skipped (a failure in CI).
  */
 export async function nginxServing(t: Test, http: (port: number) => string): Promise<string | undefined> {
   const command = findCommand(['nginx'], ['/usr/sbin'])

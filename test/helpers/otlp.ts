@@ -1,4 +1,4 @@
-/** A receiver of traces by OTLP over HTTP in JSON (OTLP 1.x, "OTLP/HTTP"), as a collector is one. */
+/** A receiver of traces by OTLP over HTTP in JSON (OTLP 1.x, "OTLP/HTTP"), like a collector. */
 import type { Test } from 'tap'
 import { startApp } from './http.js'
 
@@ -19,11 +19,11 @@ export interface ReceivedSpan {
 export interface OtlpReceiver {
   readonly url: string
   readonly spans: ReceivedSpan[]
-  /** Attributes of who sent them. */
+  /** Attributes of the senders. */
   readonly resources: Readonly<Record<string, unknown>>[]
-  /** Everything that came, as text. */
+  /** All bodies received, as text. */
   raw: string
-  /** What it answers from now on. */
+  /** The status of its responses from now on. */
   status: number
 }
 

@@ -8,11 +8,16 @@ import { send } from './http.js'
 import { reportMissing } from './missing.js'
 
 export interface Prometheus {
-  /** The values of an instant query now, one for each series. @throws {Error} what Prometheus says of a wrong query */
+  /**
+   * The current values of an instant query, one per series. @throws {Error} with Prometheus' message about a wrong
+   * query
+   */
   query(expr: string): Promise<number[]>
 }
 
-/** Starts it on the admin port at `adminUrl`; undefined after reporting the test as skipped (a failure in CI). */
+/**
+ * Starts Prometheus on the admin port at `adminUrl`; undefined after reporting the test as skipped (a failure in CI).
+ */
 export async function prometheusOf(
   t: Test,
   adminUrl: string,

@@ -1,34 +1,34 @@
-/** HTTP by hand on both sides of the gateway: a client and an upstream that send exactly the bytes they are told. */
+/** HTTP by hand on both sides of the gateway: a client and an upstream that send exactly the given bytes. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { waitUntil } from './wait.js'
 
 const LIMIT_MS = 5_000
 
-/** An answer and a request as plain as can be. */
+/** A minimal response and a minimal request. */
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 export const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
 export interface RawMessage {
   /** Request line or status line. */
   readonly line: string
-  /** Fields in the order they came, names as written. */
+  /** Fields in the order received, names as written. */
   readonly fields: readonly (readonly [name: string, value: string])[]
   /** Content, chunks joined; latin1, so that bytes can be compared. */
   readonly body: string
 }
 
-/** All values of a field, by any spelling of its name. */
+/** All values of a field; its name is case-insensitive. */
 export function valuesOf(message: RawMessage, name: string): string[] {
   return message.fields.filter(([key]) => key.toLowerCase() === name.toLowerCase()).map(([, value]) => value)
 }
 
-/** One end of a connection. What arrives is kept until it is read. */
+/** One end of a connection. Received bytes are kept until they are read. */
 export class RawPeer {
   readonly socket: Socket
   /** Received and not yet read, as latin1. */
   unread = ''
-  /** The other side sent FIN. */
+  /** The peer has sent FIN. */
   ended = false
   closed = false
   /** The code of the error the connection ended with, such as ECONNRESET. */
@@ -68,7 +68,9 @@ export class RawPeer {
     return { line, fields }
   }
 
-  /** Reads one whole message: by its chunks, its length, or, when `tillClose`, everything to the end. */
+  /**
+   * Reads one complete message: by its chunks, by its length, or, with `tillClose`, up to the end of the connection.
+   */
   async message({ bodyless = false, tillClose = false } = {}): Promise<RawMessage> {
     const head = { ...(await this.head()), body: '' }
     if (bodyless) return head
@@ -82,7 +84,7 @@ export class RawPeer {
     return this.take(count)
   }
 
-  /** Everything until the other side closes. */
+  /** Everything until the peer closes. */
   async rest(): Promise<string> {
     await waitUntil('the end of the connection', () => this.ended || this.closed, LIMIT_MS)
     return this.take(this.unread.length)
@@ -124,18 +126,18 @@ export interface RawUpstream {
   readonly url: string
   /** Every connection so far, in order. */
   readonly connections: readonly RawPeer[]
-  /** The connection of that number, waited for. */
+  /** Waits for the connection with that index. */
   connection(index: number): Promise<RawPeer>
   stop(): Promise<void>
 }
 
-/** Listens on a free loopback port. `script` plays each connection; without one the test does. */
+/** Listens on a free loopback port. `script` handles each connection; without one the test does. */
 export async function rawUpstream(script?: (peer: RawPeer) => unknown): Promise<RawUpstream> {
   const connections: RawPeer[] = []
   const server = createServer({ noDelay: true, allowHalfOpen: true }, socket => {
     const peer = new RawPeer(socket)
     connections.push(peer)
-    // A script that waits in vain is told by what the client then misses.
+    // When a script fails, the test fails on what its client misses.
     Promise.resolve(script?.(peer)).catch(() => undefined)
   })
   server.listen(0, '127.0.0.1')

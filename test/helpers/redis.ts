@@ -18,7 +18,7 @@ export async function redisUrl(t: Test): Promise<string | undefined> {
   if (!redisCommand(t)) return undefined
   server ??= startRedis()
   databasesTaken += 1
-  // Taken before the wait: tests that run side by side must not end up in one database.
+  // Chosen before the await: concurrent tests must not get the same database.
   const database = databasesTaken % DATABASES
   return `${(await server).url}/${database}`
 }
@@ -29,18 +29,18 @@ let databasesTaken = 0
 export interface RedisServer {
   readonly url: string
   readonly port: number
-  /** From now on it accepts connections and never answers: a black hole. */
+  /** From now on it accepts connections and never responds. */
   pause(): void
   resume(): void
   /** From now on connections are refused. */
   kill(): Promise<void>
-  /** Comes back on the same port, empty. */
+  /** Starts it again on the same port, empty. */
   restart(): Promise<void>
-  /** Ends it and removes its folder: for `t.teardown`. */
+  /** Kills it and removes its folder: for `t.teardown`. */
   stop(): Promise<void>
 }
 
-/** A `redis-server` of the test's own, to be paused, killed and restarted. Call `redisCommand(t)` first. */
+/** A `redis-server` for one test, to pause, kill and restart. Call `redisCommand(t)` first. */
 export async function startRedis(...options: string[]): Promise<RedisServer> {
   const command = findCommand(['redis-server'])
   if (!command) throw new Error('redis-server is not on PATH')
@@ -62,16 +62,16 @@ export function redisCommand(t: Test): string | undefined {
   return command
 }
 
-/** How many scripts a Redis has been asked to run, by all its clients. */
+/** How many scripts all clients of a Redis have run. */
 export async function scriptCalls(redis: Redis): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0)
 }
 
 export interface RedisCluster {
-  /** Names one node; the others are found through it. */
+  /** The address of one node; clients discover the others through it. */
   readonly url: string
   readonly masters: readonly RedisServer[]
-  /** Of the first master. */
+  /** The replica of the first master. */
   readonly replica: RedisServer
   stop(): Promise<void>
 }
@@ -79,7 +79,7 @@ export interface RedisCluster {
 const SLOTS = 16_384
 
 /**
- * Three masters, and a replica of the first. A part of the slots that nobody keeps does not stop the others.
+ * Three masters, and a replica of the first. Slots that no node serves do not stop the others.
  *
  * @param options for each node
  */
@@ -134,7 +134,7 @@ export async function startCluster(...options: string[]): Promise<RedisCluster> 
   }
 }
 
-/** A Sentinel that watches the master on that port of 127.0.0.1 under the name `main`. */
+/** A Sentinel that monitors the master on that port of 127.0.0.1 under the name `main`. */
 export async function startSentinel(master: Pick<RedisServer, 'port'>): Promise<RedisServer> {
   const child = await startServer({
     command: findCommand(['redis-server']) as string,
@@ -172,7 +172,7 @@ function asRedis(child: ChildServer): RedisServer {
   }
 }
 
-/** On a borrowed server only an empty database is used, marked as ours, and emptied at the end. */
+/** On a borrowed server only an empty database is used; it is marked as ours, and emptied at the end. */
 async function claimEmptyDatabase(base: string, t: Test): Promise<string> {
   for (let number = 1; number < 16; number += 1) {
     const url = new URL(base)

@@ -1,14 +1,13 @@
-/** The counter stores that a whole gateway can count in, for behaviour that must be the same on each. */
+/** The counter stores of a whole gateway, for behaviour that must be the same on each. */
 import type { Test } from 'tap'
 import { redisUrl } from './redis.js'
 
 export interface TestedStore {
   readonly name: 'in process' | 'on Redis'
-  /** What decision records call it. */
+  /** Its name in decision records. */
   readonly recorded: 'memory' | 'redis'
   /**
-   * Lines of gateway.yaml for counters that nobody has used yet, or undefined after reporting the test as skipped
-   * (a failure in CI).
+   * Lines of gateway.yaml for unused counters, or undefined after reporting the test as skipped (a failure in CI).
    */
   settings(t: Test): Promise<string | undefined>
 }
@@ -25,7 +24,7 @@ export const stores: readonly TestedStore[] = [
   },
 ]
 
-/** Tests a behaviour on each store, together with the other tests of `t` when that runs several `jobs`. */
+/** Tests a behaviour on each store, in parallel with the other tests of `t` when that has several `jobs`. */
 export function onEachStore(
   t: Test,
   behaviour: string,
@@ -38,5 +37,5 @@ export function onEachStore(
   }
 }
 
-/** Lines of gateway.yaml to count on that Redis. A busy test machine must not turn a slow answer into a stand-in. */
+/** Lines of gateway.yaml to count on that Redis. On a busy machine a slow Redis must not trigger the fallback. */
 export const redisSettings = (url: string): string => `redis: ${url}\nstore: { deadline: 5s }`

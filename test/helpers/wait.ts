@@ -5,8 +5,8 @@ export { sleep }
 type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>
 
 /**
- * Asks again every few milliseconds until `condition` gives a truthy value, and returns that value.
- * A throw counts as "not yet"; after `limit` milliseconds it fails with what was awaited and the last error.
+ * Checks every few milliseconds until `condition` returns a truthy value, and returns that value.
+ * A throw counts as "not yet"; after `limit` milliseconds it fails with `awaited` and the last error.
  */
 export async function waitUntil<T>(
   awaited: string,
@@ -29,7 +29,9 @@ export async function waitUntil<T>(
 
 class TooSlow extends Error {}
 
-/** What `work` gives, if that took less than `ms`, as it does but on a busy machine. Only inside `unhurried`. */
+/**
+ * The result of `work` if it took less than `ms`, which it does unless the machine is busy. Only inside `unhurried`.
+ */
 export async function within<T>(ms: number, work: () => Promise<T>): Promise<T> {
   const start = performance.now()
   const result = await work()
@@ -38,7 +40,7 @@ export async function within<T>(ms: number, work: () => Promise<T>): Promise<T> 
   return result
 }
 
-/** Runs `body` from its beginning until nothing of it was too slow, five times at most. */
+/** Runs `body` again from its beginning while any `within` was too slow, five times at most. */
 export async function unhurried(body: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -1,10 +1,10 @@
-/** An upstream whose answers wait, so that requests are in flight for as long as a test wants. */
+/** An upstream that delays its responses, so that requests are in flight for as long as a test wants. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Answers at once, but holds back the answers of requests with `x-wait`. Its `handler` is for `startApp`. */
+/** Responds at once, except to requests with `x-wait`. Its `handler` is for `startApp`. */
 export class WaitingApp {
   readonly started: IncomingMessage[] = []
-  /** Not answered yet, in the order they came. */
+  /** Delayed responses, in the order of their requests. */
   readonly waiting: ServerResponse[] = []
   readonly #body: string
 
@@ -19,7 +19,7 @@ export class WaitingApp {
     else this.waiting.push(res)
   }
 
-  /** Answers all that wait. */
+  /** Sends all delayed responses. */
   finish(): void {
     for (const res of this.waiting.splice(0)) res.end(this.#body)
   }

@@ -1,4 +1,4 @@
-/** The npm package as its users get it: without a checkout. */
+/** The npm package as its users get it, without a checkout. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
@@ -61,7 +61,7 @@ function linksOf(page: string): string[] {
   return inline.map(([, link]) => link as string).filter(link => !/^[a-z]+:/.test(link))
 }
 
-/** As code forges name headings. */
+/** Heading anchors, as code forges generate them. */
 function anchorsOf(page: string): string[] {
   return [...page.replace(/^```.*?^```/gms, '').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading

@@ -1,4 +1,4 @@
-/** What `npm publish` would send, unpacked beside the dependencies of this checkout: no registry is asked. */
+/** What `npm publish` would send, unpacked beside the dependencies of this checkout, without using a registry. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,9 +7,9 @@ import type { Test } from 'tap'
 import { inProject, projectFile } from '../helpers/root.js'
 
 export interface Packed {
-  /** A folder whose node_modules hold the package. */
+  /** A folder with the package in its node_modules. */
   readonly folder: string
-  /** The package's own folder in it. */
+  /** The folder of the installed package. */
   readonly installed: string
   /** The archive itself. */
   readonly archive: string
@@ -17,7 +17,7 @@ export interface Packed {
   readonly files: readonly string[]
 }
 
-/** Packs what is built, and puts it where an installation would; gone with the test. */
+/** Packs what is built and installs it in a folder that is removed with the test. */
 export function packed(t: Test): Packed {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-package-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -33,7 +33,7 @@ export function packed(t: Test): Packed {
   const { packages } = JSON.parse(projectFile('package-lock.json')) as {
     packages: Record<string, { dev?: boolean }>
   }
-  // As an installation would: what only this checkout needs is not there.
+  // As in an installation, without development dependencies.
   for (const [path, { dev }] of Object.entries(packages)) {
     const name = /^node_modules\/((?:@[^/]+\/)?[^/]+)$/.exec(path)?.[1]
     if (name === undefined || dev) continue

@@ -1,4 +1,4 @@
-/** What a release needs to know: where the sources are, and what CHANGELOG.md says of the version. */
+/** What a release has to find out: the repository's address, and what CHANGELOG.md says about the version. */
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { inProject } from '../helpers/root.js'

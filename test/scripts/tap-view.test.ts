@@ -7,7 +7,7 @@ interface View {
   read(line: string): void
 }
 
-/** What `npm test` shows of `tap`'s output, and the counts it ends with. */
+/** What `npm test` shows of tap's output, and the final counts. */
 async function show(tap: string): Promise<{ shown: string[]; counts: View['counts'] }> {
   const { tapView } = await import(pathToFileURL(inProject('scripts', 'lib', 'tap-view.mjs')).href)
   const shown: string[] = []

@@ -1,4 +1,6 @@
-/** What an identity provider, a person at a form and an operator see while the disk of the data folder is full or fails. */
+/**
+ * What an identity provider, a person at a form and an operator see while the disk of the data folder is full or fails.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { failingDisk, smallDisk } from '../helpers/disks.js'
@@ -22,7 +24,7 @@ interface Connection {
   readonly secret: string
 }
 
-/** A gateway with both services on that folder, and what a test asks of it. */
+/** A gateway with both services on that folder, and calls to it. */
 async function running(t: Test, dataDir: string, more: Readonly<Record<string, string>> = {}) {
   const folder = writeConfig(t, gatewayYaml, {})
   const hooks = { WEBHOOK_ALLOW_PRIVATE: 'true', WEBHOOK_ALLOW_HTTP: 'true' }
@@ -50,7 +52,7 @@ async function running(t: Test, dataDir: string, more: Readonly<Record<string, s
 }
 type Running = Awaited<ReturnType<typeof running>>
 
-/** The same with a directory, and the receiver of its events. */
+/** The same with a directory, and a receiver of its events. */
 async function connected(t: Test, dataDir: string, more: Readonly<Record<string, string>> = {}) {
   const receiver = await startReceiver(t)
   const service = await running(t, dataDir, more)
@@ -74,7 +76,7 @@ const metric = async ({ adminUrl }: GatewayProcess, series: string) => {
 }
 const padding = 'x'.repeat(20_000)
 
-/** Creates users until one is refused; gives the names of those that were answered 201, and the refusal. */
+/** Creates users until one is refused; returns the names of those that got a 201, and the refusal. */
 async function writeOn(service: Running, to: Connection, prefix: string, most = 2000) {
   const kept: string[] = []
   for (let i = 0; i < most; i++) {
@@ -86,7 +88,7 @@ async function writeOn(service: Running, to: Connection, prefix: string, most = 
   return { kept, refusal: undefined }
 }
 
-/** Everything answered 201 is there, and every user has its event, in order, at the receiver; nothing else is. */
+/** Asserts that exactly the users that got a 201 exist, and that the receiver got the event of each, in order. */
 async function isWhole(
   t: Test,
   service: Running,

@@ -1,4 +1,4 @@
-/** The welcome page: what it offers is there in the configuration that comes with Sluice. */
+/** The welcome page: what it offers exists in the configuration that ships with Sluice. */
 import t from 'tap'
 import { start } from '../../services/welcome/index.js'
 import { sluice } from '../helpers/command.js'

@@ -1,4 +1,4 @@
-/** What the commands say of access entries. */
+/** What the commands report about access entries. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** What is said of options that cannot be meant. */
+/** Options that cannot be meant are rejected. */
 import t from 'tap'
 import { sluice } from '../helpers/command.js'
 

@@ -10,7 +10,7 @@ const LINT = join('test', 'fixtures', 'lint')
 const GATEWAY =
   'version: 1\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n'
 
-/** A configuration with one file of policies. */
+/** A configuration with one policy file. */
 function folderWith(dir: string, policy: string): string {
   mkdirSync(join(dir, 'policies'))
   writeFileSync(join(dir, 'gateway.yaml'), GATEWAY)

@@ -1,4 +1,4 @@
-/** What a shell offers behind `sluice`: the shells themselves are asked, where they are installed. */
+/** What a shell completes after `sluice`, tested in the real shells where they are installed. */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { sluice } from '../helpers/command.js'
 
 const script = async (shell: string) => (await sluice(['completion', shell])).out
 
-/** What bash offers for the last of the words. */
+/** What bash offers for the last word. */
 async function offered(t: Test, ...words: string[]): Promise<string[]> {
   const file = join(t.testdir(), 'sluice.bash')
   writeFileSync(file, await script('bash'))

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { sluice } from '../helpers/command.js'
 import { matchesGolden } from '../helpers/golden.js'
 
-/** A copy of the configuration that comes with the package, with texts replaced in its files. */
+/** A copy of the shipped configuration with texts replaced in its files. */
 function changed(t: Test, changes: Readonly<Record<string, readonly [string, string][]>>): string {
   const folder = join(t.testdir(), 'config')
   cpSync('config', folder, { recursive: true })

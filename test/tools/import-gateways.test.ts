@@ -1,4 +1,4 @@
-/** What `sluice import` makes of other gateways' files means here what it meant there: explain is asked. */
+/** What `sluice import` makes of other gateways' files means the same as before, according to `explain`. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -24,7 +24,7 @@ interface Told {
   readonly access: readonly { readonly action: string }[]
 }
 
-/** A folder made from the fixture, that `sluice check` takes, and what explain says of a request to it. */
+/** A folder imported from the fixture, and what `explain` says about requests to it. */
 async function imported(t: Test, format: string, fixture: string) {
   const folder = join(t.testdir(), 'made')
   const { code, err } = await sluice([
@@ -37,7 +37,7 @@ async function imported(t: Test, format: string, fixture: string) {
   t.match(await sluice(['check', '--config', folder]), { code: 0 })
   const told = async (method: string, path: string, ...more: string[]): Promise<Told> =>
     JSON.parse((await sluice(['explain', method, path, '--config', folder, '--json', ...more])).out)
-  /** Each rule with its quotas: `login 1/12s`, slots as `addr 10`. */
+  /** Each rule with its quotas, such as `login 1/12s`; slots as `addr 10`. */
   const limits = async (method: string, path: string, ...more: string[]): Promise<string[]> =>
     (await told(method, path, ...more)).rules
       .filter(({ skipped }) => skipped === null)

@@ -1,4 +1,4 @@
-/** A real nginx and a gateway with what `sluice import nginx` makes of the same file admit the same requests. */
+/** A real nginx, and a gateway with what `sluice import nginx` makes of the same file, admit the same requests. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,8 +9,8 @@ import { send, startApp } from '../helpers/http.js'
 import { nginxServing } from '../helpers/nginx.js'
 
 /**
- * The examples of nginx.org (ngx_http_limit_req_module, ngx_http_limit_conn_module), with slower rates: what passes is then
- * no question of how long a request takes.
+ * The examples of nginx.org (ngx_http_limit_req_module, ngx_http_limit_conn_module), with slower rates, so that the
+ * result does not depend on how long a request takes.
  */
 const served = (app: string) => `
   limit_req_status 429;
@@ -66,7 +66,7 @@ t.test('nginx and what is imported from it admit the same requests', async t => 
   writeFileSync(file, readFileSync(file, 'utf8') + ports)
   const gateway = await gatewayProcess(t, made)
 
-  /** Whether each of the two lets the request pass. */
+  /** The status that each of the two gives the request; 429 as 'refused'. */
   const ask = (path: string, more: Record<string, string> = {}, host = 'search.example.com') =>
     Promise.all(
       [nginx, gateway.url].map(async url => {

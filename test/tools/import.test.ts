@@ -30,7 +30,7 @@ t.test('annotated documents become buckets that the loader takes as they are', a
   t.match(explained.out, 'not kratos-admin-high (GET /admin/identities/{id}): another method')
 })
 
-/** A folder whose one policy file is what was printed, with its suggested limits. */
+/** A folder whose only policy file is what was printed, with its suggested limits. */
 function folderOf(t: Test, printed: string): string {
   const folder = t.testdir({
     'gateway.yaml':

@@ -1,4 +1,4 @@
-/** `sluice keys rotate` beside a gateway that runs. */
+/** `sluice keys rotate` beside a running gateway. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,4 +1,6 @@
-/** The commands that ask a running gateway: counters, reset, mode, access, acts; and what report and replay make of acts. */
+/**
+ * The commands that query a running gateway: counters, reset, mode, access, acts; and how report and replay treat acts.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** `plugin new`: what it writes runs, and the gateway takes it. */
+/** `plugin new`: what it writes runs, and the gateway loads it. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ plugins: [./${plugin}]
 ${setting}
 `
 
-/** The command in a folder where Sluice is installed; returns what it said. */
+/** Runs the command in a folder where Sluice is installed. */
 function begin(folder: string, ...args: string[]) {
   mkdirSync(join(folder, 'node_modules'), { recursive: true })
   symlinkSync(root, join(folder, 'node_modules', 'sluicegate'))

@@ -1,4 +1,4 @@
-/** Logs as they are found: packed, damaged, hostile, in several files. */
+/** Logs in every condition: compressed, damaged, hostile, in several files. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -132,7 +132,7 @@ t.test('progress is shown to who watches, and wiped', async t => {
 t.test('a reader that has gone ends the command quietly', async t => {
   const log = logOf(t, nineDays().map(lineOf).join(''))
   const command = `"${process.execPath}" "${inProject('dist', 'gateway', 'cli.js')}" report "${log}" --json`
-  // The reader leaves before anything is written.
+  // The reader exits before anything is written.
   const { stdout, stderr } = await promisify(execFile)('sh', ['-c', `${command} | true`])
   t.same([stdout, stderr], ['', ''])
 })

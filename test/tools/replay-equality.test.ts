@@ -1,4 +1,4 @@
-/** The replay is evidence: for the same traffic on the same clock it decides each request as a gateway does. */
+/** The replay can be trusted: for the same traffic on the same clock it decides each request as a gateway does. */
 import { Agent } from 'node:http'
 import t, { type Test } from 'tap'
 import { loadOrFail } from '../../gateway/run/load.js'
@@ -63,7 +63,7 @@ const PATHS = [
 const ACME = 'acme.localhost'
 const HOSTS = [ACME, ACME, ACME, ACME, 'dev.localhost', 'nobody.example', 'somebody.example']
 
-/** Sends random requests, some of which the upstream holds while others come. */
+/** Sends random requests, some of which the upstream holds while others are sent. */
 async function sendTraffic(t: Test, actions: number): Promise<TestGateway> {
   const held: (() => void)[] = []
   const upstream = await startApp(t, (req, res) => {
@@ -123,7 +123,7 @@ async function sendTraffic(t: Test, actions: number): Promise<TestGateway> {
       })
     }
     if (!isSlow) {
-      // Several at the very same moment, one after the other.
+      // Several at the same moment, one after the other.
       for (let burst = Math.ceil(random() * 8); burst > 0; burst--) {
         await request()
         ended += 1

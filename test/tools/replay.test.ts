@@ -14,7 +14,7 @@ const lineOf = (record: object) => `${JSON.stringify(record)}\n`
 const timeOf = (ms: number) => new Date(ms).toISOString()
 
 interface Asked {
-  /** ms after the start. */
+  /** Milliseconds after the start. */
   readonly at: number
   readonly method?: string
   readonly path?: string
@@ -37,7 +37,7 @@ const recordOf = (
     parts: tenant === undefined ? {} : { 'header:x-tenant': tenant },
   })
 
-/** Bursts of acme, writes that overlap, a tenant that floods. */
+/** Bursts of acme, concurrent writes, and a tenant that floods. */
 const TRAFFIC: readonly Asked[] = [
   ...Array.from({ length: 40 }, (_, i) => ({ at: i * 300 })),
   { at: 200_000, method: 'POST', path: '/items/1', lasts: 900 },
@@ -77,7 +77,7 @@ t.test('slots are held as long as their requests lasted, and no longer than maxH
     candidate.rules.find(({ rule }) => rule === id)
   const held = await replay(RECORDS.map(lineOf).join(''), '--policies', CANDIDATE)
   t.match(ruleOf(held, 'item-write'), {
-    // All rules are asked at once: two of these were refused by another.
+    // All rules are asked together: two of these were refused by another rule.
     requests: 8,
     refused: 1,
     first: { at: timeOf(START + 200_500), path: '/items/1' },

@@ -1,4 +1,4 @@
-/** Logs made for tests of reports. */
+/** Logs for tests of reports. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export const DAY = 24 * HOUR
 export const lineOf = (record: object) => `${JSON.stringify({ level: 'info', ...record, msg: 'decision' })}\n`
 export const timeOf = (ms: number) => new Date(ms).toISOString()
 
-/** A report-only rule's word on one request. */
+/** What a report-only rule records about one request. */
 export function besideOf(rule: string, key: string, result: Beside['result'], used: number): Beside {
   return {
     rule,
@@ -26,7 +26,7 @@ export function besideOf(rule: string, key: string, result: Beside['result'], us
   }
 }
 
-/** The record of its own that a report-only rule writes when it would have refused. */
+/** The separate record that a report-only rule writes when it would have refused. */
 export function wouldDeny(main: DecisionRecord, rule: string, key: string): DecisionRecord {
   return decisionRecord({
     ...main,
@@ -42,7 +42,7 @@ export function wouldDeny(main: DecisionRecord, rule: string, key: string): Deci
   })
 }
 
-/** Nine days: a rule that hits nobody but twice, one that hits often, and an enforced bucket that refuses a few. */
+/** Nine days: a rule that hits only twice, one that hits often, and an enforced bucket that refuses a few. */
 export function nineDays(): DecisionRecord[] {
   const records: DecisionRecord[] = []
   const random = randomOf(3)

@@ -1,4 +1,4 @@
-/** What a report says of each rule, and whether a report-only one is safe to enforce. */
+/** What a report says about each rule, and whether a report-only rule is safe to enforce. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { decisionRecord } from '../helpers/decision-lines.js'
 import { matchesGolden } from '../helpers/golden.js'
 import { besideOf, lineOf, logOf, nineDays, report, START, timeOf } from './report-logs.js'
 
-/** The records as lines, among others that a log may hold. */
+/** The records as lines, among other lines that a log may contain. */
 function mixedLog([first, ...rest]: readonly string[]): string {
   return [
     '{"level":"info","msg":"Sluice is ready"}\n',

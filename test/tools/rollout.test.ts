@@ -1,4 +1,4 @@
-/** What the commands say of trials and of shares. */
+/** What the commands say about trials and about shares. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -140,7 +140,7 @@ t.test('check warns of a trial that says nothing, and of a share that lasts', as
   t.notMatch((await sluice(['check', '--config', written(t)])).out, 'warning')
 })
 
-/** Eight days of a bucket with a trial, and of a flood rule in force for half of its keys. */
+/** Eight days of a bucket with a trial, and of a flood rule that is in force for half of its keys. */
 function eightDays(): DecisionRecord[] {
   const records: DecisionRecord[] = []
   for (let i = 0; i < 800; i += 1) {

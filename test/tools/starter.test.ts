@@ -1,4 +1,4 @@
-/** The first minute: a gateway before somebody's own service without files, and files to begin with. */
+/** The first minute: a gateway in front of the user's own service without files, and files to start from. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `sluice top` beside a gateway that runs: once, on a terminal, and when the connection is lost. */
+/** `sluice top` beside a running gateway: once, on a terminal, and when the connection is lost. */
 import t from 'tap'
 import { printable } from '../../tools/text.js'
 import { top } from '../../tools/top/command.js'
@@ -7,7 +7,7 @@ import { recordingIo, sluice } from '../helpers/command.js'
 import { send, startApp } from '../helpers/http.js'
 import { waitUntil } from '../helpers/wait.js'
 
-/** A terminal of some size, on which keys can be pressed. */
+/** A terminal of the given size, on which keys can be pressed. */
 function terminal(columns: number, rows: number) {
   let press: (key: string) => void = () => undefined
   let taken = false
@@ -29,7 +29,7 @@ function terminal(columns: number, rows: number) {
   }
 }
 
-/** The lines of the last screen that was drawn. */
+/** The lines of the most recent screen. */
 function screenOf(out: string): string[] {
   return (out.split('\x1b[H').at(-1) ?? '').replace('\x1b[J', '').replaceAll('\x1b[K', '').split('\r\n')
 }

@@ -1,4 +1,6 @@
-/** SCIM creates over HTTP: the directory service beside @boxyhq/saml-jackson, each on a SQLite file of its own. */
+/**
+ * SCIM creates over HTTP: the directory service compared with @boxyhq/saml-jackson, each on a SQLite file of its own.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +15,7 @@ const MODULES = inProject('.cache', 'bench-directory')
 export const PEER = { '@boxyhq/saml-jackson': '26.2.0' }
 const CONNECTIONS = [1, 8, 32]
 const WARM_UP_SECONDS = 3
-/** How many times the peer's creates per second ours must reach. */
+/** Our creates per second must be at least this many times the peer's. */
 const AIM = 3
 
 const startJackson = journal => folder =>
@@ -25,7 +27,9 @@ const CONTESTANTS = [
   { label: 'Sluice directory, default', start: folder => startDirectory(folder) },
 ]
 
-/** One table for each number of connections. `kept`: ours reached the aim beside the peer as it comes in each. */
+/**
+ * One table per number of connections. `kept`: in each, ours reached the target against the peer's default settings.
+ */
 export async function creates({ rounds, seconds }) {
   require('taskset', 'wrk')
   installBeside(MODULES, PEER)

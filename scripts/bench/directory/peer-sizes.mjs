@@ -1,4 +1,4 @@
-/** The same question to the peer: what its requests cost in a small and in a large directory, in turns, over HTTP. */
+/** What the peer's requests cost in a small and in a large directory, interleaved, over HTTP (ours: sizes.mjs). */
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ const small = 1000
 const rounds = 100
 const patch = n => ({ Operations: [{ op: 'replace', value: { title: `T${n}` } }] })
 
-/** One table; there is no aim for the peer. A tenth of the users ours has, as it is slower to fill. */
+/** One table; the peer has no target. It gets a tenth of our number of users, because it is slower to fill. */
 export async function peerSizes({ size }) {
   installBeside(MODULES, PEER)
   const counts = [small, size / 10]
@@ -68,7 +68,7 @@ async function prepare(count) {
   }
 }
 
-/** Copies its first user, row by row as it has written them itself. */
+/** Fills the database with copies of the peer's first user, row by row in the form that the peer wrote it. */
 function fill(file, directoryId, firstId, count) {
   const db = new Database(file)
   const digest = text => createHash('ripemd160').update(text).digest('hex')
@@ -92,7 +92,9 @@ function fill(file, directoryId, firstId, count) {
   db.close()
 }
 
-/** The cells of one row: the peer's CPU time for a request in each place, and how they and the times compare. */
+/**
+ * The cells of one row: the peer's CPU time per request in each directory, and the ratios of CPU time and of latency.
+ */
 async function measure(name, places) {
   const waited = places.map(() => [])
   const worked = places.map(() => 0)

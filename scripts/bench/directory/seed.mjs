@@ -1,4 +1,4 @@
-/** Fills a directory straight in its database, past HTTP and past the service: how it got there is not what is measured. */
+/** Fills a directory directly in its database, bypassing HTTP and the service: filling it is not measured. */
 import { join } from 'node:path'
 import Database from 'libsql'
 import { MongoClient } from 'mongodb'
@@ -22,10 +22,10 @@ export const user = n => ({
 })
 
 /**
- * Users, and one group of the first `members` of them.
+ * Inserts users, and one group with the first `members` of them.
  *
  * @param directory its `id`, `tenant` and `product`
- * @returns the group's id, ids of `outside` users who are no members, and the `last` user, as a place in the list
+ * @returns the group's id, the ids of the users `outside` it, and the `last` user
  */
 export async function seed({ dataDir, mongodbUrl }, directory, { count, members }) {
   const database = mongodbUrl ? intoMongodb(mongodbUrl) : intoSqlite(dataDir)
@@ -48,7 +48,7 @@ export async function seed({ dataDir, mongodbUrl }, directory, { count, members 
   return { groupId: group.id, outside: ids.slice(members), last }
 }
 
-/** One transaction without a flush; terms go in sorted at the end, as an index is built fastest. */
+/** One transaction without a flush. Terms are inserted last and sorted, the fastest way to build an index. */
 function intoSqlite(dataDir) {
   const db = new Database(join(dataDir, 'directory.db'))
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN')

@@ -1,4 +1,6 @@
-/** What single requests cost in a small and in a large directory: the same service, over HTTP, on SQLite, in turns. */
+/**
+ * What single requests cost in a small and in a large directory: the same service, over HTTP, on SQLite, interleaved.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -9,18 +11,18 @@ import { seed, user } from './seed.mjs'
 
 const small = 1000
 const rounds = 300
-/** A request may cost this many times more in the large directory. */
+/** A request in the large directory may cost this many times what it costs in the small one. */
 const atMost = 1.5
 const key = 'bench-key-0123456789'
 const quiet = { debug: () => {}, info: () => {}, warn: console.error, error: console.error }
-/** Of the one group. */
+/** Members of the one group. */
 const mostMembers = 100_000
 
 const { start } = await import(inProject('dist', 'services', 'directory', 'index.js'))
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
-/** One HTTP request with a JSON answer. */
+/** One HTTP request with a JSON response. */
 function call(url, method, path, headers, body) {
   return new Promise((resolve, reject) => {
     const sent = request(new URL(path, url), { method, agent, headers }, answer => {
@@ -39,7 +41,7 @@ function call(url, method, path, headers, body) {
   })
 }
 
-/** A running service with a directory of so many users, and the requests that are measured there. */
+/** A running service with a directory of `count` users, and the requests that are measured there. */
 async function prepare(count) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   const env = { API_KEYS: key, DATA_DIR: dataDir }
@@ -87,7 +89,7 @@ async function prepare(count) {
           Operations: [{ op: 'remove', path: `members[value eq "${outside[n]}"]` }],
         }),
     },
-    /** How long it takes to refuse what would walk the directory. */
+    /** How long it takes to refuse queries that would scan the directory. */
     async refused() {
       const asked = {
         'userName sw': `filter=${encodeURIComponent('userName sw "user-77"')}`,
@@ -114,7 +116,7 @@ async function prepare(count) {
   }
 }
 
-/** Median milliseconds, and milliseconds of this process' CPU, of one kind of request in each place, taken in turns. */
+/** Median latency and median CPU time of this process for one kind of request in each directory, in ms, interleaved. */
 async function measure(name, places) {
   const times = places.map(() => ({ waited: [], worked: [] }))
   for (let n = 0; n < rounds; n++) {
@@ -130,7 +132,7 @@ async function measure(name, places) {
   return times.map(({ waited, worked }) => ({ waited: median(waited), worked: median(worked) }))
 }
 
-/** One table. `kept`: no request costs more than it may in a directory of `size` users and a group of up to 100,000. */
+/** One table. `kept`: no request exceeds `atMost` in a directory of `size` users and a group of up to 100,000. */
 export async function sizes({ size }) {
   say(`filling directories of ${small} and ${size} users ...`)
   const places = [await prepare(small), await prepare(size)]

@@ -1,6 +1,7 @@
 /**
- * Do webhooks keep up? A directory service gets changes that make so many events a second, spread over one and over ten
- * directories, and sends them to a receiver on loopback; then a long queue is worked off. On SQLite, or MONGODB_URL.
+ * Do webhooks keep up? A directory service gets changes that produce `rate` events a second, spread over one and over
+ * ten directories, and sends them to a receiver on loopback; then a long queue is drained. On SQLite, or on
+ * MONGODB_URL.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,10 +17,10 @@ const rate = 500
 const seconds = 20
 const counts = [1, 10]
 const queueLength = 10_000
-/** The last event of a second must not come later than this, else the queue grows. */
+/** In ms. An event that arrives later than this shows that the queue grows. */
 const latest = 2000
 
-/** A table and a sentence. `kept`: every event came, and none later than it may. */
+/** A table and a sentence. `kept`: every event arrived, none later than `latest`. */
 export async function webhooks() {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   const receiver = await startReceiver()
@@ -50,7 +51,7 @@ export async function webhooks() {
   }
 }
 
-/** Events at a steady rate, and how late they came. */
+/** Events at a steady rate, and how late they arrived. */
 async function steady({ receiver }, directories) {
   const ages = []
   receiver.watch = event => ages.push(Date.now() - Date.parse(event.created_at))
@@ -72,7 +73,7 @@ async function steady({ receiver }, directories) {
   }
 }
 
-/** Events a second at which one directory's queue is worked off. */
+/** Events a second at which one directory's queue is drained. */
 async function drain(bench) {
   const directory = await makeDirectory(bench, rate)
   let arrived = 0
@@ -87,7 +88,7 @@ async function drain(bench) {
   return arrived / ((performance.now() - begin) / 1000)
 }
 
-/** A directory with a group and so many users, its events so far delivered. */
+/** A directory with a group and `size` users, whose events so far have been delivered. */
 async function makeDirectory({ receiver, told }, size) {
   const { port, key } = told
   let arrived = 0

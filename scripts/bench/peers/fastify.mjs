@@ -11,7 +11,7 @@ await app.register(installed('@fastify/rate-limit'), {
   max: Number(MAX),
   timeWindow: 60_000,
   keyGenerator: request => request.headers.host,
-  // Its default forgets keys beyond 5000.
+  // By default it keeps only 5000 keys.
   cache: 200_000,
   ...(REDIS ? { redis: new Redis(REDIS) } : {}),
 })

@@ -1,4 +1,4 @@
-/** Bare http-proxy with a keep-alive agent, the measure of all ratios. */
+/** Bare http-proxy with a keep-alive agent, the baseline of all ratios. */
 import { Agent, createServer } from 'node:http'
 import proxies from 'http-proxy'
 

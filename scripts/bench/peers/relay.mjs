@@ -1,4 +1,4 @@
-/** Holds every byte back for a while in each direction: a Redis that is further away. */
+/** Delays every chunk in each direction, to simulate a Redis that is further away. */
 import { connect, createServer } from 'node:net'
 
 const { TARGET, PORT, DELAY_MS } = process.env

@@ -1,6 +1,6 @@
 /**
- * @boxyhq/saml-jackson on its own SQL store, a SQLite file, behind the thinnest HTTP server that serves SCIM. Prints where
- * its directory is. JOURNAL is the journal mode of its database; as it comes that is `delete`.
+ * @boxyhq/saml-jackson on its own SQL store, a SQLite file, behind a minimal HTTP server for SCIM. Prints where its
+ * directory is. JOURNAL is the journal mode of its database; the default is `delete`.
  */
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'

@@ -1,4 +1,7 @@
-/** The directory service as shipped, without the gateway in front. Prints where its first directory is, and its management key. */
+/**
+ * The directory service as shipped, without the gateway in front. Prints its management key and its first directory's
+ * path.
+ */
 import { inProject } from '../../lib/run.mjs'
 
 const { start } = await import(inProject('dist', 'services', 'directory', 'index.js'))

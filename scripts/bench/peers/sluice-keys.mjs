@@ -1,4 +1,4 @@
-/** The gateway with 100000 projects, one host each; listed here, as no file of that size would be read. */
+/** The gateway with 100000 projects, one host each; defined in code, because the loader refuses files of that size. */
 import { loadConfig } from '../../../dist/config/load.js'
 import { builtIn } from '../../../dist/gateway/plugins.js'
 import { compile } from '../../../dist/gateway/run/snapshot.js'

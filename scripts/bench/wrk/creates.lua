@@ -1,4 +1,4 @@
--- Creates users in a SCIM directory, a new one with each request: PATH, secret, and what their names begin with.
+-- Creates a new user in a SCIM directory with each request. Arguments: path, secret, prefix of the user names.
 local made = 0
 local path, headers, prefix
 local body = [[{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"%s@example.com","externalId":"%s",]]

@@ -1,4 +1,4 @@
--- Each request is for a host of its own, from h0.test on.
+-- Each request is for another host, from h0.test on.
 local next_host = -1
 local hosts = 100000
 

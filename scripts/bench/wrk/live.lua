@@ -1,4 +1,4 @@
--- Requests under many rules, each counted by a key of its own: RULES, KEYS, and the pause of a connection in ms.
+-- Requests under many rules, each counted under a key of its own. Arguments: rules, keys, pause of a connection in ms.
 local rules, keys, pause
 local sent = 0
 

@@ -17,7 +17,7 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509TrustManager;
 
-/** Asks what the lines on stdin say by java.net.http, and prints what came of each (scripts/judges/cases.mjs). */
+/** Makes the requests listed on stdin with java.net.http, and prints the result of each (scripts/judges/cases.mjs). */
 public class Ask {
   static String base;
   static HttpClient plain;

@@ -1,4 +1,4 @@
-// Asks what the lines on stdin say by Go's net/http, and prints what came of each (scripts/judges/cases.mjs).
+// Makes the requests listed on stdin with Go's net/http, and prints the result of each (scripts/judges/cases.mjs).
 package main
 
 import (
@@ -42,7 +42,7 @@ func ask(transport *http.Transport, parts []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Its own tells the version of HTTP.
+	// Go's default value depends on the version of HTTP.
 	request.Header.Set("User-Agent", "Go")
 	for _, line := range strings.Split(headers, "|") {
 		if name, value, found := strings.Cut(line, ": "); found {

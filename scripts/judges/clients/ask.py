@@ -1,4 +1,4 @@
-"""Asks what the lines on stdin say by aiohttp or requests, and prints what came of each (scripts/judges/cases.mjs)."""
+"""Makes the requests listed on stdin with aiohttp or requests, and prints the results (scripts/judges/cases.mjs)."""
 
 import asyncio
 import hashlib
@@ -55,7 +55,7 @@ def with_requests():
     urllib3.disable_warnings()
     session = requests.Session()
     for name, method, path, upload, flags, fields in cases():
-        # It cannot wait for a 100, and takes a 103 for the answer.
+        # requests cannot wait for a 100, and takes a 103 for the final response.
         if "expect" in flags or "interim" in flags:
             print(name, "skipped", sep="\t")
             continue

@@ -1,4 +1,4 @@
-/** What an operator asks the admin port of a gateway that runs: policy, counters, slots, resets, and who may. */
+/** What an operator can ask a running gateway's admin port: policy, counters, slots and resets; and who may ask. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

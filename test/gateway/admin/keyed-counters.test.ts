@@ -9,7 +9,7 @@ const JA3 = 'e7d705a3286e19ea42f587b344ee6865'
 const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
-/** Part of a key: what names it to the operator, what a request has of it, and what another one has. */
+/** Each part of a key: how the operator names it, a request that has it, and a request that has another value. */
 const PARTS: Readonly<
   Record<string, readonly [string, Sent & { query?: string }, Sent & { query?: string }]>
 > = {
@@ -34,7 +34,7 @@ const PARTS: Readonly<
     { headers: FORM, body: 'email=canary%40example.test' },
     { headers: FORM, body: 'email=other%40example.test' },
   ],
-  // The same part of the key, by its other half.
+  // The same part of the key, by its other field.
   'email-or-flow ': ['flow=canary', { query: '?flow=canary' }, { query: '?flow=other' }],
 }
 
@@ -67,7 +67,7 @@ async function readAndReset(t: Test, { url, adminUrl }: { url: string; adminUrl:
     const reset = () => send(`${adminUrl}/counters/rule-${i}?${named}`, { method: 'DELETE' })
     t.equal((await reset()).status, 200)
     t.match(await counted(), [{ used: 0, attempted: 0 }])
-    // With two workers each of them is met.
+    // With two workers, both get requests.
     t.same(
       [await post(sent), await post(sent), await post(other)],
       [200, 429, 429],

@@ -1,4 +1,4 @@
-/** Readers of streams that are slow, or have vanished. */
+/** Streams whose readers are slow, or gone. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'

@@ -1,4 +1,4 @@
-/** What an operator sees of a gateway that runs: `/live`, its stream, its history, and what a reload has changed. */
+/** What an operator sees of a running gateway: `/live`, its stream, its history, and what a reload changed. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-/** Counters of rules that count by more than the project, and of unknown hosts, are read and reset by the parts of their key. */
+/** Counters that are not per project only, and those of unknown hosts, are read and reset by the parts of their key. */
 import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'

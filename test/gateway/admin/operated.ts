@@ -1,4 +1,4 @@
-/** A gateway with one rule of each kind, and an operator who asks its admin port. */
+/** A gateway with one rule of each kind, and helpers that call its admin port. */
 import type { Test } from 'tap'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { type Received, send, startApp } from '../../helpers/http.js'
@@ -26,7 +26,7 @@ export const KEY = 'canary-0123456789abcdef'
 export interface Asked extends TestGateway {
   post(path: string): Promise<number>
   ask(path: string, method?: string, headers?: Record<string, string>): Promise<Received>
-  /** Lets the requests under `/slow` end. */
+  /** Lets the waiting requests under `/slow` finish. */
   finish(): void
 }
 

@@ -1,4 +1,4 @@
-/** Who is answered on the admin port, and what wrong questions are told. */
+/** Who may use the admin port, and how wrong requests to it are answered. */
 import t from 'tap'
 import { sluice } from '../../helpers/command.js'
 import { KEY, start } from './operated.js'

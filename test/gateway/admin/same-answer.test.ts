@@ -1,4 +1,4 @@
-/** The gateway and `explain` are asked the same question: status and all fields of ours are the same. */
+/** A request and the same question to `explain` get the same status and the same Sluice fields. */
 import t, { type Test } from 'tap'
 import { faultProxy } from '../../helpers/faults.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
@@ -34,7 +34,7 @@ interface Question {
   readonly host?: string
 }
 
-/** Asks both; what a request changes between the two stays within a second, which is the unit of all times told. */
+/** Sends both. The effects of the first stay below a second, which is the resolution of all times in the fields. */
 async function compare(t: Test, gateway: TestGateway, { code, method, path, host }: Question): Promise<void> {
   const headers = { host: host ?? 'acme.localhost', origin: 'https://page.test' }
   const explained = await fetch(`${gateway.adminUrl}/explain`, {

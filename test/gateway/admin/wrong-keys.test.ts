@@ -1,4 +1,4 @@
-/** Who is told to wait for having sent wrong keys, in one process and in several. */
+/** Senders of wrong keys have to wait, in one process and in several. */
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { type Area, WrongKeys } from '../../../gateway/admin/wrong-keys.js'

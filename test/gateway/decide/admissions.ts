@@ -1,10 +1,10 @@
-/** What the algorithms promise of any course of events, as arithmetic on the admissions that were seen. */
+/** What the algorithms promise for any sequence of requests, checked by arithmetic on the admissions. */
 import type { Window } from '../../../gateway/types.js'
 
-/** When the virtual time of tests begins, in ms. */
+/** Start of the tests' virtual time, in ms. */
 export const START = 1_700_000_000_000
 
-/** Admissions as moment and count; moments rise. */
+/** Admissions as moment and count, in ascending order. */
 export type Admissions = [moment: number, count: number][]
 
 /** The most admissions that any interval of the window's length holds. */
@@ -24,7 +24,7 @@ export function most(admissions: Admissions, ms: number): number {
   return highest
 }
 
-/** The most admissions of a window that begins with a request and ends whole. */
+/** The most admissions in one fixed window, which begins with a request. */
 function mostOfOne(admissions: Admissions, ms: number): number {
   let begin = Number.NEGATIVE_INFINITY
   let held = 0
@@ -41,7 +41,7 @@ function mostOfOne(admissions: Admissions, ms: number): number {
   return highest
 }
 
-/** The most that any interval admitted beyond what flows into the bucket meanwhile. */
+/** The most that any interval admitted beyond what flowed into the bucket in that time. */
 function mostBeyondFlow(admissions: Admissions, { quota, ms }: Window): number {
   let taken = 0
   let lowest = Number.POSITIVE_INFINITY
@@ -55,13 +55,13 @@ function mostBeyondFlow(admissions: Admissions, { quota, ms }: Window): number {
   return highest
 }
 
-/** What each algorithm promises of any course of events. */
+/** Whether the algorithm's promise holds for these admissions. */
 export function keepsPromise(admissions: Admissions, window: Window, wasTakenBack = false): boolean {
   switch (window.algorithm) {
     case 'sliding-window':
       return most(admissions, window.ms) <= window.quota
     case 'fixed-window':
-      // A window goes on when the request that began it is taken back, but nobody sees then when it began.
+      // A window stays open when the request that began it is taken back, but its begin can then no longer be seen.
       return wasTakenBack
         ? most(admissions, window.ms) <= 2 * window.quota
         : mostOfOne(admissions, window.ms) <= window.quota

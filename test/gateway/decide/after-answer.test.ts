@@ -1,4 +1,7 @@
-/** Rules that count by what the upstream answers, as clients and operators meet them: a whole gateway, on each counter store. */
+/**
+ * Rules that count by the upstream's response, as clients and operators see them: a whole gateway, on each counter
+ * store.
+ */
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import { connect } from 'node:http2'
@@ -21,7 +24,7 @@ const LOGIN =
 const TOKENS =
   'id: tokens, match: [POST /chat], key: [project], cost: { answerHeader: x-tokens-used }, quota: { requests: 1000, per: 1m }'
 
-/** Answers as each request says in `x-answer` and `x-spend`, when it is let go. */
+/** Once released, responds with what each request asks for in `x-answer` and `x-spend`. */
 async function startModel(t: Test) {
   const waiting: (() => void)[] = []
   let heard = 0
@@ -62,7 +65,7 @@ async function begin(
   return { ...asking(gateway), model, gateway }
 }
 
-/** A busy test machine must not turn a slow answer into ours. */
+/** On a busy test machine, a slow response must not run into the gateway's own timeouts. */
 const patient = (head: string) => `{ connect: 20s, head: ${head}, idle: 20s }`
 
 function asking(gateway: TestGateway) {
@@ -222,7 +225,7 @@ onEachStore(t, 'a report-only rule records what it would refuse, and changes not
   ])
   t.same(await times(5, login), Array(5).fill(401))
   const records = () => gateway.lines.filter(({ decision }) => decision === 'would_deny')
-  // A charge may come a moment after its answer, so it may take one request more until the quota is seen to be used.
+  // A charge may arrive a moment after its response, so using up the quota may take one request more.
   await waitUntil('three records', async () => {
     if (records().length < 3) t.equal(await login(), 401)
     return records().length >= 3

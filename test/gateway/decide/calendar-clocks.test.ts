@@ -1,4 +1,4 @@
-/** Whose clock a window of the calendar goes by, and what is kept of it. */
+/** Which clock decides when a calendar window turns, and what is kept of it. */
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { longestMs } from '../../../gateway/decide/store/calendar.js'
@@ -20,7 +20,7 @@ const daily = (quota: number): Window => ({
   algorithm: 'fixed-window',
   calendar: berlin,
 })
-/** Summer time ends in the night to this day. */
+/** Midnight in Berlin, at the start of the day on which summer time ends. */
 const AUTUMN = Date.parse('2026-10-24T22:00:00Z')
 
 t.test('gateways whose clocks differ agree on the turn of a period, for Redis’s clock says it', async t => {
@@ -40,7 +40,7 @@ t.test('gateways whose clocks differ agree on the turn of a period, for Redis’
     const lengths = new Set<number | undefined>()
     for (let i = 0; i < 80; i += 1) {
       clock.at += 45 * 60_000
-      // About midnight, step by step.
+      // Just before, at and just after the moment.
       for (const at of [clock.at - 1, clock.at, clock.at + 1]) {
         const now = clock.at
         clock.at = at
@@ -102,11 +102,11 @@ t.test('leases of a window of the calendar never add up to more than its quota',
       const ask: Ask = { ...bare, demand: { ...bare.demand, cost } as Ask['demand'] }
       const spent = new Map<string, number>()
       for (let i = 0; i < 900; i += 1) {
-        // Now and then close to the turn of a day.
+        // Each third starts close to midnight.
         const night = AUTUMN - 2 * DAY + Math.floor(i / 300) * DAY
         const step = i % 300 < 150 ? 2000 : 15 * 60_000
         if (i % 300 === 0) bench.at = Math.max(bench.at, night - 120_000)
-        // In use, then not: the lease is renewed, then ended.
+        // First in use, then idle: the lease is renewed, then ends.
         for (const ms of [25_000, 25_000, step]) await pass(bench, ms)
         const got = await knock(bench, i * 7, ask, 1 + (i % 9))
         const day = periodOf(berlin, bench.at)

@@ -1,4 +1,4 @@
-/** Days, weeks and months by the clock of a time zone, summer time right both ways. */
+/** Days, weeks and months in a time zone, correct across both changes of summer time. */
 import fc from 'fast-check'
 import t from 'tap'
 import { boundariesAt, lengthAt, longestMs } from '../../../gateway/decide/store/calendar.js'
@@ -15,7 +15,7 @@ t.test('the days on which clocks are set have 23 and 25 hours', async t => {
     ['America/New_York', '2026-03-08', 23],
     ['America/New_York', '2026-11-01', 25],
     ['Australia/Lord_Howe', '2026-04-05', 24.5],
-    // Clocks are set forward at midnight: the day begins at 1:00.
+    // The clocks go forward at midnight: the day begins at 1:00.
     ['Africa/Cairo', '2026-04-24', 23],
     ['America/Havana', '2026-03-08', 23],
     ['America/Havana', '2026-11-01', 25],

@@ -1,4 +1,4 @@
-/** Counters on a Redis Cluster of three nodes and behind a Sentinel: exact, through failovers, with a node away. */
+/** Counters on a Redis Cluster of three nodes and behind a Sentinel: exact, during failovers, and with a node down. */
 import { Cluster, Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
@@ -39,7 +39,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
   const { ask, store, lines, changes } = await storeOn(t, redis.url)
   const client = new Cluster([{ host: '127.0.0.1', port: redis.masters[0]?.port }])
   t.teardown(() => client.disconnect())
-  /** Keys of the first, second and third master. */
+  /** Which of the three masters has a key. */
   const third = (key: string) => Math.floor((hashSlot(key) * 3) / 16_384)
   const keys = [0, 1, 2].map(master =>
     Array.from({ length: 50 }, (_, i) => `sluice:1:{project-${i}}:e:k`).find(key => third(key) === master),

@@ -1,4 +1,4 @@
-/** Counter stores in virtual time, and what is asked of them. */
+/** Counter stores in virtual time, and helpers that query them. */
 import type { Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
@@ -9,11 +9,11 @@ import { START } from './admissions.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** A store whose time is what the test says, in ms. */
+/** A store whose clock is set by the test, in ms. */
 export interface Bench {
   readonly store: CounterStore
   at: number
-  /** Asks `times` at once; the answers in their order. */
+  /** Asks `times` times at once; the answers in order. */
   many(ask: Ask, times: number): Promise<Answer[]>
 }
 
@@ -55,7 +55,7 @@ export const kinds: readonly Kind[] = [
 ]
 
 let keys = 0
-/** A key that nobody has counted by. */
+/** A key that has not been counted yet. */
 export const freshKey = () => `test:{k${++keys}}`
 
 export function windows(key: string, ...list: readonly Window[]): Ask {
@@ -73,7 +73,7 @@ export const windowOf = (quota: number, ms: number, algorithm: Algorithm = 'slid
 export const burst = (quota: number) => windowOf(quota, 1000)
 export const sustained = (quota: number) => windowOf(quota, 60_000)
 
-/** Asks once at each moment and returns the moments that were admitted; the moments must rise. */
+/** Asks once at each moment, in ascending order; returns the moments at which it was admitted. */
 export async function admittedAt(bench: Bench, ask: Ask, moments: readonly number[]): Promise<number[]> {
   const answers = moments.map(moment => {
     bench.at = moment

@@ -1,4 +1,4 @@
-/** One verdict out of many rules: who is asked, what is charged, and what a broken limiter or store does. */
+/** One verdict out of many rules: which are asked, what is charged, and what a broken limiter or store causes. */
 import t, { type Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { SplitStore } from '../../../gateway/decide/store/split-store.js'

@@ -1,4 +1,4 @@
-/** A decider in virtual time, the rules it is given, and requests to decide on. */
+/** A decider in virtual time, rules for it, and requests to decide on. */
 import t, { type Test } from 'tap'
 import { Decider } from '../../../gateway/decide/decide.js'
 import { inFlight } from '../../../gateway/decide/in-flight.js'
@@ -33,11 +33,11 @@ export const limits = (id: string, burst: number, sustained: number, changes: Pa
   rule(id, 'project-limits', { burst, sustained, algorithm: 'sliding-window', lease: false }, changes)
 export const slots = (id: string, max: number, changes: Partial<Rule> = {}) =>
   rule(id, 'in-flight', { max, slotTtl: 15_000, maxHold: 3_600_000, count: 'handshake' }, changes)
-/** So many requests of each address in an hour. */
+/** Allows `quota` requests an hour per address. */
 export const metered = (id: string, quota: number, changes: Partial<Rule> = {}) =>
   rule(id, 'metered', { quota, ms: HOUR, blockMs: 0 }, { key: ['client-ip'], ...changes })
 
-/** Its rules say what a meter needs. */
+/** A limiter whose rules configure a meter. */
 const meter: Limiter<unknown> = {
   demand({ rule }) {
     return { kind: 'meter', ...(rule.config as Pick<MeterDemand, 'quota' | 'ms' | 'blockMs'>) }
@@ -46,7 +46,7 @@ const meter: Limiter<unknown> = {
 
 export interface Bench {
   readonly decider: Decider
-  /** Every call to the store. */
+  /** Every call to the store so far. */
   readonly calls: (readonly Ask[])[]
   at: number
 }
@@ -86,10 +86,10 @@ function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore 
   }
 }
 
-/** Counting in this process. */
+/** Counts in this process. */
 export const inProcess = () => bench(now => new MemoryStore(now))
 
-/** Counting on an empty Redis, through what stands before it; undefined when there is none to be had. */
+/** Counts on an empty Redis, through the store that `behind` wraps around it; undefined when no Redis is available. */
 export async function onRedis(
   t: Test,
   behind: (store: RedisStore) => CounterStore = store => store,
@@ -115,7 +115,7 @@ interface Knock {
 
 let requests = 0
 
-/** The verdict on one POST under these rules. */
+/** The verdict on one POST request under these rules. */
 export function decide({ decider }: Bench, rules: readonly Rule[], knock: Knock = {}) {
   const { project = 'acme', path = '/x', client = '192.0.2.1' } = knock
   requests += 1

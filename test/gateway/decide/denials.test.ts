@@ -1,4 +1,4 @@
-/** Refusals of Redis are remembered: a flood costs it nothing, and nobody is refused longer than it said. */
+/** Refusals by Redis are cached: a flood costs Redis nothing, and no client is refused for longer than Redis said. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-/** Slots from the first byte to the last, as clients meet them: a whole gateway, on each counter store. */
+/** Slots from the first byte to the last, as clients experience them: a whole gateway, on each counter store. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,7 +19,7 @@ rules:
 `,
 })
 
-/** An upstream that answers at once, but for requests with `x-wait`: those are told, one by one, how to go on. */
+/** An upstream that responds at once, except to requests with `x-wait`, which the test finishes one by one. */
 async function startWork(t: Test) {
   const started: { req: IncomingMessage; res: ServerResponse }[] = []
   const server = createServer((req, res) => {
@@ -39,7 +39,7 @@ async function startWork(t: Test) {
 
 const HEAD = 'POST /jobs/1 HTTP/1.1\r\nHost: acme.localhost\r\nX-Wait: 1\r\n'
 
-/** A gateway with one in-flight rule, and what a test does to it. */
+/** A gateway with one in-flight rule, and the helpers of a test. */
 async function start(t: Test, store: TestedStore, rule: string, timeouts = '{ head: 20s, idle: 20s }') {
   const work = await startWork(t)
   const gateway = await testGateway(t, {
@@ -54,7 +54,7 @@ async function start(t: Test, store: TestedStore, rule: string, timeouts = '{ he
     t.teardown(() => peer.socket.destroy())
     return peer.send(text)
   }
-  /** The status of a request that is answered at once. */
+  /** The status of a request that gets its response at once. */
   const knock = async () => {
     const sent = { method: 'POST', headers: { host: 'acme.localhost' } }
     return (await send(`${gateway.url}/jobs/1`, sent)).status
@@ -67,7 +67,7 @@ async function start(t: Test, store: TestedStore, rule: string, timeouts = '{ he
   return { ...gateway, work, client, knock, held, freed }
 }
 
-// They mostly wait, so they wait together.
+// The tests mostly wait, so they run at the same time.
 t.jobs = 4
 
 onEachStore(
@@ -173,7 +173,7 @@ onEachStore(t, 'an upstream that fails, is silent or refuses gives the slot back
   }
 })
 
-/** Opens a WebSocket: its status is 101, or what the handshake was answered. */
+/** Opens a WebSocket: the status is 101, or that of the rejected handshake. */
 async function open(url: string) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/jobs/1`, {
     headers: { host: 'acme.localhost' },

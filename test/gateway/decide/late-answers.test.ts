@@ -1,4 +1,4 @@
-/** An answer of Redis that comes after the deadline: what it charged comes back, and nobody gets a second quota. */
+/** A Redis answer after the deadline: what it charged is given back, and no client gets a second quota. */
 import t, { type Test } from 'tap'
 import { openStore } from '../../../gateway/decide/store/open.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
@@ -11,7 +11,7 @@ const QUOTA = 20
 const INSTANCES = 2
 const DEADLINE_MS = 150
 
-/** A gateway's store whose way to Redis can be made slow. */
+/** A gateway's store whose connection to Redis can be slowed down. */
 async function gatewayOn(t: Test, url: string) {
   const { port } = new URL(url)
   const proxy = await faultProxy(Number(port))
@@ -65,13 +65,13 @@ for (const [kind, demand] of Object.entries(demands)) {
         return granted(await request(ask, 8))
       }),
     )
-    // One was told of 4 left, the other of 5: the half of each.
+    // One was told that 4 were left, the other 5: each may use half of its number.
     t.strictSame(admitted, [2, 2], 'no fresh quota')
     for (const { proxy } of gateways) await proxy.set({ kind: 'pass' })
     const [one] = gateways as [(typeof gateways)[0]]
     await waitUntil('both late answers', () => gateways.every(({ late }) => late() === 1))
     t.match(one.lines, [/answered after the deadline/])
-    // A full meter cannot be told of more: what one gateway tells it is lost with the other's late charge.
+    // A full meter counts no further: what one gateway charges is lost when the other's late charge has filled it.
     const more = granted(await one.ask(ask, 8))
     t.ok(more <= (kind === 'meter' ? 4 : 0), `no more than the quota in all: ${more} more`)
   })
@@ -97,7 +97,7 @@ for (const [kind, demand] of Object.entries<Demand>({
     let admitted = 0
     await Promise.all(
       gateways.map(async ({ ask: request, proxy }, i) => {
-        // One of them at a time, so that a call is late here and in time there.
+        // One gateway at a time, so that calls are late for one and in time for the other.
         let lateAt = begun + 300 + i * 400
         while (performance.now() < end) {
           const isLate = performance.now() > lateAt
@@ -117,7 +117,7 @@ for (const [kind, demand] of Object.entries<Demand>({
     )
     const most = (SECONDS + 1) * (QUOTA + QUOTA / INSTANCES)
     t.ok(admitted <= most, `${admitted} in ${SECONDS} s, and a window that had begun before: at most ${most}`)
-    // On a busy machine more calls are late, and each of those counts by the instance's part.
+    // On a busy machine more calls are late, and each of them counts against the instance's share.
     t.ok(admitted >= (SECONDS * QUOTA) / 4, `${admitted}: the quota is there to be used`)
     t.comment(`${admitted} admitted`)
   })
@@ -144,7 +144,7 @@ for (const [kind, demand] of Object.entries(demands)) {
       })
       admitted += granted(await request(ask, 20))
     }
-    // The first to come back may be sooner than the other's debt.
+    // The first gateway to reconnect may ask before the other has charged what it admitted.
     t.ok(
       admitted <= QUOTA + QUOTA / INSTANCES,
       `${admitted} of ${QUOTA}, with one gateway's part still untold`,

@@ -1,4 +1,4 @@
-/** Charges that come after the fact, on each counter store. */
+/** Charges made after the request, on each counter store. */
 import fc from 'fast-check'
 import t from 'tap'
 import { LateCharges } from '../../../gateway/decide/store/late-charges.js'
@@ -22,7 +22,7 @@ function later(key: string, limit: Limit = MINUTE, group = 0): Ask {
 }
 const countOf = ({ counts }: Answer) => counts[0] as Count
 
-/** What such a meter says, in the plainest words: an ask charges nothing but the first refusal. */
+/** The simplest model of such a meter: asking charges nothing except the first refusal. */
 class Model {
   #used = 0
   #begin = 0
@@ -162,7 +162,7 @@ t.test('on a Cluster each counter is charged where it is kept', async t => {
   )
   store.charge(asks.map((ask, i) => ({ ask, units: i + 1 })))
   await waitUntil('the charges', async () => {
-    // What a node could not be told is told with the next ask.
+    // Charges that did not reach a node are sent with the next ask.
     const seen = await Promise.all(asks.map(ask => store.take([ask], 'holder')))
     return seen.every(([answer], i) => countOf(answer as Answer).used === (i < 4 ? i + 1 : 6))
   })

@@ -1,4 +1,4 @@
-/** The promises of leases (P1, and P2 at 90 %), and what they spare Redis, with one or many instances. */
+/** The promises of leases (P1, and P2 at 90 %), and the calls to Redis they save, with one or many instances. */
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -21,7 +21,7 @@ t.test('no interval of the window’s length ever admits more than the quota (P1
         fc.integer({ min: 1, max: 60 }),
         fc.constantFrom(250, 390, 500, 700, 990),
       ),
-      /** A stalled event loop sweeps late. */
+      /** Whether leases are swept in time; a stalled event loop sweeps late. */
       sweeps: fc.boolean(),
       instance: fc.nat({ max: 7 }),
       times: fc.integer({ min: 1, max: 40 }),
@@ -63,7 +63,7 @@ t.test('a greedy client gets at least 90 % of the quota, over however many insta
         const windows = 4
         let admitted = 0
         for (let i = 0; i < windows * 50; i += 1) {
-          // 'moving': each instance for a while, so that the others sit on what they took ahead.
+          // 'moving': each instance for a while, so that the others keep tokens they leased and do not use.
           const instance = turn === 'moving' ? Math.floor(i / 9) : i
           for (let got = 1; got > 0; admitted += got)
             got = await knock(bench, instance, ask, Math.ceil(quota / 10))
@@ -136,6 +136,6 @@ t.test('over HTTP: two gateways that lease admit the quota and never more, and h
   t.ok(far < 60, `${far} calls for the first 200 requests, from a cold start`)
   for (let i = 0; i < 30; i += 1) await Promise.all(Array.from({ length: 20 }, (_, j) => ask(i + j)))
   t.ok(reached <= 400, `${reached} of 400`)
-  // The exact promise is tried in virtual time above: on a machine that stalls, leases run out unspent.
+  // The exact promise is tested in virtual time above: on a machine that stalls, leases expire unused.
   t.ok(reached >= 300, `${reached} of 400`)
 })

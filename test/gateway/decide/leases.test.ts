@@ -1,4 +1,4 @@
-/** Leases: tokens taken ahead from a real Redis, edited, given back and outlived, in virtual time. */
+/** Leases: tokens reserved in a real Redis, with changed rules, given back and expired, in virtual time. */
 import t from 'tap'
 import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
 import type { LeaseAnswer, LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
@@ -82,7 +82,7 @@ t.test('a spending that was reported already is not taken back from another', as
   const ask = leased(windowOf(1000, 1000))
   const take = async () => (await store.take([ask], 'holder'))[0] as Answer
   let admitted = 0
-  // Each is given back one request later, when it may have been reported; the other stays.
+  // Each first one is given back one request later, when it may already have been reported; the second stays.
   for (let i = 0; i < 3000; i += 1) {
     const first = await take()
     await pass(bench, 0.1)

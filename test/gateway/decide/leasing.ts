@@ -1,4 +1,4 @@
-/** Gateways that take tokens ahead from a real Redis, in virtual time. */
+/** Gateways that lease tokens from a real Redis, in virtual time. */
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import { type Behind, LeasedStore } from '../../../gateway/decide/store/leased-store.js'
@@ -20,7 +20,7 @@ export interface Bench {
   at: number
 }
 
-/** Opens so many gateways on an empty Redis; undefined when there is none to be had. */
+/** Opens `instances` gateways on an empty Redis; undefined when no Redis is available. */
 export async function connect(t: Test): Promise<((instances: number) => Bench) | undefined> {
   const url = await redisUrl(t)
   if (url === undefined) return undefined
@@ -55,7 +55,7 @@ export async function connect(t: Test): Promise<((instances: number) => Bench) |
   }
 }
 
-/** What counts while nobody lends. */
+/** Counts while Redis lends nothing. */
 export function inProcess(now: () => number): Behind {
   const store = new MemoryStore(now, 'local')
   return {
@@ -69,13 +69,13 @@ export function inProcess(now: () => number): Behind {
   }
 }
 
-/** Of a rule that leases, under a key that nobody has counted by. */
+/** An ask of a rule with leases, under a key that has not been counted yet. */
 export function leased(...list: Window[]): Ask {
   const ask = windows(freshKey(), ...list)
   return { ...ask, demand: { kind: 'windows', windows: list, lease: true } }
 }
 
-/** Asks `count` times at once at one instance; how many were admitted. */
+/** Asks `count` times at once at one instance; returns how many were admitted. */
 export async function knock(bench: Bench, instance: number, ask: Ask, count = 1): Promise<number> {
   const store = bench.instances[instance % bench.instances.length] as LeasedStore
   const answers = await Promise.all(
@@ -84,7 +84,7 @@ export async function knock(bench: Bench, instance: number, ask: Ask, count = 1)
   return answers.filter(answer => answer?.granted).length
 }
 
-/** Lets `ms` go by; leases that ended meanwhile are told of. */
+/** Lets `ms` pass; leases that ended in the meantime are reported. */
 export async function pass(bench: Bench, ms: number): Promise<void> {
   bench.at += ms
   for (const store of bench.instances) store.sweep()

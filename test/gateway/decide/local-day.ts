@@ -1,9 +1,9 @@
-/** The calendar as people read it off a clock on the wall, for tests of those who reckon it. */
+/** Calendar periods computed with Intl alone, to check the code that computes them. */
 import type { Calendar } from '../../../gateway/types.js'
 
 const zones = new Map<string, Intl.DateTimeFormat>()
 
-/** `2026-03-29`. */
+/** The date in a time zone, such as `2026-03-29`. */
 export function localDay(timeZone: string, at: number): string {
   const zone =
     zones.get(timeZone) ??
@@ -12,7 +12,7 @@ export function localDay(timeZone: string, at: number): string {
   return zone.format(at)
 }
 
-/** The name of the period that a moment is in: its day, its week's Monday or its month. */
+/** The period that a moment is in, named by its day, by its week's Monday or by its month. */
 export function periodOf({ unit, timezone }: Calendar, at: number): string {
   const day = localDay(timezone, at)
   if (unit === 'day') return day

@@ -1,4 +1,4 @@
-/** What counters in this process cost: little for each key, and bounded whatever keys come. */
+/** What counters in this process cost: little memory for each key, and a bounded amount whatever keys come. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Meters: what they admit, for how long they refuse, and what a flood or a lost Redis costs. */
+/** Meters: what they admit, how long they refuse, and what a flood or a lost Redis costs. */
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -15,7 +15,7 @@ import { type Bench, freshKey, kinds } from './counting.js'
 import { decide, bench as deciderOn, rule } from './deciding.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-/** Long enough for a Redis that answers, on a machine that is busy with other tests. */
+/** Long enough for a Redis that responds, on a machine that is busy with other tests. */
 const DEADLINE_MS = 200
 
 type Limit = Pick<MeterDemand, 'quota' | 'ms' | 'blockMs'>
@@ -31,7 +31,7 @@ async function take({ store }: Pick<Bench, 'store'>, ask: Ask): Promise<Answer> 
 }
 const countOf = ({ counts }: Answer) => counts[0] as Count
 
-/** What the rules of a meter say, in the plainest words. */
+/** The simplest model of a meter's rules. */
 class Model {
   #used = 0
   #begin = 0
@@ -51,7 +51,7 @@ class Model {
     return { granted, used: this.#used, resetMs: this.#end - now }
   }
 
-  /** Without it the quota was not passed: the refused request that was counted goes, too, and so does its block. */
+  /** Without the request the quota was not exceeded, so the counted refusal is removed as well, and its block. */
   giveBack({ quota }: Limit, cost: number, at: number, now: number): void {
     if (this.#begin > at || now >= this.#end) return
     this.#used = Math.max(0, Math.min(this.#used, quota) - cost)
@@ -218,7 +218,7 @@ t.test('two gateways admit exactly the quota of 60 requests at once', async t =>
   t.equal(answers.filter(({ granted }) => granted).length, 20)
 })
 
-/** A store on Redis, and a client that looks into it. */
+/** A store on Redis, and a client that inspects it. */
 async function storeAndClient(t: Test, url: string) {
   const redis = new Redis(url)
   const store = new RedisStore({ url, log: quiet })

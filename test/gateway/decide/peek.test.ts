@@ -1,4 +1,4 @@
-/** Looking at counters: what `peek` says is what `take` would say, and nothing is any different for it. */
+/** Looking at counters: `peek` says what `take` would say, and changes nothing. */
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -16,13 +16,13 @@ const START = 1_700_000_000_000
 interface Bench {
   readonly store: CounterStore
   at: number
-  /** All that is kept, in a form that can be compared. */
+  /** Everything that is stored, in a comparable form. */
   state(): Promise<unknown>
 }
 
 async function inProcess(t: Test): Promise<Bench> {
   const clock = { at: START }
-  // A twin that is never peeked at: what it says is what should have been said.
+  // A twin that is never peeked at and gives the expected answers.
   const twin = new MemoryStore(() => clock.at)
   const own = new MemoryStore(() => clock.at)
   const store: CounterStore = {
@@ -60,14 +60,14 @@ async function onRedis(t: Test): Promise<Bench | undefined> {
   return Object.assign(clock, { store, state: () => stateOf(redis) })
 }
 
-/** Every key with its bytes. */
+/** Every key with its raw value. */
 async function stateOf(redis: Redis): Promise<Record<string, string>> {
   const keys = (await redis.keys('*')).sort()
   const dumps = await Promise.all(keys.map(key => redis.dumpBuffer(key)))
   return Object.fromEntries(keys.map((key, i) => [key, dumps[i]?.toString('hex') ?? 'gone']))
 }
 
-/** An answer without what only a real one has. */
+/** An answer without what only `take` adds. */
 function told({ granted, unavailable, store, counts }: Answer): object {
   return { granted, unavailable, store, counts }
 }

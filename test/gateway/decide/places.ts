@@ -1,4 +1,6 @@
-/** Where counters may be, in virtual time: in this process, on one Redis, on two gateways' one Redis, on a Cluster of three. */
+/**
+ * Where counters may be, in virtual time: in this process, on a Redis, on one that two gateways share, on a Cluster.
+ */
 import type { Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
@@ -12,14 +14,14 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 export interface CountingPlace {
   at: number
   readonly stores: readonly CounterStore[]
-  /** Asks `times` at once at one of the gateways; the answers in their order. */
+  /** Asks `times` times at once at one of the gateways; the answers in order. */
   many(gateway: number, ask: Ask, times: number): Promise<Answer[]>
 }
 
 interface KindOfPlace {
   readonly name: string
   readonly runs: number
-  /** Undefined, and reported, where the machine has no Redis. */
+  /** Undefined, and reported as skipped, when no Redis is available. */
   open(t: Test): Promise<CountingPlace | undefined>
 }
 

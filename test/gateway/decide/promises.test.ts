@@ -14,13 +14,16 @@ const aWindow = (algorithm: Algorithm) =>
     })
     .map(({ quota, ms }) => windowOf(quota, ms, algorithm))
 
-/** Evenly spread, as doubles of fast-check are not: those are nearly all next to nothing. */
+/** Evenly distributed; nearly all doubles of fast-check are close to zero. */
 const upTo = (highest: number) => fc.nat(10_000).map(n => (n / 10_000) * highest)
 
-/** A gap as a share of the window, how many ask then as a share of the quota, and how many of those admitted before are taken back first. */
+/**
+ * A gap as a share of the window, requests as a share of the quota, and how many earlier admissions are taken back
+ * first.
+ */
 const aStep = (gap: fc.Arbitrary<number>, part: number) =>
   fc.tuple(gap, upTo(part), fc.oneof(fc.constant(0), fc.nat(2)))
-/** Bursts, pauses and edges of parts; or traffic so dense that its times are rounded. */
+/** Bursts, pauses and the edges of windows; or traffic so dense that its times are rounded. */
 const steps = fc.oneof(
   fc.array(aStep(fc.oneof(upTo(0.03), fc.constantFrom(0, 0.02, 0.5, 0.98, 1, 1.02)), 0.3), {
     minLength: 5,

@@ -1,4 +1,4 @@
-/** Addresses of Redis: what the configuration accepts is what the gateway can connect to. */
+/** Redis addresses: what the configuration accepts is what the gateway can connect to. */
 import t from 'tap'
 import { isRedisUrl } from '../../../config/formats.js'
 import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'

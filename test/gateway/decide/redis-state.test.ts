@@ -1,4 +1,4 @@
-/** What counters in Redis cost and survive: calls shared, state small, scripts flushed, times to live lost, clocks set back. */
+/** What counters in Redis cost and survive: shared calls, small state, flushed scripts, lost TTLs, clocks set back. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { Debts } from '../../../gateway/decide/store/debts.js'
@@ -25,7 +25,7 @@ function ask(key: string, demand: Demand, group = 0): Ask {
   return { key, demand, group, onStoreError: 'closed' }
 }
 
-/** A gateway's store on the Redis at `url`; its time is `clock`'s (ms) when there is one. */
+/** A gateway's store on the Redis at `url`; `clock`, when given, sets its time in ms. */
 async function storeOn(t: Test, url: string, clock?: { at: number }) {
   const time = clock && (() => Math.round(clock.at * 1000))
   const remote = new RedisStore({ url, log: quiet, ...(time && { clock: time }) })

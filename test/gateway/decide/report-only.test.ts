@@ -1,4 +1,4 @@
-/** Report-only rules: what they see, and that they can never change an answer. */
+/** Report-only rules: what they report, and that they can never change a response. */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -100,14 +100,14 @@ const someTraffic = fc.array(
     project: fc.constantFrom('acme', 'umbrella'),
     path: fc.constantFrom('/x', '/y'),
     client: fc.constantFrom('192.0.2.1', '192.0.2.2'),
-    /** How many requests later this one ends. */
+    /** After how many further requests this one ends. */
     lasts: fc.integer({ min: 0, max: 5 }),
   }),
   { minLength: 1, maxLength: 40 },
 )
 type Traffic = typeof someTraffic extends fc.Arbitrary<infer T> ? T : never
 
-/** Everything the clients notice: verdict, fields, refusals, and whether a slot is held. */
+/** Everything that clients notice: verdict, fields, refusals, and whether a slot is held. */
 async function transcript(world: Bench, rules: readonly Rule[], traffic: Traffic): Promise<unknown[]> {
   const running: { verdict: Verdict; ends: number }[] = []
   const seen: unknown[] = []
@@ -132,7 +132,7 @@ let worlds = 0
 async function neverInterferes(t: Test, open: () => Bench, runs: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(somePolicy, someTraffic, async (policy, traffic) => {
-      // A world of its own for each run: fresh ids are fresh counters.
+      // Fresh ids give each run fresh counters.
       worlds += 1
       const all = rename(policy, String(worlds))
       const enforced = all.filter(({ mode }) => mode === 'enforce')

@@ -1,4 +1,6 @@
-/** The real path of a request between a listener and an upstream that a script steers, to see where its slots go. */
+/**
+ * The real path of a request between a scripted listener and a scripted upstream, to follow what happens to its slots.
+ */
 import { mock } from 'node:test'
 import { Decider } from '../../../gateway/decide/decide.js'
 import { slotReports } from '../../../gateway/decide/hold.js'
@@ -18,7 +20,7 @@ import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.j
 import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
-/** In ms: longer than a script lasts, unless it says `hold`. Timers are mocked. */
+/** In ms: longer than a script lasts, unless it has the step `hold`. Timers are mocked. */
 export const HOUR = 3_600_000
 
 class SteeredResponse {
@@ -37,22 +39,22 @@ class SteeredResponse {
   }
 }
 
-/** One request of the model, steered from outside. */
+/** One request of the model, controlled by the script. */
 export class Steered {
   readonly res = new SteeredResponse()
-  /** Settles the decision while it is waited for. */
+  /** Settles the pending decision. */
   decided: ((counted: boolean) => void) | undefined
   exchange: Exchange | UpgradeExchange | undefined
-  /** What the store tells of a lost slot. */
+  /** Callbacks for the loss of a slot in the store. */
   lost: (() => void)[] = []
   ended = false
 }
 
-/** What may befall a request, in any order. */
+/** What may happen to a request, in any order. */
 export const STEPS = ['decide', 'be away', 'open', 'answer', 'end', 'fail', 'leave', 'lose', 'hold'] as const
 export type Step = (typeof STEPS)[number]
 
-/** The real path of a request between a scripted listener and a scripted upstream. */
+/** Runs requests on the real path between a scripted listener and a scripted upstream. */
 export class Model {
   readonly requests: Steered[] = []
   readonly held = new Map<string, number>()
@@ -83,7 +85,7 @@ export class Model {
         }
       })
     },
-    // As on a Cluster, where other keys live elsewhere.
+    // As on a Cluster, where keys with other hash tags are on other nodes.
     rides: (observed, [enforced]) => hashTag(observed.key) === hashTag(enforced?.key ?? ''),
     peek: asks => this.#memory.peek(asks),
     giveBack: (asks, answers) => this.#memory.giveBack(asks, answers),
@@ -186,7 +188,7 @@ export class Model {
     await settled()
   }
 
-  /** As a transport and a listener may do to a request; what cannot happen now does nothing. */
+  /** Does what a transport or a listener may do to a request; steps that are impossible at this point do nothing. */
   async step(steered: Steered, step: Step): Promise<void> {
     const { exchange, res } = steered
     if (step === 'decide' || step === 'be away') {
@@ -194,7 +196,7 @@ export class Model {
       steered.decided = undefined
     } else if (step === 'leave') {
       res.cut()
-      // A transport ends at once what holds no slot.
+      // A transport ends an exchange at once when it holds no slot.
       if (exchange !== undefined && !('keepUpstream' in exchange && exchange.keepUpstream)) this.#end(steered)
     } else if (step === 'hold') mock.timers.tick(HOUR)
     else if (step === 'lose') for (const tell of steered.lost.splice(0)) tell()

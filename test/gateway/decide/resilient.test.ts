@@ -1,4 +1,6 @@
-/** A counter store whose Redis is refused, silent or slow: requests go on as each rule says, and come back by themselves. */
+/**
+ * A counter store whose Redis is unreachable, silent or slow: each rule's fallback applies, and it recovers by itself.
+ */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { Debts } from '../../../gateway/decide/store/debts.js'
@@ -14,7 +16,7 @@ import { redisCommand, startRedis } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-/** Long enough for a Redis that answers, on a machine that is busy with other tests. */
+/** Long enough for a Redis that responds, on a machine that is busy with other tests. */
 const DEADLINE_MS = 200
 
 async function bench(t: Test, instances = 1) {

@@ -13,7 +13,7 @@ const ask: Ask = {
 }
 const granted: Answer = { granted: true, unavailable: false, store: 'redis', counts: [] }
 
-/** When, in turns of the event loop, the first and the last of six went on after a call of so long. */
+/** After a call of `ms`, in how many turns of the event loop the first and the last of six waiting requests went on. */
 async function bunchAfter(t: Test, ms: number): Promise<readonly [first: number, last: number]> {
   const calls: number[] = []
   const turns = new SharedTurns(

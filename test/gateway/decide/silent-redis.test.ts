@@ -1,4 +1,4 @@
-/** A Redis that accepts bytes and says nothing more, while slots are held there. */
+/** A Redis that accepts bytes but no longer responds, while slots are held there. */
 import type { Redis } from 'ioredis'
 import t from 'tap'
 import { openStore } from '../../../gateway/decide/store/open.js'
@@ -57,7 +57,7 @@ t.test('connections that fall silent are given up at once', async t => {
     `after ${Math.round(backMs)} ms: the patience of a call, and no farewell to a connection that is dead`,
   )
 
-  // The next one is made while nothing passes, and is dead before it was of any use.
+  // The next connection is opened while nothing gets through, so it is dead from the start.
   await proxy.set({ kind: 'reset' })
   await proxy.set({ kind: 'blackhole' })
   const { connections } = proxy

@@ -1,4 +1,4 @@
-/** However a request ends, and whatever befalls it on the way, its slots are given back once. */
+/** However a request ends, and whatever happens to it on the way, its slots are given back exactly once. */
 import { mock } from 'node:test'
 import fc from 'fast-check'
 import t from 'tap'

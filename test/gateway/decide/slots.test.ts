@@ -1,4 +1,4 @@
-/** Slots in Redis while Redis is restarted, silent, or asked under an edited rule. */
+/** Slots in Redis while Redis restarts or is silent, or when the rule has been edited. */
 import type { ServerResponse } from 'node:http'
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -13,7 +13,7 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 import { WaitingApp } from '../../helpers/waiting-app.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-// Each test has an options object of its own: tap keeps there what it buffers, and would mix the results of several.
+// Each test has its own options object: tap buffers output in it and would mix the results of several tests.
 t.jobs = 4
 
 function slot(key: string, max: number, ttlMs: number): Ask {
@@ -110,7 +110,7 @@ t.test(
   'a renewal that is never answered gives the connection up, and is tried again',
   { buffered: true },
   async t => {
-    /** Renewals that were sent when the connection was given up for the first time. */
+    /** How many renewals had been sent when the connection was given up for the first time. */
     let sentAtSilence: number | undefined
     let renewals = 0
     let answer: ((error?: Error) => void) | undefined

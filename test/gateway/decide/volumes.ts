@@ -1,9 +1,9 @@
-/** Gateways with volumetric rules, and clients that post to them. */
+/** Gateways with volumetric rules, and clients that send POST requests to them. */
 import type { Test } from 'tap'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { type Received, type Sent, send, startApp } from '../../helpers/http.js'
 
-/** Sustained quotas only: within a test nothing comes back by itself. */
+/** Only sustained quotas matter: within a test nothing is refilled. */
 export const LIMITS = `version: 1
 kind: project-limits
 buckets: { scarce: [/scarce], catch-all: ["*"] }
@@ -12,18 +12,18 @@ limits:
     quotas: { scarce: { burst: 1000, sustained: 2 }, catch-all: { burst: 1000, sustained: 20 } }
 `
 
-/** A volumetric policy of these rules. */
+/** A volumetric policy with these rules. */
 export const rulesOf = (...rules: string[]) =>
   ['version: 1', 'kind: volumetric', 'rules:', ...rules.map(rule => `  - { ${rule} }`)].join('\n')
 
 export interface Started extends TestGateway {
   post(path: string, headers?: Record<string, string>, sent?: Sent): Promise<Received>
-  /** Statuses of one request after the other. */
+  /** Statuses of requests sent one after the other. */
   statuses(times: number, path: string, headers?: Record<string, string>): Promise<number[]>
   passed(): number
 }
 
-/** Starts a gateway before an upstream that says `done`. */
+/** Starts a gateway in front of an upstream that responds with `done`. */
 export async function start(t: Test, settings: string, policies: Record<string, string>): Promise<Started> {
   let passed = 0
   const upstream = await startApp(t, (req, res) => {

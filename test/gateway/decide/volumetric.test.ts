@@ -1,4 +1,4 @@
-/** Volumetric rules as a client meets them: a whole gateway, on each counter store. */
+/** Volumetric rules as a client experiences them: a whole gateway, on each counter store. */
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,10 +13,10 @@ import { LIMITS, rulesOf, start } from './volumes.js'
 
 const TRUSTED = 'trustedProxies: [127.0.0.1]'
 
-// They mostly wait, so they wait together.
+// The tests mostly wait, so they run at the same time.
 t.jobs = 4
 
-/** Each gateway has counters of its own. */
+/** Each gateway has its own counters. */
 const startWith = async (t: Test, store: TestedStore, more: string, policies: Record<string, string>) =>
   start(t, `${await store.settings(t)}\n${more}`, policies)
 const begin = (t: Test, store: TestedStore, more: string, ...rules: string[]) =>
@@ -246,7 +246,7 @@ onEachStore(t, 'an edited rule applies at once, and keeps what was spent', async
   t.equal((await here.post('/x')).status, 200)
 })
 
-/** An answer without what differs from one request to the next: the time, what a second holds, and the request's id. */
+/** A response without what differs between requests: times, what is left of a second, and the request's id. */
 function comparable(status: number, headers: Received['headers'], body: string) {
   const { date: _date, 'x-request-id': _id, ...fields } = headers
   const timeless = JSON.stringify(fields).replace(

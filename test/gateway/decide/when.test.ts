@@ -1,4 +1,4 @@
-/** Whose requests a rule looks at, as clients meet it: a whole gateway, on each counter store. */
+/** Which clients' requests a rule applies to, as clients experience it: a whole gateway, on each counter store. */
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
@@ -20,7 +20,7 @@ const once = 'quota: { requests: 1, per: 1m }, mode: enforce'
 
 type Headers = Record<string, string>
 
-/** Each rule lets one request of a key pass; so two in a row tell whether it looks. */
+/** Each rule admits one request per key, so two requests in a row show whether it applies. */
 async function begin(t: Test, settings: string | undefined, policies: Headers) {
   const upstream = await startApp(t, (req, res) => {
     req.resume()

@@ -1,4 +1,4 @@
-/** P1 and P2 for windows of every length and of the calendar, at every cost, wherever they are counted; in virtual time. */
+/** P1 and P2 for windows of any length and of the calendar, at any cost, wherever they are counted; in virtual time. */
 import fc from 'fast-check'
 import t from 'tap'
 import { longestMs } from '../../../gateway/decide/store/calendar.js'
@@ -27,12 +27,12 @@ const aCalendar = fc
   .tuple(quotas, fc.constantFrom('day', 'week', 'month'), zones)
   .map(([quota, unit, timezone]) => ofCalendar(quota, unit, timezone))
 
-/** Costs are shares of the quota, or one. */
+/** Costs as shares of the quota; at least one. */
 const costs = fc.oneof(fc.constant(0), fc.constant(0), fc.nat(1000))
 const costIn = (share: number, { quota }: Window) =>
   Math.max(1, Math.min(1000, Math.floor((share / 1000) * quota)))
 
-/** A gap and how much asks then, as shares of window and quota; what one costs; how many of those admitted before are taken back. */
+/** Gap and requests as shares of window and quota; the cost of one; how many earlier admissions are taken back. */
 const steps = fc.oneof(
   fc.array(
     fc.record({
@@ -62,7 +62,7 @@ function withCost(ask: Ask, cost: number): Ask {
   return cost === 1 ? ask : { ...ask, demand: { ...ask.demand, cost } as Ask['demand'] }
 }
 
-/** What a window promises, whichever kind it is. */
+/** Whether a window's promise holds, whatever its kind. */
 function promised(admissions: Admissions, window: Window, wasTakenBack: boolean): boolean {
   const { calendar, quota } = window
   if (calendar === undefined) return keepsPromise(admissions, window, wasTakenBack)

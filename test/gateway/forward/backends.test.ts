@@ -29,7 +29,7 @@ async function scene(
   return { gateway, upstreams, client: await clientOf(t, gateway) }
 }
 
-/** An address where nobody listens. */
+/** An address on which no server listens. */
 async function deadUrl(): Promise<{ url: string; port: number }> {
   const upstream = await rawUpstream()
   await upstream.stop()
@@ -82,7 +82,7 @@ t.test('one dead address', async t => {
   })
 
   t.test('that takes no connection costs only the time for one, and the body arrives whole', async t => {
-    // It accepts and never shakes hands.
+    // It accepts connections and never completes a TLS handshake.
     const silent = await rawUpstream(() => {})
     t.teardown(() => silent.stop())
     const alive = await rawUpstream(answering(OK))
@@ -128,7 +128,7 @@ t.test('when every address is dead the answer is 502, and each is still tried', 
   t.ok(revived.connections > 0)
 })
 
-/** An upstream that comes up on a port known before. */
+/** An upstream that starts on a given port. */
 async function rawUpstreamAt(t: Test, port: number): Promise<{ connections: number }> {
   const state = { connections: 0 }
   const server = createServer(socket => {
@@ -175,7 +175,7 @@ t.test('an address that dies with requests on it', async t => {
     const closesIdle = async (peer: RawPeer) => {
       await peer.message()
       if (answered.length === 8) return peer.send(OK)
-      // All together, so that each request of the first round has a connection of its own.
+      // All together, so that each request of the first round has its own connection.
       answered.push(peer)
       if (answered.length === 8) for (const one of answered) one.send(OK)
       await peer.message()
@@ -194,7 +194,7 @@ t.test('an address that dies with requests on it', async t => {
 
 t.test('silence ejects, but is not tried elsewhere', async t => {
   const { gateway, upstreams, client } = await scene(t, [() => {}, () => {}], { headMs: 60 })
-  // The limit is kept with the precision of a second at most.
+  // Deadlines have a resolution of up to a second.
   t.same(await statuses(client, GET, 1), ['504'])
   t.equal(upstreams.flatMap(({ connections }) => connections).length, 1, 'it may still be at work on it')
   const peers = await Promise.all(Array.from({ length: 6 }, () => clientOf(t, gateway)))

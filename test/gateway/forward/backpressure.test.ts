@@ -1,4 +1,6 @@
-/** Large bodies in both directions past a slow reader: what is under way waits where it comes from, not in memory. */
+/**
+ * Large bodies in both directions past a slow reader: pending bytes wait at the sender, not in the gateway's memory.
+ */
 import { request } from 'node:http'
 import type { Readable, Writable } from 'node:stream'
 import t, { type Test } from 'tap'
@@ -8,11 +10,13 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const MB = 1024 * 1024
 const SIZE = 200 * MB
-/** Of the gateway's process, in use before: V8 lets some 64 MB of dead buffers gather in whoever moves bytes. */
+/**
+ * Allowed growth of the gateway's memory: V8 lets some 64 MB of dead buffers accumulate in a process that moves bytes.
+ */
 const EXTRA = 60 * MB
 const BLOCK = Buffer.alloc(256 * 1024, 'x')
 
-/** Writes SIZE bytes no faster than they are taken. */
+/** Writes SIZE bytes with backpressure. */
 function pour(into: Writable): { sent(): number } {
   let sent = 0
   const fill = (): void => {
@@ -27,7 +31,7 @@ function pour(into: Writable): { sent(): number } {
   return { sent: () => sent }
 }
 
-/** Reads to the end with a rest after every two megabytes; the count of bytes. */
+/** Reads to the end with a pause after every two megabytes; returns the number of bytes. */
 async function readSlowly(from: Readable): Promise<number> {
   let read = 0
   let rested = 0
@@ -44,7 +48,7 @@ interface Scene {
   readonly url: string
   /** What the upstream has sent and received. */
   readonly app: { sent(): number; received: number }
-  /** The most that the gateway's memory grows by, in bytes, while `work` is under way. */
+  /** The most that the gateway's memory grows during `work`, in bytes. */
   growth(work: () => Promise<void>): Promise<number>
 }
 
@@ -96,7 +100,7 @@ const answerOf = (sent: ReturnType<typeof request>): Promise<Readable> =>
 t.test('200 MB', async t => {
   const { url, app, growth } = await scene(t)
   for await (const _chunk of await answerOf(request(url).end())) {
-    // The first two hundred go by at full speed.
+    // The first two hundred megabytes pass at full speed.
   }
 
   t.test('down to a slow reader', async t => {

@@ -1,4 +1,4 @@
-/** Clients that leave, stall or do not read: what becomes of their requests upstream. */
+/** Clients that leave, stall or do not read: what happens to their requests to the upstream. */
 import t from 'tap'
 import { GET, OK, type RawPeer, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'

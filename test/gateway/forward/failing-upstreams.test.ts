@@ -1,4 +1,4 @@
-/** Upstreams that fail, are silent or have no room: what their clients hear, and what is tried again. */
+/** Upstreams that fail, are silent or are full: what their clients get, and what is retried. */
 import t from 'tap'
 import { GET, OK, type RawPeer, rawUpstream, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -118,7 +118,7 @@ t.test('an upstream that fails', async t => {
   })
 
   t.test('takes no connection: upstream-unreachable in the time for one', async t => {
-    // It accepts and never shakes hands.
+    // It accepts connections and never completes a TLS handshake.
     const silent = await rawUpstream()
     t.teardown(() => silent.stop())
     const url = silent.url.replace('http:', 'https:')

@@ -1,4 +1,4 @@
-/** The listen and forward rooms joined without the rooms between them. */
+/** The listen and forward rooms joined directly, without the rooms between them. */
 import type { Test } from 'tap'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
@@ -32,26 +32,26 @@ export interface Options {
   readonly idleMs?: number
   readonly upgradeIdleMs?: number
   readonly tls?: TlsSettings
-  /** Stands for the rooms in between, such as a look at the body. */
+  /** Replaces the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
 }
 
 export interface Gateway {
   readonly port: number
-  /** Codes of the requests that were refused or failed. */
+  /** Codes of the requests that were rejected or failed. */
   readonly failures: ErrorCode[]
   readonly backends: Backends
-  /** `<port> ejected` and `<port> returned`, in their order. */
+  /** `<port> ejected` and `<port> returned`, in order. */
   readonly changes: string[]
-  /** How many exchanges ended upstream. */
+  /** How many exchanges with the upstream have ended. */
   ended: number
-  /** Requests that came as far as the forward room. */
+  /** How many requests reached the forward room. */
   forwarded: number
   goAway(): void
   drain(deadlineMs: number): Promise<void>
 }
 
-/** Starts a gateway to `url`; it is torn down with the test. */
+/** Starts a gateway in front of `url`; it is stopped with the test. */
 export async function startGateway(t: Test, options: Options): Promise<Gateway> {
   const { url, others = [], answerFields = [], keepUpstream = false, maxBody } = options
   const {

@@ -2,7 +2,7 @@ import t from 'tap'
 import { OK, type RawMessage, valuesOf } from '../../helpers/raw.js'
 import { answering, type Options, scene } from './gateway.js'
 
-/** The request as the upstream got it. */
+/** The request as the upstream received it. */
 async function passed(
   t: Parameters<typeof scene>[0],
   fields: string,
@@ -14,7 +14,7 @@ async function passed(
   return peer.message()
 }
 
-/** The answer as the client got it. */
+/** The response as the client received it. */
 async function answered(
   t: Parameters<typeof scene>[0],
   fields: string,

@@ -1,4 +1,4 @@
-/** Messages through the forward room, to and from an upstream that keeps to the rules. */
+/** Messages through the forward room, to and from a well-behaved upstream. */
 import t from 'tap'
 import { GET, OK, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'

@@ -1,4 +1,6 @@
-/** Who makes no progress holds nothing for ever: stalled readers and senders, endless answers, silent tunnels. */
+/**
+ * A peer that makes no progress holds nothing forever: stalled readers and senders, endless responses, silent tunnels.
+ */
 import t, { type Test } from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { GET, OK, type RawPeer } from '../../helpers/raw.js'
@@ -9,7 +11,7 @@ const HANDSHAKE =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n\r\n'
 const ACCEPTED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
-/** Sends as fast as the other side takes it, and counts. */
+/** Sends as fast as the peer accepts it, and counts the bytes. */
 function flood(peer: RawPeer, total: number): { sent: number } {
   const count = { sent: 0 }
   const block = Buffer.alloc(64 * 1024)
@@ -24,7 +26,7 @@ function flood(peer: RawPeer, total: number): { sent: number } {
   return count
 }
 
-/** Begins an answer without end: a byte every few milliseconds until it is stopped. */
+/** Begins an endless response: a byte every 20 ms until it is stopped. */
 function trickle(t: Test, peer: RawPeer): { stop(): void } {
   peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
   const beat = setInterval(() => peer.send('1\r\nx\r\n'), 20)
@@ -33,7 +35,7 @@ function trickle(t: Test, peer: RawPeer): { stop(): void } {
   return { stop }
 }
 
-/** Waits until a number has not changed for a while. */
+/** Waits until a number has stopped changing. */
 async function standsStill(number: () => number): Promise<void> {
   for (let last = -1; last !== number(); ) {
     last = number()

@@ -1,4 +1,4 @@
-/** Bodies of a great many small pieces: each costs its share of a write, not one of its own. */
+/** Bodies of very many small pieces: pieces share writes, instead of one write each. */
 import type { Socket } from 'node:net'
 import t from 'tap'
 import { Relay } from '../../../gateway/forward/relay.js'

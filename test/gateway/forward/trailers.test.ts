@@ -1,4 +1,4 @@
-/** Fields behind a body, as they look on the wire on both sides. */
+/** Trailer fields, as they appear on the wire on both sides. */
 import t, { type Test } from 'tap'
 import { announcedTrailers } from '../../../gateway/forward/trailers.js'
 import { fieldsOf } from '../../../gateway/http1/fields.js'
@@ -9,7 +9,7 @@ import { answering, scene } from './gateway.js'
 
 const TRAILERS = 'X-Late: 1\r\nx-sluice-plan: evil\r\nx_sluice_plan: evil\r\nHost: evil\r\nX-Other: 2\r\n'
 
-/** What follows the head of a request with these fields, all of whose trailers are the same. */
+/** What the upstream gets after the head of a request with these fields; the trailers are always the same. */
 async function sentOn(t: Test, fields: string): Promise<string> {
   const { client, upstream } = await scene(t)
   client.send(

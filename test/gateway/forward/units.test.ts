@@ -1,4 +1,4 @@
-/** Lengths of time as people say them. */
+/** Durations in words. */
 import t from 'tap'
 import { perText, waitText } from '../../../gateway/forward/units.js'
 
@@ -17,7 +17,7 @@ t.test('a window is named by the unit it is one or some of', async t => {
     [31 * 24 * HOUR, 'per 31 days'],
   ]
   for (const [seconds, text] of table) t.equal(perText(seconds * 1000), text)
-  // However long the present month is.
+  // Whatever the length of the current month.
   t.equal(
     perText(30 * 24 * HOUR * 1000, { unit: 'month', timezone: 'Europe/Berlin' }),
     'per month (Europe/Berlin)',

@@ -1,4 +1,4 @@
-/** Bodies of requests on their way to an upstream. */
+/** Request bodies on their way to an upstream. */
 import t, { type Test } from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { peekBody, tapBody } from '../../../gateway/listen/body.js'
@@ -96,11 +96,11 @@ t.test('uploads', async t => {
 })
 
 t.test('an upstream that closes while the upload still runs', async t => {
-  /** What a client hears that uploads 64 MB to an upstream which says `lastWords` to the head. */
+  /** What a client gets that uploads 64 MB to an upstream which answers the head with `lastWords`. */
   async function heard(t: Test, lastWords: string) {
     const { client, gateway } = await scene(t, async peer => {
       await peer.head()
-      // With bytes of the upload unread, the connection is reset right behind its last byte.
+      // With unread bytes of the upload, the connection is reset right after its last byte.
       peer.socket.pause().end(lastWords, 'latin1', () => peer.socket.destroy())
     })
     const block = Buffer.alloc(1024 * 1024)

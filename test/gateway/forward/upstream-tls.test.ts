@@ -12,11 +12,11 @@ import { waitUntil } from '../../helpers/wait.js'
 interface Upstream {
   readonly server: Server
   readonly port: number
-  /** Names the clients asked for in their handshakes; false where they asked for none. */
+  /** Server names the clients requested in their handshakes; false where they requested none. */
   readonly names: (string | false)[]
 }
 
-/** An https upstream that also takes WebSockets. */
+/** An https upstream that also accepts WebSockets. */
 async function startUpstream(t: Test, { cert, key }: TestCertificate): Promise<Upstream> {
   const server = createServer({ cert, key }, (req, res) => res.end(`${req.method} ${req.url}`))
   const sockets = new WebSocketServer({ server })

@@ -1,4 +1,4 @@
-/** Bodies: their bytes and no others, in any pieces, with bounds on all that is not content. */
+/** Bodies: exactly their bytes, however these are cut, with bounds on everything that is not content. */
 import t from 'tap'
 import { BodyDecoder } from '../../../gateway/http1/body-decoder.js'
 import type { Framing } from '../../../gateway/http1/message.js'
@@ -10,7 +10,7 @@ const length = (bytes: number): Framing => ({ kind: 'length', bytes })
 
 interface Heard {
   body: string
-  /** Undefined while the body has not ended. */
+  /** Undefined until the body has ended. */
   trailers: readonly string[] | undefined
   rest: string
   ends: number

@@ -1,4 +1,4 @@
-/** One connection to an upstream that sends exactly the bytes it is told. */
+/** One connection to an upstream that sends exactly the bytes the test gives it. */
 import t from 'tap'
 import { GET, OK, type RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -8,7 +8,7 @@ const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n'
 const TEN = { kind: 'length', bytes: 10 } as const
 
-/** Takes the whole connection as one request, and answers it once. */
+/** Treats everything on the connection as one request, and responds once. */
 function once(bytes: string, then?: (peer: RawPeer) => void): (peer: RawPeer) => void {
   return peer => {
     peer.socket.once('data', () => {
@@ -98,7 +98,7 @@ t.test('an answer', async t => {
   t.test('arrives although a write has failed before it was read', async t => {
     const { pool } = await scene(t, peer => {
       peer.socket.once('data', () => {
-        // With bytes unread, the connection is reset right behind the last byte.
+        // With unread bytes, the connection is reset right after the last byte sent.
         peer.socket.pause()
         setTimeout(() => peer.socket.end(OK, 'latin1', () => peer.socket.destroy()), 50)
       })

@@ -1,6 +1,6 @@
 /**
- * Our reading of HTTP/1.1 beside that of Node's own parser: either ours refuses, or both take the same messages, field
- * by field and byte by byte, however the bytes are cut. `npm run fuzz -- --messages 100000` is the long run.
+ * Our parser of HTTP/1.1 compared with Node's: either ours rejects the bytes, or both read the same messages, field by
+ * field and byte by byte, however the bytes are cut. `npm run fuzz -- --messages 100000` is the long run.
  */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -11,7 +11,7 @@ import { answers, type Played, requests } from './oracle/spell.js'
 
 const MESSAGES = Number(process.env.MESSAGES ?? 2000)
 const SEED = Number(process.env.SEED ?? 1)
-/** Beyond this only some boundaries are tried, or a long run would try little else. */
+/** Longer texts are cut in only some places, else a long run would do little else. */
 const CUT_EVERYWHERE = 120
 
 t.setTimeout(60_000 + MESSAGES * 10)
@@ -29,7 +29,7 @@ function pieces(text: string, cuts: readonly number[]): Buffer[] {
   return edges.slice(1).map((edge, i) => bytesOf(text.slice(edges[i], edge)))
 }
 
-/** Fails unless our reading is the same at all cuts: of each byte alone, and of two pieces cut anywhere. */
+/** Fails unless our result is the same for all cuts: into single bytes, and into two pieces cut anywhere. */
 function sameHoweverCut({ text, cuts }: Played, whole: Reading, read: (pieces: Buffer[]) => Reading): void {
   const expected = summary(whole)
   const ways = [cuts, Array.from({ length: text.length }, (_, i) => i)]
@@ -43,8 +43,8 @@ function sameHoweverCut({ text, cuts }: Played, whole: Reading, read: (pieces: B
 const summary = ({ messages, refused }: Reading): string => JSON.stringify([messages, refused])
 
 /**
- * Fails where we wait for more of a body that Node has refused. Trailers alone are looked at when all of them are here,
- * so an end of them must make us refuse, too.
+ * Fails when we wait for more of a body that Node has rejected. We look at trailers only once all of them have arrived,
+ * so the end of the trailers must make us reject as well.
  */
 function waitsForNothing({ text }: Played, own: Reading, other: Reading): void {
   const begun = own.messages.at(-1)?.complete === false
@@ -59,7 +59,7 @@ function count(counts: Counts, own: Reading, other: Reading): void {
   else counts.refusedByUs++
 }
 
-/** Reports as one assertion what was counted, so that a generator that makes only rubbish is noticed. */
+/** Reports the counts in two assertions, so that a generator that makes only rubbish is noticed. */
 function enough(t: Test, counts: Counts): void {
   t.comment(JSON.stringify(counts))
   t.ok(counts.taken > MESSAGES / 10, 'enough was taken to mean something')

@@ -1,4 +1,4 @@
-/** Fields: one line each, a token, a colon, and a value without control bytes (RFC 9112 section 5). */
+/** Fields: one per line, a token, a colon, and a value without control bytes (RFC 9112 section 5). */
 import fc from 'fast-check'
 import t from 'tap'
 import { fieldsOf, listHas, parseFields } from '../../../gateway/http1/fields.js'
@@ -25,7 +25,7 @@ t.test('any byte but controls may stand in a value, and only tokens are names', 
       isText ? undefined : 'bad-request',
       `${what} in a value`,
     )
-    // A colon ends the name.
+    // A colon would end the name.
     if (byte !== ':') {
       t.equal(
         codeOf(() => parse(`A${byte}C: b\r\n`)),

@@ -1,4 +1,4 @@
-/** Gathering a head: in any pieces, in linear time, within its limit, and no further than can be a head. */
+/** Collecting a head: from pieces of any size, in linear time, within its limit, and only while it can be a head. */
 import t from 'tap'
 import { HeadBuffer } from '../../../gateway/http1/head-buffer.js'
 import { allRefused, codeOf } from './wire-error.js'
@@ -7,7 +7,7 @@ const HEAD = 'GET /a HTTP/1.1\r\nHost: caf\xe9\r\nX:\r\n'
 const NOTHING = Buffer.alloc(0)
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1')
 
-/** The heads in `pieces`. */
+/** The heads found in `pieces`. */
 function gather(pieces: readonly string[], max = 1024): string[] {
   const buffer = new HeadBuffer(max)
   const heads: string[] = []

@@ -1,6 +1,6 @@
 /**
- * An upstream whose answers are odd, broken or followed by a poisoned one: whatever it sends, the answer to a request is its
- * own. `MESSAGES=20000 SEED=7 node dist/test/gateway/http1/hostile-upstream.test.js` for a long run.
+ * An upstream whose responses are odd, broken or followed by a poisoned one: whatever it sends, each request gets only
+ * its own response. `MESSAGES=20000 SEED=7 node dist/test/gateway/http1/hostile-upstream.test.js` for a long run.
  */
 import t from 'tap'
 import { type Dice, diceOf } from '../listen/smuggling/dice.js'
@@ -51,7 +51,7 @@ const BEFORE = [
 ]
 const POISON = 'HTTP/1.1 200 OK\r\nX-Number: -1\r\nContent-Length: 4\r\n\r\nevil'
 
-/** The bytes that answer request `number`. */
+/** The bytes of the response to request `number`. */
 function answer(dice: Dice, number: string): string {
   const body = `body of ${number}`
   const framing = dice.oneIn(2) ? `Content-Length: ${body.length}` : dice.pick(FRAMINGS)(body.length)
@@ -62,7 +62,7 @@ function answer(dice: Dice, number: string): string {
   return bytes + (dice.oneIn(4) ? POISON : '')
 }
 
-/** One byte of it changed, left out or put in, but for its number. */
+/** `bytes` with one byte changed, left out or inserted, outside of its number. */
 function stained(dice: Dice, bytes: string): string {
   const at = dice.below(bytes.length)
   const byte = dice.pick(['\r', '\n', '\0', ' ', ':', '0', 'x', '\xff', ''])
@@ -71,7 +71,7 @@ function stained(dice: Dice, bytes: string): string {
   return bytes.slice(0, at) + byte + bytes.slice(at + dice.below(2))
 }
 
-/** What is wrong with what was heard of request `number`. */
+/** What is wrong with what was received for request `number`. */
 function faultOf({ head, over }: Listener, number: string): string | undefined {
   if (!over) return 'never over'
   const told = head?.fields.get('x-number')

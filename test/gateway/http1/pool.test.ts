@@ -1,4 +1,4 @@
-/** Which connections are kept, and which are used. */
+/** Which connections are kept, and which are reused. */
 import t from 'tap'
 import type { ClientConnection } from '../../../gateway/http1/client-connection.js'
 import { Deadlines } from '../../../gateway/http1/deadlines.js'
@@ -110,7 +110,7 @@ t.test('no connection', async t => {
   t.test('within the time for one', async t => {
     const { upstream } = await scene(t)
     const unreachable: Error[] = []
-    // It accepts and never shakes hands.
+    // It accepts connections and never completes a TLS handshake.
     const address = { host: '127.0.0.1', port: upstream.port, tls: { servername: '', ca: undefined } }
     const times = { connectMs: 100, headMs: 5000, idleMs: 5000 }
     const pool = new ConnectionPool(address, times, new Deadlines(), error => unreachable.push(error))

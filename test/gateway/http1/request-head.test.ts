@@ -1,4 +1,4 @@
-/** The head of a request: what is taken as it came, and what is not HTTP/1.1. */
+/** The head of a request: what is kept as received, and what is rejected as not HTTP/1.1. */
 import t from 'tap'
 import { parseRequestHead } from '../../../gateway/http1/request-head.js'
 import { allRefused, codeOf } from './wire-error.js'

@@ -1,4 +1,4 @@
-/** The head of an answer: what is taken as it came, and what is not HTTP/1.1. */
+/** The head of a response: what is kept as received, and what is rejected as not HTTP/1.1. */
 import t from 'tap'
 import { parseResponseHead } from '../../../gateway/http1/response-head.js'
 import { allRefused } from './wire-error.js'

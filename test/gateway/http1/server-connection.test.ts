@@ -1,4 +1,4 @@
-/** A client's connection, byte by byte: what of it is a request, in which order it is answered, and how it ends. */
+/** A client's connection at the byte level: which bytes are requests, in which order they are answered, how it ends. */
 import { connect } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -21,7 +21,7 @@ const echo = (req: IncomingRequest, res: OutgoingResponse): void => {
   else req.body.read({ onData: chunk => chunks.push(chunk), onEnd, onAbort() {} })
 }
 
-/** A client that does not end its side when the other does. */
+/** A client that keeps its side open when the server ends its own. */
 function halfOpenClient(t: Test, port: number): RawPeer {
   const peer = new RawPeer(connect({ port, host: '127.0.0.1', allowHalfOpen: true }))
   t.teardown(() => peer.socket.destroy())
@@ -206,7 +206,7 @@ t.test('a reader that stops is cut when its time is over, one that reads slowly 
   await client.head()
   client.socket.pause()
   await waitUntil('the cut', () => gone, 2_000)
-  // Longer than a busy machine holds a reader up, and shorter than the slow one takes.
+  // Longer than a busy machine delays a reader, and shorter than the slow reader takes.
   limitMs = 1_500
   const slow = await rawClient(port)
   slow.send(GET)

@@ -1,4 +1,4 @@
-/** A pool of connections to a scripted upstream, and somebody who asks it. */
+/** A pool of connections to a scripted upstream, and a client of the pool. */
 import type { Test } from 'tap'
 import type { Asker, ConnectionFault } from '../../../gateway/http1/asker.js'
 import type { ClientConnection, WaitingTimes } from '../../../gateway/http1/client-connection.js'
@@ -11,9 +11,9 @@ import { waitUntil } from '../../helpers/wait.js'
 
 const TIMES = { connectMs: 1000, headMs: 5000, idleMs: 5000 }
 
-/** Asks once, and keeps what it hears. */
+/** Sends one request, and records what it gets. */
 export class Listener implements Asker {
-  /** Whatever came, in its order, each in a few words. */
+  /** Every event in order, each in a few words. */
   readonly heard: string[] = []
   readonly trailers: string[] = []
   readonly chunks: Buffer[] = []
@@ -81,9 +81,9 @@ export class Listener implements Asker {
 export interface Scene {
   readonly upstream: RawUpstream
   readonly pool: ConnectionPool
-  /** Why no connection could be opened. */
+  /** Why connections could not be opened. */
   readonly unreachable: Error[]
-  /** Asks for one answer, and waits until it is over. */
+  /** Sends one request and waits until it is over. */
   asked(text?: string): Promise<Listener>
 }
 
@@ -110,7 +110,7 @@ export async function scene(
   return { upstream, pool, unreachable, asked }
 }
 
-/** A script that answers every request, whatever it is, with these pieces, a pause between them. */
+/** A script that answers every request with these pieces, with pauses between them. */
 export function inPieces(...pieces: readonly string[]): (peer: RawPeer) => void {
   return peer => {
     peer.socket.on('data', () => {

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { WireError } from '../../../gateway/http1/message.js'
 
-/** The code of the refusal that `read` throws; undefined when it throws none. */
+/** The code of the WireError that `read` throws; undefined when it throws none. */
 export function codeOf(read: () => unknown): string | undefined {
   try {
     read()
@@ -12,7 +12,7 @@ export function codeOf(read: () => unknown): string | undefined {
   }
 }
 
-/** Each of `texts`, by what it is, is refused with `code`. */
+/** Asserts that each of `texts`, keyed by description, is rejected with `code`. */
 export function allRefused(
   t: Test,
   read: (text: string) => unknown,

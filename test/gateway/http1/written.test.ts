@@ -1,4 +1,4 @@
-/** What is written is read by Node's parser, and by ours, as exactly the one message that was meant. */
+/** What we write is read by Node's parser, and by ours, as exactly the one message that was intended. */
 import fc from 'fast-check'
 import t from 'tap'
 import { fieldsOf } from '../../../gateway/http1/fields.js'
@@ -32,11 +32,11 @@ t.test('a chunk stands behind its size in hex, and trailers behind the last', as
   t.equal(lastChunk(['X-T', '1', 'X-T', '2']), '0\r\nX-T: 1\r\nX-T: 2\r\n\r\n')
 })
 
-/** A name that says nothing of where a message ends or what follows it. */
+/** A name that affects neither where a message ends nor what follows it. */
 const name = fc
   .string({ unit: fc.constantFrom(..."abcXYZ019!#$%&'*+-.^_`|~"), minLength: 1, maxLength: 20 })
   .map(text => `X-${text}`)
-/** Without blanks at its ends, as it is read. */
+/** Without white space at its ends, as it is read. */
 const value = fc
   .string({
     unit: fc
@@ -55,7 +55,7 @@ interface Meant {
   readonly text: string
 }
 
-/** A message in one of the ways it can be framed. */
+/** A message in one of its possible framings. */
 const meant = (line: string): fc.Arbitrary<Meant> =>
   fc.tuple(fields, pieces, fields, fc.boolean()).map(([own, chunks, trailers, isChunked]) => {
     const parts = chunks.map(chunk => Buffer.from(chunk).toString('latin1'))

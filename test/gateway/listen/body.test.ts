@@ -1,4 +1,4 @@
-/** A look at the beginning of a body that is forwarded unchanged. */
+/** Peeking at the beginning of a body that is forwarded unchanged. */
 import t, { type Test } from 'tap'
 import { peekBody, tapBody } from '../../../gateway/listen/body.js'
 import type { IncomingBody } from '../../../gateway/message.js'
@@ -6,7 +6,7 @@ import type { RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { listen } from './listener.js'
 
-/** A body on its way, and the client that sends it. */
+/** A body being received, and the client that sends it. */
 async function upload(t: Test): Promise<{ source: IncomingBody; client: RawPeer }> {
   let source: IncomingBody | undefined
   const { client } = await listen(t, req => {

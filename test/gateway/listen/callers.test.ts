@@ -1,4 +1,4 @@
-/** Who a request is counted as, through a whole gateway: what a client invents about itself buys it nothing. */
+/** Whom a request is counted against, through a whole gateway: clients gain nothing from what they claim to be. */
 import { Agent } from 'node:http'
 import t, { type Test } from 'tap'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
@@ -33,7 +33,7 @@ async function start(
   return { gateway, seen }
 }
 
-/** Sends 40 requests, each with other fields, and counts those admitted. */
+/** Sends 40 requests, each with other fields, and counts how many were admitted and refused. */
 async function flood(
   t: Test,
   { url }: TestGateway,

@@ -1,4 +1,4 @@
-/** ClientHello messages (RFC 8446 section 4.1.2), made and read by hand: the other side of what is tested. */
+/** ClientHello messages (RFC 8446 section 4.1.2), written and parsed independently of the code under test. */
 import { createHash } from 'node:crypto'
 
 type Extension = readonly [id: number, data?: Buffer]
@@ -21,7 +21,7 @@ export const ALPN = (...names: string[]): Extension => [
 ]
 export const VERSIONS = (...versions: number[]): Extension => [43, sized8(u16(...versions))]
 
-/** The handshake message, without a record around it. */
+/** The handshake message, without a record layer. */
 export function helloMessage(version: number, ciphers: number[], extensions: readonly Extension[]): Buffer {
   const list = extensions.map(([id, data = Buffer.alloc(0)]) => Buffer.concat([u16(id), sized16(data)]))
   const body = Buffer.concat([
@@ -44,7 +44,7 @@ export function records(message: Buffer, size = 16_384): Buffer {
   return Buffer.concat(cut)
 }
 
-/** JA3 and JA4 by their published descriptions, from the first record of a connection. */
+/** JA3 and JA4 according to their published descriptions, from the first record of a connection. */
 export function fingerprintsByHand(bytes: Buffer): { ja3: string; ja4: string } {
   let at = 9
   const take = (length: number): Buffer => {

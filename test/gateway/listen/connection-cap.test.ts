@@ -13,11 +13,11 @@ import { reply } from './listener.js'
 
 interface Scene {
   readonly listener: Listener
-  /** Answers not yet given. */
+  /** Responses not sent yet. */
   readonly open: OutgoingResponse[]
-  /** Which cap each connection that was turned away had met. */
+  /** Which cap each rejected connection had hit. */
   readonly away: string[]
-  /** `allowHalfOpen`: it does not end its side when the listener does. */
+  /** `allowHalfOpen`: it keeps its side open when the listener ends its own. */
   client(options?: { from?: string; allowHalfOpen?: boolean }): Promise<RawPeer>
 }
 

@@ -1,4 +1,4 @@
-/** Limits on connections that no test meets by chance. */
+/** Limits on connections that no test reaches by accident. */
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import type { ListenerSettings } from '../../../gateway/listen/server.js'
 

@@ -1,4 +1,4 @@
-/** JA3 and JA4 of the hello that a connection begins with. */
+/** JA3 and JA4 of a connection's ClientHello. */
 import { once } from 'node:events'
 import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
@@ -25,7 +25,7 @@ const GREASE = 0x4a4a
 
 t.test('fingerprints', async t => {
   t.test('are the published ones of published clients', async t => {
-    // The example in FoxIO's description of JA4, a Chrome.
+    // The example in FoxIO's description of JA4, from a Chrome.
     const chrome = helloMessage(
       0x0303,
       [GREASE, 0x1301, 0x1302, 0x1303, 0xc02b, 0xc02f, 0xc02c, 0xc030, 0xcca9, 0xcca8].concat([
@@ -78,7 +78,7 @@ t.test('fingerprints', async t => {
   })
 })
 
-/** A TCP relay that keeps the first bytes each client sends. */
+/** A TCP relay that records the first bytes each client sends. */
 async function relay(t: Test, port: number): Promise<{ port: number; first: Buffer[] }> {
   const first: Buffer[] = []
   const open = new Set<Socket>()

@@ -1,4 +1,4 @@
-/** HTTP/2 by hand (RFC 9113 section 4): a client that sends exactly the frames it is told. */
+/** HTTP/2 by hand (RFC 9113 section 4): a client that sends exactly the frames the test gives it. */
 import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
@@ -51,14 +51,14 @@ export function code(value: number): Buffer {
   return bytes
 }
 
-/** Fields as literals without indexing (RFC 7541 section 6.2.2); names and values under 127 bytes. */
+/** Fields as literals without indexing (RFC 7541 section 6.2.2); names and values must be shorter than 127 bytes. */
 export function fields(list: readonly (readonly [name: string, value: string])[]): Buffer {
   const text = (value: string): Buffer =>
     Buffer.concat([Buffer.from([value.length]), Buffer.from(value, 'latin1')])
   return Buffer.concat(list.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]))
 }
 
-/** The pseudo fields of a request, and more. */
+/** The pseudo-header fields of a request, and `more` fields. */
 export function requestFields(
   path: string,
   more: readonly (readonly [string, string])[] = [],
@@ -88,7 +88,7 @@ export class FrameClient {
     socket.on('data', (bytes: Buffer) => this.read(bytes))
   }
 
-  /** Connects, sends the preface, and takes the other side's settings. */
+  /** Connects, sends the preface, and reads the peer's settings. */
   static async open(t: Test, port: number): Promise<FrameClient> {
     const options = { port, host: '127.0.0.1', ALPNProtocols: ['h2'], rejectUnauthorized: false }
     const socket = connect(options)
@@ -105,7 +105,7 @@ export class FrameClient {
     this.socket.write(Buffer.concat(parts))
   }
 
-  /** The first frame of a type, waited for. */
+  /** Waits for the first frame of a type. */
   frame(type: number): Promise<Frame> {
     return waitUntil(`a frame of type ${type}`, () => this.frames.find(one => one.type === type))
   }

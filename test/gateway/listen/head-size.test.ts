@@ -1,4 +1,4 @@
-/** Heads that are too large: 414 where it is the target, 431 where it is the fields (RFC 9110, RFC 6585). */
+/** Heads that are too large: 414 for the target, 431 for the fields (RFC 9110, RFC 6585). */
 import t, { type Test } from 'tap'
 import { GET, type RawPeer } from '../../helpers/raw.js'
 import { sleep } from '../../helpers/wait.js'

@@ -1,4 +1,4 @@
-/** A whole gateway before a scripted upstream, and clients of HTTP/2 in front of it. */
+/** A whole gateway in front of a scripted upstream, and HTTP/2 clients. */
 import { once } from 'node:events'
 import {
   type ClientHttp2Session,
@@ -18,7 +18,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** What came on a stream, to its end; rejects when it was reset. */
+/** The response on a stream, read to its end; rejects when the stream was reset. */
 export async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
   const chunks: Buffer[] = []
@@ -27,7 +27,7 @@ export async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   return { headers, status: Number(headers[':status']), body }
 }
 
-/** Sends a request's head; with `body` also that, and its end. */
+/** Sends a request's head; with `body`, also the body and the end of the stream. */
 export function open(
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,

@@ -1,4 +1,4 @@
-/** What a connection of HTTP/2 may cost, and how it ends. */
+/** What an HTTP/2 connection may cost, and how it ends. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import fc from 'fast-check'
@@ -31,7 +31,7 @@ import {
 import { answerOf, ask, open, openSession, scene } from './http2-scene.js'
 import { listenTls, secure, USUAL_TERMS } from './tls-listener.js'
 
-/** Not before Node 22 can nghttp2's own limit be set. */
+/** Only since Node 22 can nghttp2's own limit be set. */
 const RESETS_ARE_LIMITED = process.version.startsWith('v20.')
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
@@ -53,7 +53,7 @@ if (canMakeCertificates(t)) {
         if (i % 50 === 49) await sleep(1)
       }
       const goaway = await client.frame(GOAWAY)
-      // Newer versions of Node notice it before we do, and say so in their own way.
+      // Newer versions of Node notice it before we do, and send an error code of their own.
       t.ok([ENHANCE_YOUR_CALM, INTERNAL_ERROR].includes(goaway.payload.readUInt32BE(4)))
       await waitUntil('the end', () => client.closed)
       t.ok(upstream.connections.length - before < 210)
@@ -96,7 +96,8 @@ if (canMakeCertificates(t)) {
     t.test('of resets on several connections ends them, too', async t => {
       const before = upstream.connections.length
       const clients = await Promise.all(Array.from({ length: 8 }, () => FrameClient.open(t, port)))
-      // Each in two halves: newer versions of Node refuse what is beyond the 100 streams that may be open, though they are reset.
+      // In two halves: newer versions of Node refuse streams beyond the 100 that may be open, even if they have been
+      // reset.
       for (const first of [1, 181]) {
         const resets = Array.from({ length: 90 }, (_, i) => first + 2 * i).flatMap(stream => [
           head(stream),
@@ -109,7 +110,7 @@ if (canMakeCertificates(t)) {
         for (const { frames } of clients) if (first === 1) frames.length = 0
       }
       const endOf = ({ frames }: FrameClient) => frames.find(({ type }) => type === GOAWAY)
-      // Though each had sent fewer than a connection may.
+      // Although each had sent fewer than a single connection may.
       await waitUntil('one to end', () => clients.some(endOf))
       for (const client of clients) {
         const end = endOf(client)

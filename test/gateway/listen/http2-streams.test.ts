@@ -1,4 +1,4 @@
-/** Streams of HTTP/2 that are sent, reset, cut or held up, each without harm to the others. */
+/** HTTP/2 streams that are sent, reset, cut or stalled, each without effect on the others. */
 import { once } from 'node:events'
 import { constants } from 'node:http2'
 import t from 'tap'

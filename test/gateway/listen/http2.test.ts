@@ -1,4 +1,4 @@
-/** What differs when clients speak HTTP/2: the rest is the same pipeline, tested over HTTP/1.1. */
+/** What is different when clients use HTTP/2; the rest of the pipeline is the same and tested over HTTP/1.1. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
@@ -267,7 +267,7 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
       client.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, requestFields('/')))
       const peer = await upstream.connection(0)
       await peer.message()
-      // Each its own, or they would be compressed to nothing.
+      // Each different, or header compression would reduce them to nothing.
       for (let i = 0; i < sent; i++) peer.send(hints(`/${i}${'a'.repeat(1_000)}`))
       peer.send(OK)
       await waitUntil('all of it to be taken', () => peer.socket.writableLength === 0)

@@ -1,4 +1,4 @@
-/** What comes before an answer, and answers that come before their time, on both sides of a whole gateway. */
+/** Interim responses, and final responses that come early, on both sides of a whole gateway. */
 import t from 'tap'
 import { GET, OK, valuesOf } from '../../helpers/raw.js'
 import { sleep } from '../../helpers/wait.js'

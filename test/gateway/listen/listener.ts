@@ -1,4 +1,4 @@
-/** The listen room alone: what a test answers its requests with. */
+/** The listen room alone; the test answers its requests. */
 import type { Test } from 'tap'
 import { createListener, type Handlers, type Listener } from '../../../gateway/listen/server.js'
 import type { IncomingRequest, OutgoingResponse } from '../../../gateway/message.js'
@@ -7,24 +7,24 @@ import { wideDoor } from './connection-cap.js'
 
 export type Answer = (req: IncomingRequest, res: OutgoingResponse) => void
 
-/** Sends a whole answer. */
+/** Sends a whole response. */
 export function reply(res: OutgoingResponse, body = '', status = 200, fields: readonly string[] = []): void {
   res.writeHead(status, '', fields)
   res.end(body)
 }
 
-/** Reads a body to its end, and forgets it. */
+/** Reads a body to its end and discards it. */
 export function dropBody({ body }: IncomingRequest, then = (): void => {}): void {
   if (body === undefined) then()
   else body.read({ onData() {}, onEnd: then, onAbort() {} })
 }
 
-/** Calls `onClose` when the answer is over, or its client gone. */
+/** Calls `onClose` when the response is complete, or the client has left. */
 export function onClose(res: OutgoingResponse, onClose: () => void): void {
   res.watch({ onClose })
 }
 
-/** Starts a listener and connects one client to it; both are torn down with the test. */
+/** Starts a listener and connects one client to it; both are closed with the test. */
 export async function listen(
   t: Test,
   request: Answer,

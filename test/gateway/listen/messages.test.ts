@@ -1,4 +1,4 @@
-/** Messages as they look on the wire on both sides of a whole gateway, one behaviour per test. */
+/** Messages as they appear on the wire on both sides of a whole gateway, one behaviour per test. */
 import t from 'tap'
 import { GET, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -57,7 +57,7 @@ t.test('fields', async t => {
         t,
         `HTTP/1.1 200 OK\r\nTrailer: X-Late\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
       )
-      // Without the trailers that the helper's reader would take for the next message.
+      // Without the trailers, which the helper's reader would take for the next message.
       client.send(
         'POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTrailer: X-Late\r\nTransfer-Encoding: chunked\r\n\r\n',
       )
@@ -71,7 +71,7 @@ t.test('fields', async t => {
         )
       }
       t.same(valuesOf(wire.first(), 'host'), ['a'])
-      // The helper's reader has taken two bytes for the end of the last chunk.
+      // The helper's reader has taken two bytes of the trailers for the end of the last chunk.
       await waitUntil('the trailers', () => client.unread === 'Late: 1\r\n\r\n')
       const other = await wire.answered(
         t,
@@ -102,7 +102,7 @@ t.test('framing', async t => {
       'Expect: x\r\nTransfer-Encoding: chunked',
     ]) {
       const client = await wire.answered(t)
-      // A connection to the upstream is then open, and would take at once what is forwarded.
+      // This opens a connection to the upstream, on which anything forwarded would arrive at once.
       await client.send(GET).message()
       client.send(`POST / HTTP/1.1\r\nHost: a\r\n${fields}\r\n\r\n0\r\n\r\n${GET}`)
       const refusal = await client.message()

@@ -1,4 +1,4 @@
-/** What of the bytes that come in is a request, and what is known of it. */
+/** Which of the received bytes are a request, and the facts that are read from it. */
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../../gateway/errors.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'

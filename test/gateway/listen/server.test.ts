@@ -1,4 +1,4 @@
-/** Connections and the order of what is answered on them, from the first request to the drain. */
+/** Connections, and the order of the responses on them, from the first request to the drain. */
 import { connect } from 'node:net'
 import t from 'tap'
 import { createListener } from '../../../gateway/listen/server.js'

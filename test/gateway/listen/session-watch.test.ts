@@ -1,4 +1,4 @@
-/** When a connection of HTTP/2 is given up, by itself: seconds pass as they are told. */
+/** When an HTTP/2 connection is closed for lack of progress, tested alone and in virtual time. */
 import t from 'tap'
 import { WatchedSession } from '../../../gateway/listen/session-watch.js'
 
@@ -16,7 +16,7 @@ function watched() {
     0,
   )
   let now = 0
-  /** `each` tells what moves in each second. */
+  /** Lets seconds pass, calling `each` in every one; returns the events. */
   const pass = (seconds: number, each = () => {}): string[] => {
     for (let i = 0; i < seconds; i++) {
       each()

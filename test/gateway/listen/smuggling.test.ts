@@ -1,5 +1,5 @@
 /**
- * Hostile bytes at a real gateway in front of an upstream that reads to the letter: both, and every client, must
+ * Hostile bytes against a real gateway in front of a strict upstream: the gateway, the upstream and every client must
  * count the same requests. `MESSAGES=20000 SEED=7 node dist/test/gateway/listen/smuggling.test.js` for a long run.
  */
 import t, { type Test } from 'tap'
@@ -13,7 +13,7 @@ const MESSAGES = Number(process.env.MESSAGES ?? 1000)
 const SEED = Number(process.env.SEED ?? 1)
 const AT_ONCE = 48
 
-/** What the gateway may answer by itself to bytes it will not take; 204 is its own answer to `OPTIONS *`. */
+/** How the gateway itself may answer bytes that it does not accept; 204 is its own response to `OPTIONS *`. */
 const REFUSALS = [400, 405, 408, 413, 414, 417, 421, 431, 501]
 const TELLS = /127\.0\.0\.1|localhost|node:|\bat |Error:|ECONN|HPE_|UND_ERR|redis/i
 
@@ -24,7 +24,7 @@ interface Result extends Played {
   readonly attack: Attack
 }
 
-/** Plays the attacks of a seed, some at a time, each on a connection of its own. */
+/** Plays the attacks of a seed, some at a time, each on its own connection. */
 async function playAll(port: number, count: number): Promise<Result[]> {
   const results: Result[] = []
   const source = attacks(SEED)
@@ -40,7 +40,7 @@ async function playAll(port: number, count: number): Promise<Result[]> {
   return results
 }
 
-/** What is wrong with one answer, or undefined. */
+/** What is wrong with one response, or undefined. */
 function faultOf(answer: SeenAnswer, { attack }: Result, upstream: StrictUpstream): string | undefined {
   const { status, saw, requestId, contentType, body, whole } = answer
   if (!whole) return 'an answer cut short'
@@ -56,8 +56,8 @@ function faultOf(answer: SeenAnswer, { attack }: Result, upstream: StrictUpstrea
 }
 
 /**
- * By the gateway, for an upgrade or CONNECT behind a request still unanswered; or by the client, which gave up
- * waiting for more.
+ * Whether the exchange was cut: by the gateway, because of an upgrade or CONNECT behind an unanswered request; or by
+ * the client, which gave up waiting.
  */
 function wasCut({ attack, answers, gaveUp }: Result): boolean {
   return gaveUp || (/Upgrade:|CONNECT /.test(attack.bytes) && answers.length === 0)

@@ -1,4 +1,4 @@
-/** What nginx serves from one location is counted in one bucket, however its path is spelt. */
+/** Whatever nginx serves from one location is counted in one bucket, however the path is spelt. */
 import { Agent } from 'node:http'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -8,7 +8,7 @@ import { nginxWith } from '../../helpers/nginx.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { WaitingApp } from '../../helpers/waiting-app.js'
 
-/** A location of nginx, by the path as nginx sees it: all unescaped. */
+/** A location of nginx, with the path as nginx sees it: unescaped. */
 interface Resource {
   readonly path: string
   readonly below?: boolean
@@ -27,7 +27,7 @@ const RESOURCES: readonly Resource[] = [
   { path: '/a,b', below: true },
 ]
 
-/** As a pattern writes the path. */
+/** The path as a pattern writes it. */
 function patternOf({ path, below }: Resource): string {
   const escaped = encodeURI(path).replace(/[?#]/g, encodeURIComponent).replaceAll('*', '%2A')
   return below ? `${escaped}/**` : escaped
@@ -73,7 +73,7 @@ const BETWEEN = [
   '%2F',
 ]
 
-/** A path as it may be spelt: any character escaped, in either case, and more slashes and dots than it needs. */
+/** A spelling of the path: any character may be escaped, in either case, with extra slashes and dots. */
 const spellingOf = ({ path, below }: Resource) =>
   fc.infiniteStream(fc.nat(59)).map(dice => {
     const die = () => dice.next().value as number
@@ -102,7 +102,10 @@ t.test('nginx as the judge', async t => {
   const left = new Map<string, number>()
   const seen = { counted: 0, refused: 0, elsewhere: 0 }
 
-  /** What nginx serves, of this target or of what we forward for it, is paid for by its bucket's one counter; or refused. */
+  /**
+   * Whatever nginx serves for this target, or for what we forward for it, is counted in its bucket; or the request is
+   * refused.
+   */
   const agree = async (target: string): Promise<boolean> => {
     const direct = await ask(upstream, target)
     const answer = await ask(gateway.url, target)

@@ -1,4 +1,4 @@
-/** The answer on a stream of HTTP/2, by itself. */
+/** The response on an HTTP/2 stream, tested alone. */
 import { once } from 'node:events'
 import { connect, createServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -36,7 +36,7 @@ t.test('an answer that its client gives no room for does not stay for good', asy
 t.test('a stream that is being closed is not destroyed before it is reset', async t => {
   let destroyed: boolean | undefined
   const server = createServer()
-  // As the listener does it: who reads the upload hears first, and cuts the answer.
+  // As in the listener: the reader of the upload is notified first, and cuts the response.
   server.on('stream', (stream: ServerHttp2Stream) => {
     const body = new StreamBody(stream, undefined, { wanted() {}, received() {} })
     const req: Partial<IncomingRequest> = { body, fields: fieldsOf([]) }

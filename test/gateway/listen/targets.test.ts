@@ -1,4 +1,4 @@
-/** Every spelling that a router behind the gateway takes for one resource spends from that resource's one counter. */
+/** Every spelling that a router behind the gateway maps to one resource is counted by that resource's one counter. */
 import { Agent } from 'node:http'
 import fc from 'fast-check'
 import fastify from 'fastify'
@@ -34,13 +34,13 @@ const RESOURCES = [
   { method: 'GET', path: '/menu/cafe%CC%81', route: '/menu/cafe\u0301', bucket: 'decomposed' },
 ] as const
 
-/** The router of the embedded services, as they set it, and as leniently as it can be set. */
+/** The router of the embedded services, configured as they do, and as leniently as possible. */
 const ROUTERS = {
   'as the services set it': { ignoreTrailingSlash: true },
   lenient: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
 }
 
-/** An upstream that tells in `x-route` which of its routes it took a request for. */
+/** An upstream that reports in `x-route` which of its routes served a request. */
 async function routed(t: Test, routerOptions: object): Promise<string> {
   const app = fastify({ routerOptions })
   for (const { method, route } of RESOURCES) {
@@ -56,7 +56,7 @@ async function routed(t: Test, routerOptions: object): Promise<string> {
 
 interface Asked {
   readonly method: string
-  /** As it stands in the request line. */
+  /** As written in the request line. */
   readonly target: string
 }
 
@@ -81,7 +81,7 @@ const bucketOf = ({ headers }: Received): string =>
 const leftOf = ({ headers }: Received): number =>
   Number(/\.sustained";r=(\d+)/.exec(String(headers.ratelimit))?.[1])
 
-/** The same path, written otherwise: one throw of the dice for each character. */
+/** Another spelling of the path; the dice decide for each character. */
 function respelled(path: string, dice: Iterator<number>, withinSlashes: readonly string[]): string {
   const throwDie = (): number => dice.next().value as number
   let spelt = ''
@@ -110,7 +110,7 @@ for (const [name, routerOptions] of Object.entries(ROUTERS)) {
     const ask = asking(t)
     const left = new Map<string, number>()
 
-    /** The request was charged to `bucket`, and to nothing else before: its one counter has gone down by one. */
+    /** Whether the request was charged to `bucket` only: its counter has gone down by one. */
     const spends = (answer: Received, bucket: string): boolean => {
       const before = left.get(bucket)
       left.set(bucket, leftOf(answer))

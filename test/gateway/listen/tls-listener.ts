@@ -1,4 +1,4 @@
-/** The listen room alone, behind TLS: it answers each request with what it knows of it. */
+/** The listen room alone, behind TLS: it answers each request with the facts it has read. */
 import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
@@ -11,13 +11,13 @@ import { hasCredential } from '../../helpers/credentials.js'
 import { wideDoor } from './connection-cap.js'
 import { reply } from './listener.js'
 
-/** What is spoken when nothing is said. */
+/** The default TLS settings. */
 export const USUAL_TERMS = { minVersion: 'TLSv1.2', ciphers: TLS12_CIPHERS } as const
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }
 
-/** A listener alone, that answers each request with what it knows of it. */
+/** Starts a listener that answers each request with the facts it has read. */
 export async function listenTls(
   t: Test,
   { certFile, keyFile }: TestCertificate,
@@ -44,7 +44,7 @@ export async function listenTls(
   return { listener, port, refused }
 }
 
-/** A TLS connection whose handshake is over. */
+/** A TLS connection after its handshake. */
 export async function secure(t: Test, port: number, options: ConnectionOptions): Promise<TLSSocket> {
   const socket = connect({ port, host: '127.0.0.1', ...options })
   t.teardown(() => socket.destroy())

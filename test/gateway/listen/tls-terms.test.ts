@@ -1,4 +1,4 @@
-/** Which TLS is spoken (RFC 9325): on TLS 1.2 only key exchanges with forward secrecy and ciphers that authenticate. */
+/** Which TLS is accepted (RFC 9325): for TLS 1.2 only key exchanges with forward secrecy and authenticated ciphers. */
 import type { ConnectionOptions } from 'node:tls'
 import t, { type Test } from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
@@ -9,7 +9,7 @@ import { secure } from './tls-listener.js'
 if (canMakeCertificates(t)) {
   const certificate = makeCertificate(t.testdir(), 'one', undefined, ['rsa:2048'])
 
-  /** Version and cipher that a client with these wishes comes to speak; undefined when it is refused. */
+  /** The version and cipher that a client with these options negotiates; undefined when it is rejected. */
   async function spoken(t: Test, url: string, wishes: ConnectionOptions): Promise<string | undefined> {
     try {
       const port = Number(new URL(url).port)
@@ -24,7 +24,7 @@ if (canMakeCertificates(t)) {
     }
   }
 
-  /** A client of TLS 1.2 that offers one cipher, of any strength. */
+  /** A TLS 1.2 client that offers one cipher, however weak. */
   const old = (cipher: string): ConnectionOptions => ({
     maxVersion: 'TLSv1.2',
     ciphers: `${cipher}:@SECLEVEL=0`,

@@ -143,7 +143,7 @@ if (canMakeCertificates(t)) {
       const client = new RawPeer(socket).send(`GET / HTTP/${version}\r\nHost: acme.localhost\r\n\r\n`)
       await waitUntil('the end', () => client.closed)
       t.match(client.unread, /Content-Length: 10\r\n(.*\r\n)*\r\nhalf$/i)
-      // Without a length, as many an answer to 1.0 comes, only a reset tells.
+      // Responses to 1.0 often have no length; then only a reset shows the cut.
       t.equal(client.error, version === '1.0' ? 'ECONNRESET' : undefined, version)
     }
   })

@@ -1,4 +1,4 @@
-/** A whole gateway with raw sockets on both sides: what it is sent, and what it sends on. */
+/** A whole gateway with raw sockets on both sides, to compare what it receives with what it forwards. */
 import type { Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { OK, type RawMessage, type RawPeer, rawClient, rawUpstream } from '../../helpers/raw.js'
@@ -9,11 +9,11 @@ export interface Wire {
   readonly url: string
   /** What the upstream received since the last call of `answered`. */
   readonly seen: readonly RawMessage[]
-  /** The first of them. */
+  /** The first message in `seen`. */
   first(): RawMessage
   /** What the upstream does with each of its connections from now on. */
   play(script: (peer: RawPeer) => unknown): void
-  /** A client, and an upstream that answers every request with `answer` and keeps it in `seen`. */
+  /** Connects a client to an upstream that answers every request with `answer` and records it in `seen`. */
   answered(t: Test, answer?: string): Promise<RawPeer>
 }
 
@@ -43,7 +43,7 @@ export async function createWire(t: Test, options: Partial<TestGatewayOptions> =
           peer.send(answer)
         }
       }
-      // The gateway has then noticed that its idle connections are gone.
+      // By then the gateway has noticed that its idle connections are closed.
       await sleep(10)
       const client = await rawClient(Number(new URL(url).port))
       t.teardown(() => client.socket.destroy())

@@ -1,4 +1,4 @@
-/** Finished requests for observers to watch. */
+/** Finished requests to pass to observers. */
 import type { Facts, Finished, Outcome, Reading, Rule, Verdict } from '../../../gateway/types.js'
 
 export function rule(changes: Partial<Rule> = {}): Rule {

@@ -1,4 +1,4 @@
-/** What is counted of now and of the last hour, in virtual time. */
+/** The live figures of the moment and of the last hour, in virtual time. */
 import t from 'tap'
 import { Live } from '../../../gateway/observe/live/live.js'
 import { MOST_HOURS } from '../../../gateway/observe/live/timeline.js'
@@ -20,11 +20,11 @@ function start() {
     see: (event: Finished) => {
       for (const observer of observers) observer.finished(event)
     },
-    /** Lets time pass without a look. */
+    /** Lets time pass without calling `look`. */
     later(ms: number) {
       now += ms
     },
-    /** Lets time pass, with a look each ten seconds as in a gateway. */
+    /** Lets time pass, with a call of `look` every ten seconds as in a gateway. */
     pass(ms: number) {
       const until = now + ms
       while (now < until) {

@@ -26,7 +26,7 @@ const reportOnly = (changes = {}) =>
 const records = (event: Finished, sample?: number) =>
   decisionRecords(event, { redactor, sample, wants: () => true })
 
-/** A log that keeps its lines. */
+/** A log that records its lines. */
 function memoryLog(level: Parameters<typeof createLog>[0]['level'] = 'debug') {
   const lines: string[] = []
   const log = createLog({ level, terminal: false, destination: { write: line => void lines.push(line) } })

@@ -1,4 +1,4 @@
-/** The metrics of a gateway after traffic: named and told as Prometheus wants it, and all of them documented. */
+/** The metrics of a gateway after traffic: in the form that Prometheus recommends, and all of them documented. */
 import { spawnSync } from 'node:child_process'
 import t, { type Test } from 'tap'
 import { findCommand } from '../../helpers/child-server.js'
@@ -14,7 +14,7 @@ buckets: { scarce: [/scarce], rest: ["*"] }
 limits: [{ for: [{}], quotas: { scarce: { burst: 1, sustained: 1 }, rest: { burst: 1000, sustained: 10000 } } }]
 `
 
-/** What a scrape answers after some requests, on `workers` processes. */
+/** The response to a scrape after some requests, on `workers` processes. */
 async function scrape(t: Test, redis: string, workers: number): Promise<string> {
   const url = await startApp(t, (_req, res) => res.end('ok'))
   const folder = writeConfig(

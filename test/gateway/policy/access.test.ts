@@ -1,4 +1,4 @@
-/** Who is denied or exempt: the look-up by prefix against a scan of every entry. */
+/** Who is denied or exempt: the lookup by prefix compared with a scan of every entry. */
 import { BlockList } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { masked, networkText, parseNetwork } from '../../../gateway/policy/addre
 const SOURCE = { file: 'access.yaml', line: 1 }
 const NOW = Date.UTC(2026, 5, 1)
 
-/** Few values for each byte, so that networks hold each other. */
+/** Few values for each byte, so that networks contain each other. */
 const byte = fc.constantFrom(0, 10, 127, 128, 192, 255)
 const group = fc.constantFrom(0, 1, 0x0db8, 0x2001, 0xffff)
 const v4 = fc.array(byte, { minLength: 4, maxLength: 4 }).map(bytes => bytes.join('.'))
@@ -50,7 +50,7 @@ function textOf(network: string): string {
   return networkText(masked(parsed))
 }
 
-/** Whether Node's own list of networks holds the address. */
+/** Whether Node's own list of networks contains the address. */
 function holds(network: string, client: string): boolean {
   const family = (text: string) => (text.includes(':') ? 'ipv6' : 'ipv4')
   if (family(network) !== family(client)) return false
@@ -61,7 +61,7 @@ function holds(network: string, client: string): boolean {
   return list.check(client, family(client))
 }
 
-/** What should decide: every entry is asked. */
+/** The expected decision: every entry is checked. */
 function scan(
   all: readonly Entry[],
   mode: string,
@@ -119,7 +119,7 @@ t.test('a table that entries were added to and taken from finds what is left', a
   )
 })
 
-/** Throws where the look-up and a scan disagree. */
+/** Throws when the lookup and the scan disagree. */
 function compare(
   access: Access,
   all: readonly Entry[],

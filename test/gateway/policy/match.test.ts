@@ -330,7 +330,7 @@ t.test('the most specific pattern is found whatever the order they were added in
       parts.length > fixed.length ? path.length >= fixed.length : path.length === fixed.length
     return lengthFits && fixed.every((part, i) => part === '{x}' || part === '*' || part === path[i])
   }
-  // The end of a pattern beats a `**` there.
+  // A pattern that ends is more specific than one that has a `**` there.
   const rank = (part: string | undefined) => (part === undefined ? -1 : ['{x}', '*', '**'].indexOf(part) + 1)
   const moreSpecific = (one: Written, other: Written): number => {
     for (let i = 0; i < Math.max(one.parts.length, other.parts.length); i++) {

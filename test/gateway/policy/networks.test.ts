@@ -1,4 +1,4 @@
-/** Whether an address lies in one of many networks. */
+/** Whether an address is in one of many networks. */
 import fc from 'fast-check'
 import t from 'tap'
 import { createNetworks } from '../../../gateway/policy/networks.js'
@@ -40,7 +40,7 @@ t.test('addresses of IPv4 are one, however they are written', async t => {
   }
 })
 
-/** Bit by bit, of those that are no IPv4-mapped ones. */
+/** Compares bit by bit; not for IPv4-mapped addresses. */
 function lies(address: string, cidr: string): boolean {
   const [network = '', bits] = cidr.split('/')
   const [a, b] = [bitsOf(address), bitsOf(network)]

@@ -1,4 +1,4 @@
-/** What an upstream says of how it reads paths: seen through a whole gateway. */
+/** Settings that describe how an upstream reads paths, tested through a whole gateway. */
 import t, { type Test } from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
@@ -99,7 +99,7 @@ limits:
       reading: { burst: 100, sustained: 1000 }
 `
 
-/** What bucket a request with these fields counts in, and which fields of theirs the upstream gets. */
+/** Which bucket counts a request with override fields, and which of these fields reach the upstream. */
 async function overriding(t: Test, upstreamSettings: string) {
   const upstream = await startApp(t, (req, res) => {
     req.resume()

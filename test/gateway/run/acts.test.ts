@@ -1,4 +1,4 @@
-/** Acts as the live view hears of them: of this process, and of others on the same Redis. */
+/** How the live view learns of operators' acts, in this process and in others on the same Redis. */
 import t, { type Test } from 'tap'
 import { actOf, changesFor, type ToldAct } from '../../../gateway/run/acts/act.js'
 import { Runtime } from '../../../gateway/run/acts/runtime.js'

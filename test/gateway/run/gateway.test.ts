@@ -1,4 +1,4 @@
-/** What a whole gateway tells clients, upstreams and operators, whatever it limits. */
+/** What a whole gateway tells clients, upstreams and operators, independent of its limits. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'

@@ -1,4 +1,4 @@
-/** What clients and operators see of a gateway, or an upstream, that has too much to do. */
+/** What clients and operators see of an overloaded gateway, or of an overloaded upstream. */
 import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'

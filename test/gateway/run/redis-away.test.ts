@@ -1,4 +1,4 @@
-/** A gateway whose Redis is silent, gone, slow or cuts its answers, as its clients and operators see it. */
+/** A gateway whose Redis is silent, gone, slow or cuts its responses, as its clients and operators see it. */
 import { Agent, request } from 'node:http'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -10,10 +10,10 @@ import { redisCommand, startRedis } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
 const DEADLINE_MS = 250
-/** For a machine that is busy with other tests. */
+/** Allowance for a machine that is busy with other tests. */
 const SLACK_MS = 2000
 const REQUESTS = 50
-/** Calls of one gateway that may be under way when Redis goes away: its requests come one after the other. */
+/** Calls of one gateway that may be pending when Redis goes away: its requests come one after the other. */
 const UNDER_WAY = 3
 const QUOTA = 1000
 
@@ -31,7 +31,7 @@ limits:
     quotas: { all: { burst: ${QUOTA}, sustained: ${QUOTA} } }
 `
 
-/** What Redis holds of a project's minute. */
+/** How many requests of a project's minute Redis has counted. */
 const COUNT = `local key = redis.call('KEYS', '*{' .. ARGV[1] .. '}:e:*')[1]
 local lists = { cmsgpack.unpack(redis.call('GET', key)) }
 local sum = 0
@@ -76,14 +76,14 @@ store: { deadline: ${DEADLINE_MS}ms, onError: ${mode} }`,
 
 type TestedGateway = Awaited<ReturnType<typeof startAll>>['gateways'][number]
 
-/** Waits until Redis counts, also on a machine that is busy with other tests. */
+/** Waits until Redis counts, even on a machine that is busy with other tests. */
 async function isWell({ mode, ask, held, metric, lines }: TestedGateway): Promise<void> {
   await waitUntil(`${mode}: Redis to count`, async () => {
     const errors = await metric('sluice_store_errors_total')
     for (let i = 0; i < 5; i += 1) await ask()
     return (await metric('sluice_store_errors_total')) === errors
   })
-  // What was admitted here meanwhile is charged there soon.
+  // What was admitted locally in the meantime is charged to Redis soon.
   await waitUntil(`${mode}: all to be charged`, async () => {
     const before = await held()
     await sleep(200)
@@ -92,7 +92,7 @@ async function isWell({ mode, ask, held, metric, lines }: TestedGateway): Promis
   lines.length = 0
 }
 
-/** What a client sees while nobody counts for all. */
+/** Checks that responses are truthful while the gateways do not count together. */
 function seesNoLie(t: Test, mode: Mode, answers: readonly Received[]): void {
   const policy = `"all.burst";q=${QUOTA};w=1, "all.sustained";q=${QUOTA};w=60`
   for (const { status, headers, json } of answers) {
@@ -111,7 +111,7 @@ function seesNoLie(t: Test, mode: Mode, answers: readonly Received[]): void {
   }
 }
 
-/** Asks while Redis is away; returns the check of what is left once it is back. */
+/** Sends requests while Redis is away; returns the check of the counters once it is back. */
 async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<void>> {
   const { mode, ask, held, metric, lines, isBack } = gateway
   const before = await held()
@@ -139,12 +139,12 @@ async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<vo
     await waitUntil(`${mode}: Redis to be back`, isBack)
     await sleep(200)
     const late = (await held()) - before
-    // What was admitted here is charged there, at the latest with the next request.
+    // What was admitted locally is charged to Redis, at the latest with the next request.
     const admitted = mode === 'local' ? REQUESTS : 0
     t.ok(late >= 0 && late <= admitted + UNDER_WAY, `${mode}: ${late} counted late, of ${REQUESTS}`)
     const left = Number((await ask()).headers['x-ratelimit-remaining'])
     const most = QUOTA - before - Math.max(late, admitted) - 1
-    // Of a call whose answer was cut off nobody knows that Redis had charged it; nor of one that a busy machine was late for.
+    // The gateway cannot know that Redis charged a call whose response was cut off or, on a busy machine, came late.
     const wasSlow = (await metric('sluice_store_errors_total')) - errorsBefore > UNDER_WAY
     const unknown = UNDER_WAY + (wasSlow ? admitted : 0)
     t.ok(left <= most && left >= most - unknown, `and counting goes on from there: ${left} of ${most}`)

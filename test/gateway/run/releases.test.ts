@@ -1,4 +1,4 @@
-/** What a former release has stored is opened: the folders of test/fixtures/releases, made by scripts/make-release-fixture.mjs. */
+/** Data stored by an earlier release is opened: test/fixtures/releases, made by scripts/make-release-fixture.mjs. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Requests that run while the configuration changes: none fails, and nothing that was counted is forgotten. */
+/** Requests during changes of the configuration: none fails, and no count is lost. */
 import { once } from 'node:events'
 import { Agent, type ServerResponse } from 'node:http'
 import t from 'tap'
@@ -12,7 +12,7 @@ import { type Edited, inFlight, limits, start } from './reloading.js'
 
 const OTHER = '{ id: other, plan: growth, environment: production, hosts: [other.localhost] }'
 
-/** Sends request after request on connections of its own, until it is stopped. */
+/** Sends requests continuously on its own connections until it is stopped. */
 function traffic(gateway: Edited, path: string, connections: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const seen = { admitted: 0, refused: 0, failed: [] as unknown[] }
@@ -51,7 +51,7 @@ for (const store of stores) {
       const { edit, ask } = gateway
       const scim = traffic(gateway, '/scim/v2/Users', 8)
       const others = traffic(gateway, '/elsewhere', 4)
-      /** The admitted so far, once a hundred more were refused: denials are cached by then. */
+      /** The number admitted, once a hundred more were refused: denials are cached by then. */
       const admitted = async () => {
         const { refused } = scim.seen
         await waitUntil('refusals', () => scim.seen.refused > refused + 100)
@@ -112,7 +112,7 @@ for (const store of stores) {
   })
 }
 
-/** Whether one of the connections that brought it requests is open still. */
+/** Whether a connection that brought requests is still open. */
 const isConnected = ({ started }: WaitingApp) => started.some(({ socket }) => !socket.destroyed)
 
 t.test('requests end on the upstream they began on, which is then closed', async t => {
@@ -174,7 +174,7 @@ t.test('a WebSocket outlives any number of reloads', async t => {
 
 t.test('a hundred reloads under load: no request fails, and nothing is left behind', async t => {
   const upstream = await startApp(t, (req, res) => req.resume() && res.end('done'))
-  // Clients, gateway and upstream share one core: that is not to look like a slow upstream.
+  // Clients, gateway and upstream share one core, which must not look like a slow upstream.
   const timeouts = '{ connect: 30s, head: 30s, idle: 2s }'
   const policies = { 'limits.yaml': limits({ others: 1e6 }) }
   const gateway = await start(t, { upstream, timeouts, policies })
@@ -186,7 +186,7 @@ t.test('a hundred reloads under load: no request fails, and nothing is left behi
   }
   await waitUntil('load', () => load.seen.admitted > 500)
   for (let i = 0; i < 100; i += 1) {
-    // Every one replaces the upstream, every other one the policy too.
+    // Every reload replaces the upstream, every other one the policy as well.
     gateway.write('gateway.yaml', gatewayYaml({ upstream, timeouts }).replace('idle: 2s', `idle: ${i + 3}s`))
     if (i % 2 === 0) gateway.write('policies/limits.yaml', limits({ others: 1e6 + i }))
     t.equal((await gateway.reloader.reload('SIGHUP')).result, 'loaded')

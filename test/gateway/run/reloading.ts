@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { type Sent, send, startApp } from '../../helpers/http.js'
 
-/** Sustained quotas only: within a test nothing comes back by itself. */
+/** Only sustained quotas matter: within a test nothing is refilled. */
 export const limits = ({ scim = 5, others = 10_000 } = {}) => `version: 1
 kind: project-limits
 buckets: { scim: [/scim/**], catch-all: ["*"] }
@@ -16,7 +16,7 @@ limits:
       catch-all: { burst: 10000, sustained: ${others} }
 `
 
-/** At most so many writes to /jobs at a time. */
+/** Allows `max` concurrent writes to /jobs. */
 export const inFlight = (max: number) => `version: 1
 kind: in-flight
 rules: [{ id: writes, match: [POST /jobs], key: [project], max: ${max}, mode: enforce }]
@@ -25,7 +25,7 @@ rules: [{ id: writes, match: [POST /jobs], key: [project], max: ${max}, mode: en
 export interface Edited extends TestGateway {
   /** Writes one file of the configuration, in place. */
   write(name: string, text: string): void
-  /** Writes it and asks for a reload; the answer of the admin port. */
+  /** Writes it and asks for a reload; returns the response of the admin port. */
   edit(name: string, text: string): Promise<{ status: number; json<T>(): T }>
   ask(path: string, sent?: Sent): ReturnType<typeof send>
   state(): Promise<State>
@@ -38,7 +38,7 @@ interface State {
   readonly lastReload: { readonly result: string; readonly problems: object[] } | null
 }
 
-/** Starts a gateway with a few sustained quotas, before an upstream that says `done`. */
+/** Starts a gateway with a few sustained quotas in front of an upstream that responds with `done`. */
 export async function start(t: Test, options: Partial<TestGatewayOptions> = {}): Promise<Edited> {
   const upstream = options.upstream ?? (await startApp(t, (req, res) => req.resume() && res.end('done')))
   const policies = { 'limits.yaml': limits() }

@@ -1,4 +1,4 @@
-/** Where the secret of counter keys comes from, and what is left on the disk for it. */
+/** Where the secret for counter keys comes from, and what is stored on disk for it. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Two gateway processes on one Redis, one of them with a wrong clock: together they admit what one would. */
+/** Two gateway processes on one Redis, one of them with a wrong clock: together they admit what a single one would. */
 import { writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const RUNS = 10
 const QUOTA = 50
 const WRONG_BY_MS = 90_000
 
-/** Loaded before the gateway: its process then believes that it is later than it is. */
+/** Loaded before the gateway: sets the clock of its process ahead. */
 const WRONG_CLOCK = `
 const real = Date.now
 Date.now = () => real() + ${WRONG_BY_MS}

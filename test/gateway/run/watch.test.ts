@@ -1,4 +1,4 @@
-/** How a change of the configuration's files is noticed, however they were written. */
+/** How changes of the configuration files are noticed, however they are written. */
 import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -7,7 +7,7 @@ import type { TestGateway } from '../../helpers/gateway.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { inFlight, limits, start } from './reloading.js'
 
-/** Looks after events only, unless told to look in between. */
+/** Relies on file events; polls only every `pollMs`, by default practically never. */
 function watching(t: Test, { reloader }: TestGateway, pollMs = 3_600_000): Watch & { reloads(): number } {
   let count = 0
   const changed = () => {
@@ -103,7 +103,7 @@ t.test('a change that no event told of is found by looking', async t => {
   symlinkSync(join(outside, 'limits.yaml'), path)
   await gateway.reloader.reload('SIGHUP')
   const watch = watching(t, gateway, 50)
-  // Nothing changes in a watched folder or file: the name now means another file, in a folder nobody watches.
+  // Nothing changes in a watched folder or file: the name now refers to another file, in a folder that is not watched.
   writeFileSync(join(outside, 'new'), limits({ scim: 7 }))
   renameSync(join(outside, 'new'), join(outside, 'limits.yaml'))
   await waitUntil('the change', () => watch.reloads() === 1)

@@ -1,4 +1,4 @@
-/** Workers that are stuck, killed, or left alone: clients, operators and the port are not. */
+/** Workers that hang, are killed, or lose their supervisor: clients, operators and the port are not affected. */
 import { writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { connect } from 'node:net'
@@ -9,7 +9,7 @@ import { send, startApp } from '../../helpers/http.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
-/** Loops for ever once a request for /stuck has ended. */
+/** Loops forever once a request for /stuck has ended. */
 const PLUGIN = `export const plugins = [{
   name: 'sticking', kind: 'observe', schema: { type: 'object', properties: {}, required: [] },
   create: () => ({ finished: ({ facts }) => { while (facts.path === '/stuck'); } }),
@@ -56,7 +56,7 @@ observe: [sticking]
     folder,
     state,
     pids,
-    /** Resolves when another worker answers in the place of the one that has ended. */
+    /** Resolves when another worker has replaced the one that ended. */
     replaced: (ended: number) =>
       waitUntil(
         'another one',
@@ -70,7 +70,7 @@ observe: [sticking]
   }
 }
 
-/** A connection with a request on it: resolves when it is answered, reset or closed. */
+/** A connection with a request on it: resolves when the connection has closed. */
 function ended(url: string): Promise<void> {
   return new Promise(resolve => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')

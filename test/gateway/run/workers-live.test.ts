@@ -1,4 +1,4 @@
-/** What happens now in a gateway of several workers: of all of them, and without one that does not answer. */
+/** The live figures of a gateway with several workers: of all of them, and without one that does not respond. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-/** What several workers need, how a start of theirs fails, and what the part of one is. */
+/** What several workers require, how their start fails, and what share of the limits each has. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** `listen.workers`: several processes on one port behave as one gateway, to clients and to operators. */
+/** `listen.workers`: several processes on one port behave as one gateway, for clients and for operators. */
 import { writeFileSync } from 'node:fs'
 import { Agent, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ rules: [{ id: held, match: [POST /held], key: [project], max: 20, mode: enforce 
 `
 
 interface Crew extends GatewayProcess {
-  /** A request on a connection of its own, for the project of the test. */
+  /** A request of the test's project, on a connection of its own. */
   ask(path: string, sent?: Sent): ReturnType<typeof send>
   admin<T>(path: string, method?: string): Promise<T>
   workers(): Promise<number[]>
@@ -76,7 +76,7 @@ ${more}`,
   }
 }
 
-/** Which workers decided by a rule, as their lines in the log say. */
+/** Which workers decided by a rule, according to the log. */
 function decidedBy({ out }: Crew, rule: string): Set<number> {
   const lines = out()
     .split('\n')
@@ -144,7 +144,7 @@ t.test('two workers', async t => {
     t.equal(await passed(), 2)
     t.equal(await passed(), 0)
     t.match(await crew.admin('/counters/again?project=acme', 'DELETE'), { reset: 'again' })
-    // Whichever worker they meet.
+    // Whichever worker gets them.
     t.same([(await crew.ask('/again')).status, (await crew.ask('/again')).status], [200, 200])
     t.equal(await passed(), 0)
     const audits = await waitUntil('the log', () => crew.out().match(/"audit":"counter-reset"/g))

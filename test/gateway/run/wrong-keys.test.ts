@@ -1,4 +1,4 @@
-/** Wrong keys at the embedded services and the admin port of one gateway. */
+/** Wrong keys for the embedded services and for the admin port of one gateway. */
 import t from 'tap'
 import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { redisUrl } from '../../helpers/redis.js'
@@ -17,7 +17,7 @@ ${more}`
 
 const env = { API_KEYS, IDENTITY_ADMIN_KEYS, ADMIN_KEY }
 
-/** A call as the client `from` makes it through a trusted proxy. */
+/** A call by the client `from`, through a trusted proxy. */
 async function call(url: string, authorization: string, from: string): Promise<Response> {
   const answer = await fetch(url, { headers: { authorization, 'x-forwarded-for': from } })
   await answer.arrayBuffer()

@@ -1,4 +1,4 @@
-/** What an operator does by the page: each act asks first, says what it will do, and can be undone where that is possible. */
+/** Acts on the operator's page: each asks for confirmation, says what it will do, and can be undone where possible. */
 import t from 'tap'
 import { launchBrowser } from '../../helpers/browser.js'
 import { findings, operated, row, visit } from './operator.js'

@@ -1,4 +1,4 @@
-/** The page and its port: the key, a lost connection, a tab that nobody sees, several workers, hostile names. */
+/** The page and its port: the key, a lost connection, a hidden tab, several workers, hostile names. */
 import t from 'tap'
 import type { LiveSnapshot } from '../../../gateway/admin/live-snapshot.js'
 import { launchBrowser } from '../../helpers/browser.js'

@@ -26,11 +26,11 @@ rules:
 }
 
 export interface Operated extends TestGateway {
-  /** Statuses of requests of project `acme`. */
+  /** Statuses of requests from project `acme`. */
   ask(path: string, times?: number, method?: string): Promise<number[]>
 }
 
-/** A gateway with a rule of each kind. `/slow` holds its slot until the test ends. */
+/** A gateway with a rule of each kind. Requests for `/slow` hold their slot until the test ends. */
 export async function operated(t: Test, adminKey = '', settings = ''): Promise<Operated> {
   const upstream = await startApp(t, (request, response) => {
     if (request.url !== '/slow') response.end('done')
@@ -50,7 +50,7 @@ export async function operated(t: Test, adminKey = '', settings = ''): Promise<O
   }
 }
 
-/** The page, watched: nothing it does may be refused by its content policy, and no script of it may fail. */
+/** Opens the page; fails the test when its content policy blocks something or one of its scripts fails. */
 export async function visit(
   t: Test,
   browser: Browser,
@@ -70,7 +70,7 @@ export async function visit(
   return page
 }
 
-/** What axe-core finds wrong with the page as it is now, a line each. */
+/** The faults that axe-core finds on the page in its current state, a line each. */
 export async function findings(page: Page): Promise<string[]> {
   await page.evaluate(axe)
   return page.evaluate<string[]>(
@@ -78,7 +78,7 @@ export async function findings(page: Page): Promise<string[]> {
   )
 }
 
-/** The texts of a table's row that begins with `name`. */
+/** The table row that contains the text `name`. */
 export function row(page: Page, table: string, name: string) {
   return page.locator(`#${table}-table tbody tr`).filter({ has: page.getByText(name, { exact: true }) })
 }

@@ -1,4 +1,4 @@
-/** What the operator's page shows of real traffic, whoever looks and however. */
+/** What the operator's page shows of real traffic, in every colour scheme and size, by mouse and keyboard. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -157,7 +157,7 @@ t.test('the operator’s page', async t => {
       if (at !== passed.at(-1)) passed.push(at)
     }
     t.same(passed.slice(0, 2), ['skip', 'A'])
-    // What changed is told already, so the policy's part has nothing more to press.
+    // The change has already been shown, so the policy section has no control left to focus.
     const sections = ['rules', 'closest', 'projects', 'upstreams', 'slots', 'acts-section', 'ask']
     t.same(
       passed.filter(name => sections.includes(name)),

@@ -1,4 +1,4 @@
-/** The API document as others read it: a validator, and a client that is generated from it. */
+/** The API document as third parties use it: a validator, and a generated client. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,7 +9,7 @@ import ts from 'typescript'
 import { inProject } from '../../helpers/root.js'
 import { apiKey, startService } from './harness.js'
 
-/** What an integrator writes; `api.ts` beside it is generated. */
+/** The code of an integrator; `api.ts` beside it is generated. */
 const client = `
 import createClient from 'openapi-fetch'
 import type { paths } from './api.js'
@@ -54,7 +54,7 @@ t.test('the document is valid OpenAPI 3.1', async t => {
 t.test('a generated client compiles against the document and drives the service', async t => {
   const service = await startService(t)
   const { body: document } = await service.call('GET', '/api/v1/openapi.json')
-  // A field with a default may be left out of a body. Within the project, so that the client finds openapi-fetch.
+  // Fields with a default may be left out of a body. The folder is in the project, so that openapi-fetch resolves.
   const folder = t.testdir({ 'client.ts': client, 'package.json': '{"type":"module"}' })
   writeFileSync(join(folder, 'api.ts'), astToString(await openapiTS(document, { defaultNonNullable: false })))
   const options: ts.CompilerOptions = {

@@ -1,4 +1,4 @@
-/** The process is killed while directories are deleted: each is either there still, or gone and told. */
+/** The process is killed while directories are deleted: each either still exists, or is gone and was announced. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
@@ -8,7 +8,7 @@ import { startServiceProcess } from './service-process.js'
 
 const count = 12
 
-/** @param takeoverMs after which another process finishes what was committed, when that is not the start's work */
+/** @param takeoverMs when another process finishes committed changes, on stores where a restart does not */
 async function crash(t: Test, env: Record<string, string>, takeoverMs: number): Promise<void> {
   const receiver = await startReceiver(t)
   const settings = { API_KEYS: apiKey, DATA_DIR: t.testdir(), WEBHOOK_ALLOW_PRIVATE: 'true', ...env }

@@ -1,4 +1,4 @@
-/** What a directory tells of itself: activated, deactivated, deleted. */
+/** Events about a directory itself: activated, deactivated, deleted. */
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'

@@ -1,7 +1,7 @@
-/** The consent of a provider's admin, as a browser goes through it. */
+/** The consent of a provider's administrator, as a browser goes through it. */
 import type { Answer, Service } from './harness.js'
 
-/** A new one-time link to the directory's consent. */
+/** A new one-time link for the directory's consent. */
 export async function linkTo(service: Service, directoryId: string, body?: object): Promise<URL> {
   const { body: answer } = await service.manage('POST', `/${directoryId}/consent-link`, body)
   return new URL(answer.data.url)
@@ -9,7 +9,7 @@ export async function linkTo(service: Service, directoryId: string, body?: objec
 
 export interface Begun {
   readonly answer: Response
-  /** At the provider. */
+  /** The provider's address to which the browser is redirected. */
   readonly location: URL
   readonly state: string
   readonly setCookie: string
@@ -17,7 +17,7 @@ export interface Begun {
   readonly cookie: string
 }
 
-/** Opens a link, at whatever process of the service and without the path in front of it. */
+/** Opens a link on the given process of the service, without the link's path prefix. */
 export async function openLink(service: Service, { search }: URL): Promise<Begun> {
   const address = new URL(`/api/scim/oauth/authorize${search}`, service.url)
   const answer = await fetch(address, { redirect: 'manual' })
@@ -27,7 +27,7 @@ export async function openLink(service: Service, { search }: URL): Promise<Begun
   return { answer, location, state, setCookie, cookie: setCookie.split(';')[0] ?? '' }
 }
 
-/** The provider sends the browser back. */
+/** The callback, to which the provider redirects the browser. */
 export const comeBack = (
   service: Service,
   { state }: Pick<Begun, 'state'>,
@@ -36,7 +36,7 @@ export const comeBack = (
 ): Promise<Answer> =>
   service.call('GET', `/api/scim/oauth/callback?state=${state}&code=${code}`, undefined, headers)
 
-/** The admin's browser with a new link: to the provider and back, which gives `code`. */
+/** Opens a new link in the administrator's browser, goes to the provider and returns with `code`. */
 export async function consent(service: Service, directoryId: string, code = 'good-code') {
   const begun = await openLink(service, await linkTo(service, directoryId))
   const ended = await comeBack(service, begun, { cookie: begun.cookie }, code)

@@ -9,7 +9,7 @@ import { type ServiceProcess, startServiceProcess } from './service-process.js'
 const kills = Number(process.env.KILLS ?? 3)
 const seed = Number(process.env.SEED ?? 1)
 
-/** Mulberry32: numbers from 0 to 1 that a seed repeats. */
+/** Mulberry32: numbers from 0 to 1, reproducible by seed. */
 function randomNumbers(state: number): () => number {
   return () => {
     state = (state + 0x6d2b79f5) | 0
@@ -24,7 +24,7 @@ interface Connection {
   readonly secret: string
 }
 
-/** Calls the service that runs now; while it is being started again, waits for it. */
+/** Calls the current process of the service; waits while it is restarted. */
 function caller(current: () => ServiceProcess) {
   return async (method: string, path: string, authorization: string, body?: object) => {
     const headers = { authorization, ...(body ? { 'content-type': 'application/json' } : {}) }
@@ -39,7 +39,7 @@ type Call = ReturnType<typeof caller>
 const manage = (call: Call, method: string, path: string, body?: object) =>
   call(method, `/api/v1/directory-sync${path}`, `Api-Key ${apiKey}`, body)
 
-/** An identity provider that creates, changes and deletes users and groups until it is told to stop. */
+/** An identity provider that creates, changes and deletes users and groups until it is stopped. */
 async function write(
   call: Call,
   { id, secret }: Connection,
@@ -86,7 +86,7 @@ async function write(
   }
 }
 
-/** What a receiver knows after events in order: users by id, and groups with their members. */
+/** A receiver's state after processing events in order: users by id, and groups with their members. */
 function replay(events: Received['event'][]) {
   const users = new Map<string, string>()
   const groups = new Map<string, { name: string; members: Set<string> }>()
@@ -157,7 +157,7 @@ async function crash(t: Test, env: Record<string, string>): Promise<void> {
   tally.stopped = true
   await Promise.all(writers)
 
-  // A change that the last kill interrupted is finished by the next one.
+  // The next change of a directory finishes one that the last kill interrupted.
   for (const { id, secret } of connections) {
     const path = `/api/scim/v2.0/${id}/Users`
     t.equal((await call('POST', path, `Bearer ${secret}`, okta('last'))).status, 201)

@@ -1,4 +1,4 @@
-/** What every store does with directories themselves; part of the contract suite. */
+/** How every store handles directories; part of the contract suite. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory, Resource, ResourceType } from '../../../services/directory/model.js'

@@ -1,4 +1,4 @@
-/** What the event part of every store does; part of the contract suite. */
+/** How every store handles events; part of the contract suite. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory } from '../../../services/directory/model.js'

@@ -100,7 +100,7 @@ t.test('a call is signed both ways over the bytes that were sent', async t => {
     `v1,${createHmac('sha256', secret).update(signed).digest('base64')}`,
   )
   t.ok(Math.abs(Number(call.headers['webhook-timestamp']) - Date.now() / 1000) < 30)
-  // Vector of the Standard Webhooks reference implementation.
+  // Test vector of the Standard Webhooks reference implementation.
   const vector = signatureHeaders(
     ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
     'msg_p5jXN8AQM9LWM0D4loKWxJek',

@@ -9,7 +9,7 @@ import { waitUntil } from '../../helpers/wait.js'
 import { people, person, teams } from './provider.js'
 import { startPulling } from './pulling.js'
 
-/** What a pull has to do on any store. */
+/** How pulls behave on any store. */
 async function pulls(t: Test, store?: Store): Promise<void> {
   const { standIn, connect, pull, held, news, events } = await startPulling(t, store ? { store } : {})
   const directory = await connect()
@@ -94,7 +94,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
       person(1, { primaryEmail: 'person3@acme.example' }),
       person(2),
       person(3, { primaryEmail: 'third@acme.example' }),
-      // person4 is gone, their address is that of a new person.
+      // person4 is gone, and their address belongs to a new person.
       person(7, { primaryEmail: 'person4@acme.example' }),
       person(6),
     ]
@@ -219,7 +219,7 @@ t.test('whatever happens at the provider, a pull leaves the directory as the pro
   const letters = ['a', 'b', 'c', 'd', 'e']
   const names = fc.shuffledSubarray(letters, { minLength: 1 })
   const state = fc.record({
-    // The nth has the id n, so names wander between ids.
+    // The nth user has the id n, so names move between ids.
     users: names,
     groups: fc.shuffledSubarray(letters, { maxLength: 3 }),
     members: fc.array(fc.tuple(fc.nat(2), fc.nat(4)), { maxLength: 8 }),
@@ -263,7 +263,7 @@ interface Told {
   name: string
 }
 
-/** The directory as somebody has it who only hears the events. */
+/** The directory as reconstructed from the events alone. */
 function told(events: readonly DirectoryEvent[]) {
   const users = new Map<unknown, string>()
   const groups = new Map<unknown, { name: string; members: Set<unknown> }>()

@@ -28,7 +28,7 @@ export interface Service {
   logged: string[]
   close(): Promise<void>
   metrics(): Promise<string>
-  /** A management call with the key. */
+  /** A management call with the API key. */
   manage(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   directory(fields?: object): Promise<Directory>
@@ -149,18 +149,18 @@ export const patchOp = (...Operations: object[]): object => ({
 
 export const hookSecret = 'hush-hush'
 
-/** A directory whose events go to the address. */
+/** A directory with a webhook to the address. */
 export const hooked = (
   service: Service,
   webhook_url: string,
   webhook_secret = hookSecret,
 ): Promise<Directory> => service.directory({ webhook_url, webhook_secret })
 
-/** The sequences of all events that came, one by one or in arrays. */
+/** The sequences of all received events, sent one by one or in arrays. */
 export const sequences = (calls: readonly Received[]): number[] =>
   calls.flatMap(({ event }) => event).map(event => event.sequence)
 
-/** Creates users of these names, one after the other. */
+/** Creates users with these names, one after the other. */
 export async function writeUsers({ scim }: Pick<Directory, 'scim'>, names: string[]): Promise<void> {
   for (const name of names) await scim('POST', '/Users', okta(name))
 }

@@ -1,4 +1,4 @@
-/** Keys at rest: several at a time, and a change of keys while the service runs. */
+/** Encryption keys: several at a time, and key rotation while the service runs. */
 import { createCipheriv, randomBytes } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { newDirectory } from './store-fixtures.js'
 const [old, fresh] = [randomBytes(32), randomBytes(32)] as [Buffer, Buffer]
 const listed = (...keys: Buffer[]) => keys.map(key => key.toString('base64')).join(',')
 
-/** As the first edition sealed: without the key's id. */
+/** Sealed in the first format, without the key's id. */
 function sealedBefore(key: Buffer, secret: string, owner: string, field: string): string {
   const nonce = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(JSON.stringify([owner, field])))

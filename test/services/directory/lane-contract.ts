@@ -1,4 +1,4 @@
-/** What every store does with several webhooks, and with what a directory tells of itself; part of the contract suite. */
+/** How every store handles several webhooks, and events about a directory itself; part of the contract suite. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory } from '../../../services/directory/model.js'

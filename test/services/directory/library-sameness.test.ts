@@ -1,4 +1,4 @@
-/** The library answers as HTTP does, whatever it is asked. */
+/** The library gives the same answers as HTTP, whatever the request. */
 import t from 'tap'
 import { type DirectoryRequest, start } from '../../../services/directory/index.js'
 import { patchOp } from './harness.js'

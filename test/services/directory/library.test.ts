@@ -1,4 +1,4 @@
-/** The library beside the API: every operation of the document has its call, with the same answer. */
+/** The library compared with the API: every operation of the document has a call with the same answer. */
 import t from 'tap'
 import { type DirectoryRequest, open, start } from '../../../services/directory/index.js'
 import { apiKey, okta } from './harness.js'
@@ -17,7 +17,7 @@ async function started(env: NodeJS.ProcessEnv) {
     const sent = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
     const answer = await fetch(`${service.url}${path}`, sent)
     const text = await answer.text()
-    // Without BASE_URL the library answers with paths.
+    // Without BASE_URL the library returns paths.
     return { answer, data: JSON.parse(text.replaceAll(service.url, '') || 'null') }
   }
   const manage = async (path: string) =>
@@ -47,7 +47,7 @@ t.test('each operation of the management API has a call, and reads answer the sa
   const ada = String(ids[0])
   const where = `directoryId=${of.directoryId}`
 
-  /** By operation: the call, and for reads what HTTP is asked for the same. */
+  /** By operation: the call, and for reads the path of the same HTTP request. */
   const calls: Record<string, [call: () => Promise<{ error: unknown }>, path?: string]> = {
     postDirectories: [() => directories.create({ tenant: 'c', product: 'crm' })],
     getDirectories: [() => directories.list(acme), '?tenant=acme&product=crm'],
@@ -152,7 +152,7 @@ t.test('each operation of the SCIM intake is handled as HTTP handles it', async 
   for (const [path, lower] of operations) {
     const [first = '', second = ''] = path.split('/').slice(1)
     const method = lower.toUpperCase()
-    // What is wrong for all of them is refused alike, and changes nothing for the next.
+    // A body that is wrong for all operations is rejected alike, and changes nothing for the next one.
     const body = method === 'GET' || method === 'DELETE' ? undefined : []
     const named = second === '{id}' ? (method === 'GET' && first === 'Users' ? id : 'unknown') : second
     const [resourceType, resourceId] = first === '.search' ? ['', '.search'] : [first, named]

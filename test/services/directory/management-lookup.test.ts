@@ -1,4 +1,4 @@
-/** Users and groups by what integrators know of them. */
+/** Users and groups, found by what integrators know of them. */
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { okta, startService } from './harness.js'
@@ -30,7 +30,7 @@ async function lookups(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
 
   const get = (path: string) => service.manage('GET', path)
   const idsOf = async (path: string) => (await get(path)).body.data.map(({ id }: { id: string }) => id)
-  /** Page by page, with the token of each for the next. */
+  /** Reads page by page, with the token of each for the next. */
   async function walk(path: string): Promise<string[][]> {
     const pages: string[][] = []
     let token = ''

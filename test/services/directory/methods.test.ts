@@ -1,9 +1,9 @@
-/** Methods that a path does not have. */
+/** Methods that a path does not support. */
 import { request } from 'node:http'
 import t from 'tap'
 import { apiKey, startService } from './harness.js'
 
-/** A call with whatever method and no Content-Type; fetch knows only some. */
+/** A call with any method and no Content-Type; fetch supports only some methods. */
 function call(url: string, method: string, authorization: string, body = ''): Promise<[number, string]> {
   return new Promise((resolve, reject) => {
     const headers = { authorization, ...(body ? { 'content-length': body.length } : {}) }

@@ -1,4 +1,4 @@
-/** Hears every query that a MongoDB client asks, and tells which of them no index serves. */
+/** Records every query of MongoDB clients, and finds those that no index serves. */
 import { type Document, MongoClient } from 'mongodb'
 import type { Test } from 'tap'
 
@@ -10,8 +10,8 @@ interface Query {
 }
 
 /**
- * Clients that connect during the test, and have `monitorCommands=true` in their URL, tell their queries. Each kind of query
- * is kept once, whatever its values.
+ * Records the queries of clients that connect during the test and have `monitorCommands=true` in their URL. Each kind
+ * of query is kept once, whatever its values.
  */
 export function hearQueries(t: Test): Map<string, Query> {
   const heard = new Map<string, Query>()
@@ -28,7 +28,7 @@ export function hearQueries(t: Test): Map<string, Query> {
   return heard
 }
 
-/** The queries within a command of the wire protocol; inserts and administration have none. */
+/** The queries in a command of the wire protocol; inserts and administrative commands have none. */
 function queriesOf(name: string, command: Document): Query[] {
   const about = (filter: Document = {}, sort: Document | Map<string, number> = {}): Query => ({
     collection: command[name],
@@ -66,8 +66,8 @@ export const formOf = ({ collection, command, filter, sort }: Query): string =>
   `${command} ${collection} {${fieldsOf(filter).map(name => (isRange(filter[name]) ? `${name}<>` : name))}} by {${Object.keys(sort)}}`
 
 /**
- * Whether an index leads to what the query asks for: it begins with all fields that are compared for equality, and goes on
- * with the sort in its order (all of it forwards or all backwards) or else with a range. Equality with `_id` needs no other.
+ * Whether an index serves the query: it begins with all fields that are compared for equality, and continues with the
+ * sort in its order (all of it forwards or all backwards), else with a range. Equality with `_id` needs no other index.
  */
 export function isServed({ filter, sort }: Query, indexes: readonly Document[]): boolean {
   const fields = fieldsOf(filter)

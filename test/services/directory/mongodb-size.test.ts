@@ -1,16 +1,17 @@
 /**
- * What a request asks of MongoDB does not grow with the directory: as many commands, and as many documents in their answers. That
- * an index serves each of them is the store's own test. Times would tell nothing: the server of the tests walks collections.
+ * What a request asks of MongoDB does not grow with the directory: neither the number of commands nor that of documents
+ * in their replies. The store's own test checks that an index serves each command. Timing would show nothing, because
+ * the server of the tests scans collections.
  */
 import { MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { okta, patchOp, startService } from './harness.js'
 
-/** What a directory's size is in; the courier looks at other collections whenever it likes. */
+/** The collections that grow with a directory; the courier reads others at any time. */
 const sized = ['directory_resources', 'directory_memberships', 'directory_journals']
 
-/** Counts the commands of clients that connect during the test, and the documents of their answers. */
+/** Counts the commands of clients that connect during the test, and the documents in their replies. */
 function countTraffic(t: Test) {
   const traffic = { commands: 0, documents: 0 }
   const connect = MongoClient.prototype.connect
@@ -42,7 +43,7 @@ t.test('a request asks as much of MongoDB in a large directory as in a small one
     MONGODB_URL: `${url}${url.includes('?') ? '&' : '?'}monitorCommands=true`,
   })
 
-  /** Traffic of each kind of request in a directory of so many users, all but the last in one group. */
+  /** Traffic of each kind of request in a directory of `count` users, all but the last in one group. */
   async function costs(count: number) {
     const { id, scim } = await service.directory()
     const Operations = Array.from({ length: count }, (_, n) => ({

@@ -48,7 +48,7 @@ t.test('MongoDB', async t => {
       const user = newResource(directory, 'user', 'kept')
       const group = newResource(directory, 'group', 'team')
       await write(store, directory, [save(group)])
-      // What the process had written when it died: the committed change, nothing of it spread.
+      // What a process had written when it died: the committed change, not yet applied.
       const item = [
         save(user),
         { kind: 'join', groupId: group.id, userIds: [user.id] },

@@ -1,4 +1,4 @@
-/** A stand-in for the external provider: OAuth endpoints and a paged directory API as Google Workspace's. */
+/** A stub of the external provider: OAuth endpoints and a paged directory API like Google Workspace's. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -24,7 +24,7 @@ export interface Ask {
   readonly authorization: string
 }
 
-/** What a test may do with a request: answer it by itself (true) or leave it to the stand-in. */
+/** What a test may do with a request: respond itself (true) or leave it to the stub. */
 export type Disturb = (ask: Ask, response: ServerResponse) => boolean | Promise<boolean>
 
 export interface StandIn {
@@ -35,16 +35,16 @@ export interface StandIn {
   groups: ProviderGroup[]
   pageSize: number
   disturb: Disturb
-  /** Access tokens that are good now. */
+  /** Access tokens that are currently valid. */
   readonly tokens: Set<string>
-  /** Refresh tokens that are good now. */
+  /** Refresh tokens that are currently valid. */
   readonly refreshTokens: Set<string>
   readonly asks: Ask[]
-  /** Bodies of the token endpoint's calls. */
+  /** Bodies of the calls to the token endpoint. */
   readonly grants: URLSearchParams[]
-  /** Seconds that new access tokens live. */
+  /** Lifetime of new access tokens in seconds. */
   lifeSeconds: number
-  /** Whether a refresh token is good only once. */
+  /** Whether a refresh token is valid only once. */
   rotates: boolean
 }
 
@@ -146,7 +146,7 @@ export async function startProvider(t: Test): Promise<StandIn> {
     const found = items.slice(start, end)
     json(response, 200, {
       kind: name,
-      // As the provider does: an empty list is left out.
+      // Like the real provider, leaves out an empty list.
       ...(found.length > 0 ? { [name]: found } : {}),
       ...(end < items.length ? { nextPageToken: String(end) } : {}),
     })

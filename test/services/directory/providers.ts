@@ -1,4 +1,4 @@
-/** What the tests of identity providers share. */
+/** Shared helpers of the tests of identity providers. */
 import type { Directory, Service } from './harness.js'
 
 export const core = 'urn:ietf:params:scim:schemas:core:2.0'
@@ -15,7 +15,7 @@ interface Seen {
   groups: Record<string, string[]>
 }
 
-/** The directory as an integrator sees it: users by userName, the members of groups by their names. */
+/** The directory as an integrator sees it: users by userName, groups by name with their members. */
 export async function seen(service: Service, directory: Directory): Promise<Seen> {
   const scope = `?directoryId=${directory.id}`
   const users = (await service.manage('GET', `/users${scope}`)).body.data

@@ -1,4 +1,4 @@
-/** What every store does with pulls of external directories; part of the contract suite. */
+/** How every store handles pulls of external directories; part of the contract suite. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory } from '../../../services/directory/model.js'

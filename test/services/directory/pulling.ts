@@ -1,4 +1,4 @@
-/** Pulls with little patience, without HTTP on our side. */
+/** Pulls with short timeouts, without HTTP on our side. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -26,13 +26,13 @@ export interface Pulling {
   /** A connected directory. */
   connect(): Promise<Directory>
   pullAll(): Promise<Pulled[]>
-  /** Pulls one directory as endpoint 9 does, and gives how it went. */
+  /** Pulls one directory as endpoint 9 does, and returns the resulting state. */
   pull(directory: Directory, wish?: PullWish): Promise<PullState>
   begin(directory: Directory, wish?: PullWish): Promise<void>
   state(directory: Directory): Promise<PullState | undefined>
-  /** userNames, `-` before those that are not active, and the members' userNames of each group. */
+  /** userNames, with `-` before inactive ones, and the members' userNames of each group. */
   held(directory: Directory): Promise<{ users: string[]; groups: Record<string, string[]> }>
-  /** What the events since the last call were, in short. */
+  /** The events since the last call, abbreviated. */
   news(): string[]
   close(): Promise<void>
 }

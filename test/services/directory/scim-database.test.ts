@@ -5,7 +5,7 @@ import { waitUntil } from '../../helpers/wait.js'
 import { okta, patchOp, startService } from './harness.js'
 import { find } from './providers.js'
 
-/** A way to a server that can be silenced or cut. */
+/** A connection to a server that can be silenced or cut. */
 async function startLine(t: Test, port: number) {
   const sockets = new Set<Socket>()
   let silent = false

@@ -4,14 +4,14 @@ import { mongoUrl } from '../../helpers/mongo.js'
 import { type Directory, type Service, startService } from './harness.js'
 import { core, enterprise, find, listUrn, patch, seen } from './providers.js'
 
-/** Traffic as each identity provider sends it; what it expects of the answers, and what an integrator sees in the end. */
+/** Traffic as each identity provider sends it; the responses it expects, and what an integrator sees in the end. */
 
-/** What a job of Entra ID sends depends on a flag in its tenant URL; nothing here has to know which. */
+/** What Entra ID sends depends on a flag in its tenant URL; the service does not have to know which. */
 interface EntraDialect {
   readonly name: string
   readonly op: (op: 'add' | 'replace' | 'remove') => string
   readonly no: string | boolean
-  /** How a member is taken out of a group. */
+  /** How a member is removed from a group. */
   readonly leave: (id: string) => object
   /** How several attributes are changed at once. */
   readonly change: (values: Record<string, unknown>) => object[]

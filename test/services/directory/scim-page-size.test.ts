@@ -1,4 +1,4 @@
-/** What one page of users with their groups may carry, and whom it keeps waiting. */
+/** How large a page of users with their groups may be, and how long it blocks other work. */
 import { setImmediate as breathe } from 'node:timers/promises'
 import t from 'tap'
 import type { ResourceType } from '../../../services/directory/model.js'
@@ -7,7 +7,10 @@ import { createIntake } from '../../../services/directory/sync/intake.js'
 import type { ResourceSync } from '../../../services/directory/sync/resources.js'
 import { newDirectory, newResource } from './store-fixtures.js'
 
-/** A directory of 300 users, each in all of so many groups; a question to the store takes `busyMs` of the process. */
+/**
+ * A directory of 300 users, each in all of `groupCount` groups; each query to the store blocks the process for
+ * `busyMs`.
+ */
 function intakeOf(groupCount: number, busyMs = 0) {
   const directory = newDirectory()
   const users = Array.from({ length: 300 }, (_, n) => newResource(directory, 'user', `user${n}`))

@@ -4,7 +4,7 @@ import { mongoUrl } from '../../helpers/mongo.js'
 import { type Service, startService } from './harness.js'
 import { core, enterprise, errorUrn, find, listUrn, patch, seen } from './providers.js'
 
-/** Traffic as each identity provider sends it; what it expects of the answers, and what an integrator sees in the end. */
+/** Traffic as each identity provider sends it; the responses it expects, and what an integrator sees in the end. */
 
 function okta(t: Test, service: Service): void {
   const user = (userName: string, more: object = {}): object => ({

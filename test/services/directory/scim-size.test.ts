@@ -1,4 +1,4 @@
-/** What a directory of any size may be asked. */
+/** Which queries a directory of any size accepts. */
 import t from 'tap'
 import type { Resource } from '../../../services/directory/model.js'
 import { namings } from '../../../services/directory/scim/naming.js'
@@ -8,7 +8,7 @@ import type { Scan, Store } from '../../../services/directory/store/contract.js'
 import { createReader } from '../../../services/directory/sync/read.js'
 import { newDirectory, newResource } from './store-fixtures.js'
 
-/** The reader of a directory that says it holds so many users; `scan` gives its pages, made of a hundred. */
+/** The reader of a directory that reports `count` users; `scan` returns its pages, made from a hundred users. */
 function readerOf(count: number, scan: (asked: Scan, users: Resource[]) => Resource[]) {
   const directory = newDirectory()
   const users = Array.from({ length: 100 }, (_, n) =>

@@ -301,7 +301,7 @@ function standard(t: Test, service: Service): void {
     }
     t.match(await scim('GET', '/Me'), refusal(501))
 
-    // Every attribute that the schemas call writable is written by PATCH, read back, and removed.
+    // Every attribute that the schemas call writable can be written by PATCH, read back, and removed.
     interface Described {
       name: string
       type: string

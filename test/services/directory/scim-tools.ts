@@ -1,4 +1,4 @@
-/** What tests of the SCIM rules have in common. */
+/** Shared helpers of the tests of the SCIM rules. */
 import type { Test } from 'tap'
 import type { Json, JsonObject } from '../../../services/directory/model.js'
 import { applyPatch } from '../../../services/directory/scim/patch.js'
@@ -6,7 +6,7 @@ import { parsePatch } from '../../../services/directory/scim/patch-path.js'
 import { userAttributes } from '../../../services/directory/scim/schema.js'
 import { readUser } from '../../../services/directory/scim/user.js'
 
-/** The action throws an error with these fields. */
+/** Asserts that the action throws an error with these fields. */
 export function refuses(
   t: Test,
   action: () => unknown,
@@ -21,7 +21,7 @@ export function refuses(
   }
 }
 
-/** The resource after these operations, as it would be kept. */
+/** The resource after these operations, as it would be stored. */
 export const patched = (raw: JsonObject, ...Operations: Json[]): JsonObject => {
   const extensions = Object.keys(raw).filter(key => key.includes(':'))
   return readUser(applyPatch(raw, parsePatch({ Operations }, extensions), userAttributes))

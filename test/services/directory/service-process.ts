@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 
-/** The directory service as a process of its own, to be killed. */
+/** The directory service in a process of its own, which can be killed. */
 export interface ServiceProcess {
   readonly url: string
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   kill(): Promise<void>
 }
 
@@ -20,7 +20,7 @@ const script = `
   console.log(url)
 `
 
-/** Starts it with these settings and waits until it listens. It does not outlive the test. */
+/** Starts it with these settings and waits until it listens. It is killed with the test. */
 export async function startServiceProcess(t: Test, env: Record<string, string>): Promise<ServiceProcess> {
   const args = [...process.execArgv, '--input-type=module', '--eval', script]
   const child = spawn(process.execPath, args, {

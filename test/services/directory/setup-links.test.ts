@@ -1,11 +1,11 @@
-/** Set-up links: what the API gives out, and the page behind them, by hand and in a real browser. */
+/** Set-up links: what the API returns, and the page behind them, fetched and in a real browser. */
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { openSqlite } from '../../../services/directory/store/sqlite.js'
 import { launchBrowser } from '../../helpers/browser.js'
 import { type Directory, type Service, startService, writeUsers } from './harness.js'
 
-/** The path and query of a new link of the directory. */
+/** Creates a link of the directory; returns its id, and its path with the query. */
 async function linkOf(
   service: Service,
   { id }: Directory,
@@ -16,7 +16,7 @@ async function linkOf(
   return { id: made.body.data.id, path: pathname + search }
 }
 
-/** The answer as text. */
+/** Fetches the response as text. */
 async function ask(service: Service, path: string, method = 'GET') {
   const answer = await fetch(new URL(path, service.url), { method })
   return { status: answer.status, headers: answer.headers, text: await answer.text() }

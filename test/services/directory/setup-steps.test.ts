@@ -1,4 +1,4 @@
-/** The steps on the set-up page and those in docs/directory.md are the same ones. */
+/** The steps on the set-up page are the same as in docs/directory.md. */
 import t from 'tap'
 import { directoryTypes } from '../../../services/directory/model.js'
 import { providerOf, providers } from '../../../services/directory/setup/steps.js'

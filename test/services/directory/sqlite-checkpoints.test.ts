@@ -6,7 +6,7 @@ import { openSqlite } from '../../../services/directory/store/sqlite.js'
 import { createCheckpoints } from '../../../services/directory/store/sqlite-checkpoints.js'
 import { newDirectory, newResource, save, write } from './store-fixtures.js'
 
-/** Checkpoints of a log of some pages, with `during` written beside each pass; tells what was done where. */
+/** Checkpoints of a log with `pages` pages; `during` is what is written meanwhile, pass by pass. Records the passes. */
 function watched(pages: number, during: readonly (number | Error)[]) {
   const done: string[] = []
   const left = [...during]
@@ -60,7 +60,7 @@ t.test('a pass that fails is left to the next one', async t => {
   t.same(done, ['elsewhere', 'elsewhere', 'here'])
 })
 
-/** The log's first salt, which changes each time it is begun anew (https://www.sqlite.org/walformat.html). */
+/** The log's first salt, which changes each time the log restarts (https://www.sqlite.org/walformat.html). */
 function saltOf(log: string): number {
   const bytes = Buffer.alloc(20)
   const handle = openSync(log, 'r')

@@ -1,4 +1,4 @@
-/** What every store does: one suite for all adapters. */
+/** How every store behaves: one suite for all adapters. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory, Resource } from '../../../services/directory/model.js'

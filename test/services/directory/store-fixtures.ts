@@ -1,4 +1,4 @@
-/** What the contract suite writes and asks for. */
+/** Data and helpers of the contract suite. */
 import { randomUUID } from 'node:crypto'
 import type { Directory, Resource, ResourceType } from '../../../services/directory/model.js'
 import { termsOf } from '../../../services/directory/scim/terms.js'
@@ -68,18 +68,18 @@ export async function write(
   await made.kept
 }
 
-/** All there is. */
+/** A page that holds everything. */
 export const page = { offset: 0, limit: 100 }
 export const ids = (resources: Resource[]): string[] => resources.map(resource => resource.id)
 
-/** A claim whose lease is over at once. */
+/** A claim whose lease ends at once. */
 export const forAMoment: ClaimRequest = { now: 1, until: 1, limit: 20 }
 export const early = '2026-01-01T00:00:00.000Z'
 
 export const sequences = ({ events }: { events: readonly StoredEvent[] }): number[] =>
   events.map(event => event.sequence)
 
-/** The delivery of a claim that must be given. */
+/** Claims a delivery; throws when there is none. */
 export async function claimed(
   store: Store,
   { id }: Pick<Directory, 'id'>,
@@ -90,7 +90,7 @@ export async function claimed(
   return claim.delivery
 }
 
-/** Commits a change that has so many events. */
+/** Commits a change with `count` events. */
 export async function tell(
   store: Store,
   { id }: Directory,

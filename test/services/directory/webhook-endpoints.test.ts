@@ -105,7 +105,7 @@ t.test('a webhook that is taken away by an empty address leaves nothing to the n
   await writeUsers(directory, ['a', 'b'])
   await waitUntil('the first attempt', () => old.calls.length === 1)
   await service.manage('PATCH', `/${directory.id}`, { webhook_url: '' })
-  // Long before the next attempt would be.
+  // Long before the next attempt is due.
   await waitUntil(
     'nothing waits',
     async () => /directory_events_waiting 0/.test(await service.metrics()),

@@ -1,4 +1,4 @@
-/** A webhook that is changed while a process is delivering to it: what was claimed for it follows the change. */
+/** A webhook that is changed while a process delivers to it: events already claimed for it follow the change. */
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
@@ -6,7 +6,7 @@ import { hooked, type Received, sequences, startReceiver, startService, writeUse
 
 const WEBHOOK_ALLOW_PRIVATE = 'true'
 
-/** A receiver that is about to answer the first of six events, which were claimed together. */
+/** A receiver about to respond to the first of six events, which were claimed together. */
 async function underWay(t: Test, settings: Record<string, string> = {}) {
   let answer = (_status: number): void => {}
   const held = new Promise<number>(resolve => {

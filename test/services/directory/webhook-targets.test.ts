@@ -1,4 +1,4 @@
-/** Where webhook calls really go, over real connections: names that change their mind, redirects, http, ports. */
+/** Where webhook calls really go, over real connections: DNS rebinding, redirects, http, ports. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
@@ -7,7 +7,7 @@ import { isPublicAddress, type Resolve, refusedTarget } from '../../../services/
 
 const rules = { allowPrivate: true, allowHttp: true }
 
-/** A server that counts its calls, on an address of its own; connections are not kept. */
+/** A server that counts its calls, on its own address; it does not keep connections alive. */
 async function counting(t: Test, host: string, port = 0, location?: string) {
   let calls = 0
   const server = createServer((request, response) => {
@@ -20,7 +20,7 @@ async function counting(t: Test, host: string, port = 0, location?: string) {
   return { port: (server.address() as AddressInfo).port, calls: () => calls }
 }
 
-/** A name server whose answers come in this order, the last one for ever. */
+/** A name resolver that gives these answers in order, then the last one forever. */
 function rebinding(...answers: string[]): Resolve & { asked(): number } {
   let asked = 0
   const resolve: Resolve = (_hostname, _options, callback) => {

@@ -1,4 +1,4 @@
-/** What integrators rely on beyond the single call: dead letters, replay, log, feed, rotation of secrets. */
+/** What integrators rely on beyond single calls: dead letters, replay, log, feed, rotation of secrets. */
 import { createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -14,7 +14,7 @@ import { hooked, okta, sequences, startReceiver, startService, writeUsers } from
 
 const WEBHOOK_ALLOW_PRIVATE = 'true'
 
-/** A receiver that refuses events by their sequence. */
+/** A receiver that rejects events by their sequence. */
 async function choosy(t: Test, refuses: (sequence: number) => number | undefined) {
   const receiver = await startReceiver(t, call => {
     const [first] = [receiver.calls[call]?.event].flat()

@@ -1,4 +1,4 @@
-/** Wrong keys at a service of its own, without a gateway that counts for it. */
+/** Wrong keys for a service that runs alone, without a gateway that counts them. */
 import t from 'tap'
 import { apiKey, startService } from './harness.js'
 

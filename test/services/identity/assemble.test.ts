@@ -1,4 +1,4 @@
-/** From typed values to a whole that is judged: lists, objects, JSON, errors (rules 8 to 11 and 13). */
+/** From typed values to the validated whole: lists, objects, JSON, errors (rules 8 to 11 and 13). */
 import t from 'tap'
 import { parseForm } from '../../../services/identity/index.js'
 import { everyKind as schema, table, text, wrong } from './every-kind.js'

@@ -9,7 +9,7 @@ import { REGISTRATION, started } from './started.js'
 
 const SETTINGS = '/self-service/settings'
 
-/** A page of a new person. Scripts are off: the forms need none. */
+/** Opens a page as a new person. Scripts are off, because the forms need none. */
 async function visited(t: Test, browser: Browser, address: string): Promise<Page> {
   const context: BrowserContext = await browser.newContext({ javaScriptEnabled: false })
   t.teardown(() => context.close())

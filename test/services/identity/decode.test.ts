@@ -1,4 +1,4 @@
-/** From a body to the names that count: media types, encodings, limits (rules 1, 3, 12 and 14). */
+/** From a body to the names in it: media types, encodings, limits (rules 1, 3, 12 and 14). */
 import t from 'tap'
 import { parseForm } from '../../../services/identity/index.js'
 import { everyKind as schema, text, wrong } from './every-kind.js'

@@ -30,7 +30,7 @@ export const everyKind = traitsSchema({
   constructor: text,
 })
 
-/** One field's texts in, what comes out. */
+/** The texts of one field, and the expected result. */
 export type Case = readonly [name: string, texts: readonly string[], expected: unknown]
 
 /** Submits each case's texts under its name. */
@@ -43,5 +43,5 @@ export async function table(t: Test, cases: readonly Case[]): Promise<void> {
     t.same(got, expected, `${name} <- ${JSON.stringify(texts).slice(0, 60)}`)
   }
 }
-/** The one error of a field. */
+/** The only error of a field. */
 export const wrong = (name: string, code = 'type') => [`traits.${name} ${code}`]

@@ -1,4 +1,4 @@
-/** What goes wrong, and how it is told: requests, connections, writers that meet, a store that is away. */
+/** Failures and how they are reported: requests, connections, concurrent writers, an unreachable store. */
 import { request as httpRequest } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
@@ -89,7 +89,7 @@ t.test('a broken connection and a broken multipart body harm nobody', async t =>
   t.same(lines, [])
 })
 
-/** What must hold whichever store is behind. */
+/** What must hold for every store. */
 async function concurrency(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   const { json, call, form } = await started(t, env)
   for (let round = 0; round < 5; round++) {
@@ -126,7 +126,7 @@ t.test(
   },
 )
 
-/** `url` through a proxy of our own, which can stop to pass anything on. */
+/** `url` through a proxy that can stop forwarding. */
 async function stallable(t: Test, url: string) {
   const [, start, credentials = '', host, port, rest] =
     /^(mongodb:\/\/)([^@/]*@)?([^:/,]+):(\d+)[^/]*(\/[^?]*)/.exec(url) ?? []

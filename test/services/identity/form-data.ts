@@ -1,4 +1,4 @@
-/** What a browser would submit for our own HTML, untouched by a person (WHATWG HTML, "constructing the entry list"). */
+/** What a browser submits for our own HTML when nothing was filled in (WHATWG HTML, "constructing the entry list"). */
 export function formData(page: string): [string, string][] {
   const entries: [string, string][] = []
   const control = /<input([^>]*)>|<select([^>]*)>(.*?)<\/select>|<textarea([^>]*)>\n?(.*?)<\/textarea>/gs
@@ -18,7 +18,7 @@ export function formData(page: string): [string, string][] {
   return entries
 }
 
-/** Attributes of the first tag that has this name. */
+/** Attributes of the first tag with this name. */
 export function tag(
   page: string,
   name: string,

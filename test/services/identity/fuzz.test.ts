@@ -1,4 +1,4 @@
-/** Random bodies: whatever is sent, there is an answer and nothing else changes. Longer runs: FUZZ_RUNS=100000. */
+/** Random bodies: whatever is sent, there is a response and nothing else changes. Longer runs: FUZZ_RUNS=100000. */
 import t from 'tap'
 import { readForm } from '../../../services/identity/form/parse.js'
 import { sentEntries } from '../../../services/identity/form/sent.js'
@@ -9,7 +9,7 @@ import { traitsSchema, URL_ENCODED } from './submit.js'
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 2000)
 const SEED = Number(process.env.FUZZ_SEED ?? 7)
-/** Stands in every value that is sent; no message may repeat it. */
+/** Part of every value that is sent; no message may repeat it. */
 const MARK = 'Zq7'
 
 const text = { type: 'string' }
@@ -44,7 +44,7 @@ const schemas: CompiledSchema[] = [
   compileSchema(JSON.parse(projectFile('config', 'identity.schema.json'))),
 ]
 
-/** Mulberry32: the same numbers for the same seed, anywhere. */
+/** Mulberry32: the same numbers for the same seed, on every machine. */
 function random(seed: number): (below: number) => number {
   let state = seed
   return below => {

@@ -121,7 +121,7 @@ t.test('administration is for this machine, or for whoever has a key when keys a
   await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: 'long enough,' }), { message: /IDENTITY_ADMIN_KEYS/ })
 })
 
-/** fetch sends no Host but its own. */
+/** fetch does not let a test set the Host. */
 const askedAs = (url: string, host: string, headers: Record<string, string> = {}) =>
   new Promise<number | undefined>((resolve, reject) => {
     const answered = (answer: IncomingMessage) => resolve(answer.resume().statusCode)

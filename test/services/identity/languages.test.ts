@@ -1,4 +1,4 @@
-/** Pages and messages in the language that the client likes best. */
+/** Pages and messages in the language that the client prefers. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** Times that people fill in, by the zone that the schema names. */
+/** Times that people enter, in the time zone that the schema names. */
 import t from 'tap'
 import { sentEntries, sentTraits } from '../../../services/identity/form/sent.js'
 import { compileSchema } from '../../../services/identity/index.js'

@@ -1,4 +1,4 @@
-/** Patterns, formats and wrong values: the right answer in bounded time. */
+/** Patterns, formats and wrong values: the right result in bounded time. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { JsonValue } from '../../../services/identity/form/json.js'

@@ -4,7 +4,7 @@ import { renderForm } from '../../../services/identity/form/render.js'
 import { type Sent, sentDefaults } from '../../../services/identity/form/sent.js'
 import type { CompiledSchema } from '../../../services/identity/index.js'
 
-/** The form of a schema as HTML; without `sent` as it is shown for the first time. */
+/** The form of a schema as HTML; without `sent`, as shown for the first time. */
 export function rendered(
   schema: CompiledSchema,
   sent: Sent = sentDefaults(schema.root),

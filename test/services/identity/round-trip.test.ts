@@ -13,7 +13,7 @@ interface Generated {
   value: JsonValue
 }
 
-/** A property's name: anything a browser can send, but for the dot that separates. */
+/** A property's name: anything a browser can send, except the dot that separates names. */
 const propertyName = fc
   .oneof(
     fc.string({ minLength: 1, maxLength: 8 }),
@@ -57,7 +57,7 @@ const nullable = fc.oneof(
   leaf({ type: ['boolean', 'null'] }, fc.option(fc.boolean())),
 )
 
-/** A row that is blank all over is left out by design. */
+/** A row with only blank fields is left out by design. */
 const isBlank = (value: JsonValue): boolean =>
   value === null || (typeof value === 'object' && Object.values(value).every(isBlank))
 
@@ -106,7 +106,7 @@ const { object } = fc.letrec<{ object: Generated; array: Generated; any: Generat
     ),
 }))
 
-/** The same schema in the words people use: behind references, in allOf, in a branch of its own. */
+/** An equivalent schema in other common forms: with references, in allOf, in a branch of its own. */
 function reworded(schema: JsonObject, manners: readonly number[]) {
   const definitions: JsonObject = {}
   let turn = 0

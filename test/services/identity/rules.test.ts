@@ -1,4 +1,4 @@
-/** The fifteen rules of docs/forms.md: the examples written there, and what no line of text can show. */
+/** The fifteen rules of docs/forms.md: the examples written there, and what an example cannot show. */
 import t from 'tap'
 import { compileSchema, parseForm, SchemaError } from '../../../services/identity/index.js'
 import { importsOf } from '../../helpers/imports.js'
@@ -23,7 +23,7 @@ const rules = theRules
     return { number: Number(number), title, examples }
   })
 
-/** What the guide writes for a result: errors in its own words, traits as they are. */
+/** A result as the guide writes it: errors in its notation, traits as they are. */
 async function outcome(body: string): Promise<unknown> {
   const contentType = /^[{[]/.test(body) ? 'application/json' : URL_ENCODED
   const result = await parseForm(schema, { contentType, body })
@@ -31,7 +31,7 @@ async function outcome(body: string): Promise<unknown> {
   return `error ${result.errors.map(({ path, code }) => `${path || '""'} ${code}`).join(', ')}`
 }
 
-/** What a rule asks beyond its examples. */
+/** Further checks of a rule, besides its examples. */
 const beyond: Record<number, (t: Tap) => Promise<void> | void> = {
   1: async t => {
     const body = 'traits.name=a'
@@ -155,7 +155,7 @@ t.test(
     }
     const files = new Set(['services/identity/index.ts'])
     const packages = new Set<string>()
-    // What is found on the way is read as well.
+    // The loop also visits files that are added on the way.
     for (const file of files) {
       for (const { target, own, manner } of importsOf(file, projectFile(file))) {
         if (manner === 'value') (own ? files : packages).add(target)

@@ -1,4 +1,4 @@
-/** What a schema may not be, told when it loads. */
+/** Schemas that are rejected when they are loaded. */
 import fc from 'fast-check'
 import t from 'tap'
 import { buildNodes } from '../../../services/identity/form/nodes.js'
@@ -9,7 +9,7 @@ import { submit, submitJson, traitsSchema } from './submit.js'
 const text = { type: 'string' }
 const integer = { type: 'integer' }
 
-/** Loads traits with one property `it`, and `count` definitions d0, d1, ... that get the reference to the next one. */
+/** Loads traits with one property `it`, and definitions d0 to d`count`, each of which may refer to the next. */
 const defined = (it: object, count: number, make: (next: string) => object) => () => {
   const made = Array.from({ length: count }, (_, n) => [`d${n}`, make(`#/definitions/d${n + 1}`)] as const)
   return traitsSchema({ it }, {}, { definitions: Object.fromEntries([...made, [`d${count}`, text]]) })

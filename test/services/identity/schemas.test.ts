@@ -26,7 +26,7 @@ function folderOf(t: Test, files: Record<string, string>): string {
 
 const as = (project: string) => ({ 'x-sluice-project': project })
 
-/** What must hold whichever store is behind. */
+/** What must hold for every store. */
 async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   const person = schemaFile('person', { email: identifier, phone: text })
   const company = schemaFile('company', { phone: identifier, staff: { type: 'integer' } })
@@ -56,7 +56,7 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   ])
   await before.service.close()
 
-  // The company's schema grows stricter, and the other project becomes one of companies.
+  // The company's schema becomes stricter, and the other project switches to the company schema.
   const strict = schemaFile('company', { phone: identifier, vat: text }, { required: ['vat'] })
   writeFileSync(join(folder, 'b.json'), strict)
   writeFileSync(join(folder, 'projects.json'), JSON.stringify({ ...choice, other: 'company' }))

@@ -1,4 +1,4 @@
-/** Where the service takes its settings and secrets from, and what it refuses to begin with. */
+/** Where the service takes its settings and secrets from, and with which it refuses to start. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { start } from '../../../services/identity/index.js'
 
 export const REGISTRATION = '/self-service/registration'
-/** What a browser accepts. */
+/** The Accept header of a browser. */
 export const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8'
 
 export interface Reply {
@@ -20,7 +20,7 @@ export interface Reply {
   }
 }
 
-/** The cookie an answer sets, as the browser sends it back. */
+/** The cookie that a response sets, as the browser sends it back. */
 export const cookieOf = (reply: Reply) => reply.header('set-cookie').split(';')[0] as string
 
 /** A running service, and everything it logged. */

@@ -16,14 +16,14 @@ import { databaseOf, patienceOf } from '../../../services/identity/store/mongodb
 import { openSqliteStore } from '../../../services/identity/store/sqlite.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 
-/** The error of an identifier another identity holds. */
+/** The error for an identifier that another identity has. */
 const taken = (trait: string) => Object.assign(new IdentifierTaken(trait), {})
 
 type Open = (identifiers?: Identifiers) => Promise<IdentityStore>
 
 const newId = idMaker(Date.now)
 
-/** Traits named here are unique by their plain value. */
+/** These traits are unique by their plain value. */
 function uniqueBy(...traits: string[]): Identifiers {
   return {
     traits,
@@ -139,7 +139,7 @@ function contract(open: Open): (t: Test) => Promise<void> {
   }
 }
 
-/** What a new start with another schema does. */
+/** What happens when the store is opened with another schema. */
 function reopening(open: Open): (t: Test) => Promise<void> {
   return async t => {
     const before = await open(uniqueBy('email'))

@@ -11,7 +11,7 @@ export function traitsSchema(properties: object, rest: object = {}, root: object
   return compileSchema({ type: 'object', required: ['traits'], properties: { traits }, ...root })
 }
 
-/** What comes of a body: the traits, or `path code` of every error. */
+/** The result for a body: the traits, or `path code` of every error. */
 export function told(result: ParseResult): unknown {
   return 'traits' in result ? result.traits : result.errors.map(({ path, code }) => `${path} ${code}`)
 }

@@ -3,7 +3,7 @@ import { DATA_ENDS, LAST_SIZES, sizeSpellings, TRAILERS } from '../../listen/smu
 import { CRLF, token, value } from './heads.js'
 import { always, bytes, joined, madeOf, mostly, oneOf, repeated, weighed } from './texts.js'
 
-/** A request that nobody sent: it stands where one of two readings could see a body. */
+/** A request that no client sent: it stands where one of two parsers could see a body. */
 export const POISON = 'GET /poison HTTP/1.1\r\nHost: evil\r\n\r\n'
 export const content = mostly(bytes(0, 40), [POISON, '0\r\n\r\n', `0\r\n\r\n${POISON}`, ''], 6)
 
@@ -25,7 +25,7 @@ const chunk = bytes(1, 40).chain(data =>
 )
 const trailers = mostly(repeated(joined(token, always(': '), value, always('\r\n')), 2), TRAILERS, 4)
 
-/** A whole chunked body. */
+/** A complete chunked body. */
 export const chunks = joined(
   repeated(chunk, 4),
   mostly(always('0'), LAST_SIZES, 20),

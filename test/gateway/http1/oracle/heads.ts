@@ -39,7 +39,7 @@ export const statusLine = mostly(
   ODD_STATUS_LINES.replace(/(?<!\r)\n/g, '').split('|'),
 )
 
-/** A line that says nothing of its message's end. */
+/** A field line that does not affect where its message ends. */
 const field = weighed(
   [6, joined(token, always(':'), oneOf(' ', ' ', ' ', '', '  ', '\t '), value, CRLF)],
   [2, joined(oneOf('Host: a', 'Accept: */*', 'Cookie: a=b; c', 'Via: 1.1 x', 'Server: x'), CRLF)],
@@ -48,7 +48,7 @@ const field = weighed(
   [1, joined(oneOf(...ODD_LINES), CRLF)],
 )
 
-/** Plain, or with a name or a value in disguise. */
+/** A framing field: plain, or with its name or its value disguised. */
 const framing = (name: string, plain: string, spellings: readonly string[]): Text =>
   joined(
     mostly(always(name), nameSpellings(name)),
@@ -61,6 +61,6 @@ export const lengthOf = (count: number): Text =>
   framing('Content-Length', String(count), lengthSpellings(count))
 export const coding = framing('Transfer-Encoding', 'chunked', CODINGS)
 
-/** A whole head, of its first line and the fields that frame its body. */
+/** A complete head: its first line, other fields, and the fields that frame its body. */
 export const head = (first: Text, frame: Text): Text =>
   joined(first, CRLF, repeated(field, 4), frame, repeated(field, 1), mostly(always('\r\n'), HEAD_ENDS, 60))

@@ -1,4 +1,4 @@
-/** Reads connections with the parser of Node (llhttp), by its server and its client over a stream in memory. */
+/** Reads connections with Node's parser (llhttp), through its server and its client on an in-memory stream. */
 import { type ClientRequest, createServer, type IncomingMessage, METHODS, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -6,13 +6,13 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { fieldsOf } from '../../../../gateway/http1/fields.js'
 import type { Message, Reading } from './reading.js'
 
-/** Larger than anything that is read here. */
+/** Larger than any head that is read here. */
 const MAX_HEADER = 256 * 1024
 
-/** The other methods Node does not read at all, so nothing can be compared. */
+/** Node rejects all other methods, so they cannot be compared. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 
-/** A connection without a network: what is written to it goes nowhere. */
+/** A connection without a network: whatever is written to it is dropped. */
 class Wire extends Duplex {
   override _read(): void {}
   override _write(_chunk: unknown, _encoding: unknown, done: () => void): void {
@@ -58,7 +58,7 @@ const seen = (req: IncomingMessage): void => {
   const reading = readings.get(req.socket)
   if (reading === undefined) return
   reading.take([method, url, httpVersion], req.rawHeaders, req)
-  // Node loses bytes behind an offer of another protocol, though it may be ignored (RFC 9110 section 7.8).
+  // Node loses the bytes after an upgrade offer, which a server may ignore (RFC 9110 section 7.8).
   if (req.headers.upgrade !== undefined && /upgrade/i.test(req.headers.connection ?? '')) reading.over = true
 }
 server.on('request', seen).on('checkContinue', seen).on('checkExpectation', seen)
@@ -67,7 +67,7 @@ server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
   if (reading !== undefined) reading.refused ??= error.code
 })
 
-/** What Node's server makes of `pieces`. */
+/** How Node's server reads `pieces`. */
 export async function readRequests(pieces: readonly Buffer[]): Promise<Reading> {
   const wire = new Wire()
   const reading = new Nodes()
@@ -78,7 +78,7 @@ export async function readRequests(pieces: readonly Buffer[]): Promise<Reading> 
   return reading
 }
 
-/** What Node's client, having sent `method`, makes of `pieces` and the end behind them. */
+/** How Node's client, having sent `method`, reads `pieces` followed by the end of the connection. */
 export async function readAnswers(pieces: readonly Buffer[], method: string): Promise<Reading> {
   const wire = new Wire()
   const reading = new Nodes()
@@ -91,7 +91,7 @@ export async function readAnswers(pieces: readonly Buffer[], method: string): Pr
   asked.maxHeadersCount = 0
   asked.on('information', ({ httpVersion, statusCode, statusMessage, rawHeaders }) => {
     reading.take([httpVersion, String(statusCode), statusMessage], rawHeaders)
-    // `close` in an interim answer says nothing of the final one behind it, but Node reads no further.
+    // `close` in an interim response says nothing about the final one after it, but Node reads no further.
     reading.over = fieldsOf(rawHeaders).names.includes('connection')
   })
   asked.on('upgrade', answer => reading.take(lineOf(answer), answer.rawHeaders))
@@ -114,7 +114,7 @@ function lineOf({ httpVersion, statusCode, statusMessage = '' }: IncomingMessage
   return [httpVersion, String(statusCode), statusMessage]
 }
 
-/** The first turn lets the stream flow; the others let what was read arrive. */
+/** The first turn starts the stream; the others deliver what was read. */
 async function play(wire: Wire, pieces: readonly Buffer[]): Promise<void> {
   await turn()
   for (const piece of pieces) if (!wire.destroyed) wire.push(piece)

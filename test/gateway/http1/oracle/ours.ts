@@ -1,4 +1,4 @@
-/** Reads connections as the gateway does. */
+/** Reads connections with the gateway's parser. */
 import { GatewayError } from '../../../../gateway/errors.js'
 import { BodyDecoder } from '../../../../gateway/http1/body-decoder.js'
 import { isPersistent, requestFraming, responseFraming } from '../../../../gateway/http1/framing.js'
@@ -10,14 +10,14 @@ import { parseTarget } from '../../../../gateway/listen/target.js'
 import type { Message, Reading } from './reading.js'
 
 const MAX_HEAD = 32 * 1024
-/** What else of an absolute target is refused, behind `parseTarget`. */
+/** Authorities that the gateway accepts in an absolute target, checked after `parseTarget`. */
 const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 
 interface Head {
   readonly line: readonly string[]
   readonly fields: readonly string[]
   readonly framing: Framing
-  /** Another message may follow. */
+  /** Whether another message may follow. */
   readonly goesOn: boolean
 }
 
@@ -43,12 +43,12 @@ function answerHead(text: string, method: string): Head {
   return { line: [version, String(status), reason], fields: head.fields.raw, framing, goesOn }
 }
 
-/** What a gateway takes from a client that sends `pieces`. */
+/** How a gateway reads `pieces` from a client. */
 export function readRequests(pieces: readonly Buffer[]): Reading {
   return read(pieces, requestHead)
 }
 
-/** What a gateway that sent `method` takes from an upstream that sends `pieces` and closes. */
+/** How a gateway that sent `method` reads `pieces` from an upstream that then closes. */
 export function readAnswers(pieces: readonly Buffer[], method: string): Reading {
   return read(pieces, text => answerHead(text, method), true)
 }

@@ -1,11 +1,11 @@
-/** What a parser made of the bytes of one connection, and whether two of them made the same of it. */
+/** How a parser read the bytes of one connection, and whether two parsers read the same. */
 
 export interface Message {
   /** Method, target and version; or version, status and reason. */
   readonly line: readonly string[]
-  /** Flat, as sent. */
+  /** Names and values in turn, as sent. */
   readonly fields: readonly string[]
-  /** All of it that has come, as Latin-1. */
+  /** What has arrived of it, as Latin-1. */
   body: string
   trailers: readonly string[]
   complete: boolean
@@ -13,15 +13,15 @@ export interface Message {
 
 export interface Reading {
   readonly messages: readonly Message[]
-  /** Why it reads no further. */
+  /** Why the parser stopped; undefined when it did not. */
   readonly refused: string | undefined
-  /** The last message was the last of the connection: what follows is nobody's business. */
+  /** The last message was the last of the connection: what follows is not compared. */
   readonly over: boolean
 }
 
 /**
- * What is wrong with our reading, or undefined. Node may refuse later, and so may we earlier; but whatever we take it
- * must take for the same, and what it takes for a message we must not wait for.
+ * What is wrong with our reading, or undefined. Node may reject later, and we may reject earlier; but it must read
+ * every message that we accept in the same way, and we must not wait for more where it sees a complete message.
  */
 export function disagreement(ours: Reading, nodes: Reading): string | undefined {
   for (const [i, message] of ours.messages.entries()) {

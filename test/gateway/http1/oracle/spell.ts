@@ -1,4 +1,4 @@
-/** Makes what connections carry: messages with one framing, none or two, stained here and there, and cut anywhere. */
+/** Generates the bytes of connections: messages with one framing, none or two, slightly corrupted, and cut anywhere. */
 import fc, { type Arbitrary } from 'fast-check'
 import { chunks, content, POISON } from './bodies.js'
 import { coding, head, lengthOf, requestLine, statusLine } from './heads.js'
@@ -8,7 +8,7 @@ import { always, joined, mostly, oneOf, repeated, type Text, weighed } from './t
 export interface Played {
   readonly text: string
   readonly cuts: readonly number[]
-  /** Of the request, where an answer is read. */
+  /** Method of the request, when a response is read. */
   readonly method: string
 }
 
@@ -34,7 +34,7 @@ const stains = fc.oneof(
   { weight: 1, arbitrary: fc.array(stain, { minLength: 1, maxLength: 3 }) },
 )
 
-/** A text with a few bytes changed anywhere. */
+/** A text with up to a few bytes changed anywhere. */
 const stained = (text: Text): Text =>
   fc.tuple(text, stains).map(([plain, marks]) => {
     let result = plain
@@ -46,8 +46,8 @@ const stained = (text: Text): Text =>
   })
 
 /**
- * Blanks behind a value may be tabs (RFC 9110 section 5.6.3), but Node takes only spaces behind a length or a coding:
- * that cannot be compared, so spaces take their place.
+ * White space after a value may be tabs (RFC 9110 section 5.6.3), but Node accepts only spaces after a length or a
+ * coding. That cannot be compared, so tabs are replaced by a space.
  */
 const withoutTabs = (text: string): string =>
   text.replace(/^((?:content-length|transfer-encoding):[^\r\n]*?)[\t ]+(?=\r\n)/gim, '$1 ')
@@ -61,7 +61,7 @@ const played = (text: Text): Arbitrary<Played> =>
       return { text: bytes, cuts, method }
     })
 
-/** What a client sends: some requests, one behind the other. */
+/** What a client sends: some requests, one after the other. */
 export const requests: Arbitrary<Played> = played(repeated(message(requestLine), 3))
 
 const INTERIM = [
@@ -69,5 +69,5 @@ const INTERIM = [
   'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n',
   'HTTP/1.1 102\r\nConnection: close\r\n\r\n',
 ]
-/** What an upstream sends to one request. */
+/** What an upstream sends in response to one request. */
 export const answers: Arbitrary<Played> = played(joined(mostly(always(''), INTERIM, 5), message(statusLine)))

@@ -1,11 +1,13 @@
-/** One client connection that sends an attack and reads whatever comes of it. */
+/** A client connection that sends an attack and reads all responses. */
 import { connect } from 'node:net'
 import { sleep } from '../../../helpers/wait.js'
 import type { Attack } from './hostile.js'
 
 export interface SeenAnswer {
   readonly status: number
-  /** What the upstream read as the request's id, and the gateway's number for it; absent on the gateway's own. */
+  /**
+   * The request id that the upstream read, and the gateway's id of the request; absent on the gateway's own responses.
+   */
   readonly saw: string | undefined
   readonly requestId: string | undefined
   readonly contentType: string | undefined
@@ -15,20 +17,22 @@ export interface SeenAnswer {
 
 export interface Played {
   readonly answers: readonly SeenAnswer[]
-  /** The client had to end its side, because the gateway waited for more. */
+  /** The client had to end its side, because the gateway waited for more bytes. */
   readonly gaveUp: boolean
-  /** The gateway did not end the connection even then. */
+  /** The gateway did not close the connection even then. */
   readonly hung: boolean
-  /** Bytes that are no answer. */
+  /** Bytes that are not part of a response. */
   readonly garbage: string
 }
 
-/** Looks, not milliseconds: on a busy machine the gateway, which runs in this process, is as late as we are. */
+/**
+ * Counts checks, not milliseconds: on a busy machine the gateway, which runs in this process, is as late as the client.
+ */
 const LOOK_MS = 25
 const QUIET_LOOKS = 20
 const HANG_LOOKS = 320
 
-/** Sends the attack in its pieces and reads until the gateway closes, or has been quiet for long. */
+/** Sends the attack in its pieces and reads until the gateway closes, or has been quiet for long enough. */
 export async function play(port: number, { bytes, cuts }: Attack): Promise<Played> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   let received = ''
@@ -62,7 +66,7 @@ export async function play(port: number, { bytes, cuts }: Attack): Promise<Playe
   return { ...answersIn(received), gaveUp, hung }
 }
 
-/** What a strict client reads: answers, one after the other, and nothing else. */
+/** What a strict client reads: responses, one after the other, and nothing else. */
 function answersIn(text: string): { answers: SeenAnswer[]; garbage: string } {
   const answers: SeenAnswer[] = []
   let rest = text
@@ -79,7 +83,7 @@ function answersIn(text: string): { answers: SeenAnswer[]; garbage: string } {
         ?.slice(name.length + 1)
         .trim()
     const saw = value('x-saw')
-    // Only the gateway's own problems answer a HEAD here without saying so; all of them begin with a brace.
+    // The gateway's own responses carry no X-Method. Their bodies begin with a brace; without one, it was a HEAD.
     const bodyless = status === 204 || value('x-method') === 'HEAD' || (saw === undefined && rest[0] !== '{')
     const length = bodyless ? 0 : Number(value('content-length') ?? rest.length)
     const body = rest.slice(0, length)

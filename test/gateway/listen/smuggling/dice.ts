@@ -1,9 +1,9 @@
-/** Chance that repeats itself: the same seed throws the same dice (mulberry32). */
+/** Reproducible randomness: the same seed gives the same numbers (mulberry32). */
 export interface Dice {
-  /** A whole number from 0 to below `bound`. */
+  /** A whole number from 0 to `bound` - 1. */
   below(bound: number): number
   pick<T>(from: readonly T[]): T
-  /** True in one of `n` throws. */
+  /** True once in `n` times on average. */
   oneIn(n: number): boolean
 }
 

@@ -1,4 +1,4 @@
-/** Makes connections of bytes on which a gateway and the server behind it could lose step. */
+/** Generates the bytes of connections on which a gateway and the server behind it could disagree about requests. */
 import { type Dice, diceOf } from './dice.js'
 import {
   CODINGS,
@@ -19,17 +19,17 @@ import {
 export interface Attack {
   /** The class of trick. */
   readonly kind: string
-  /** All that its connection sends, as latin1. */
+  /** All that the connection sends, as latin1. */
   readonly bytes: string
   /** Where the bytes are cut into writes. */
   readonly cuts: readonly number[]
 }
 
-/** What every message of one connection is made from; ids are `<connection>-<part>`. */
+/** What the messages of one connection are made from; ids are `<connection>-<part>`. */
 interface Making {
   readonly dice: Dice
   readonly id: (part: string) => string
-  /** A request that nobody sent: it stands where one of two readings sees a body. */
+  /** A request that no client sent: it stands where one of two parsers sees a body. */
   readonly poison: string
 }
 
@@ -46,7 +46,7 @@ function lineOf({ dice, id }: Making): string {
   return `${dice.pick(METHODS)} ${target(id('h'))} HTTP/1.1`
 }
 
-/** Two framings of one body, each perhaps in disguise: short by one, long by the other. */
+/** Two framings of one body, each perhaps disguised; the body ends earlier by one than by the other. */
 function framedTwice(making: Making): { fields: string[]; body: string } {
   const { dice, poison } = making
   const body = dice.pick([`0\r\n\r\n${poison}`, chunked(poison), `5\r\nhello\r\n0\r\n\r\n${poison}`])
@@ -56,7 +56,7 @@ function framedTwice(making: Making): { fields: string[]; body: string } {
   return { fields: dice.oneIn(2) ? [length, coding] : [coding, length], body }
 }
 
-/** In disguise half of the time. */
+/** Disguised half of the time. */
 function name(dice: Dice, plain: string): string {
   return dice.oneIn(2) ? plain : dice.pick(nameSpellings(plain))
 }
@@ -180,18 +180,18 @@ function stained(dice: Dice, text: string): string {
   return stain
 }
 
-/** The poison: whole, or a head that would swallow whatever comes next for a field's value. */
+/** The poison: a complete request, or a head that would swallow whatever comes next as a field's value. */
 function poisonOf(dice: Dice, id: string): string {
   const start = `${dice.pick(['GET', 'POST'])} /poison?id=${id} HTTP/1.1\r\nHost: a\r\nX-Sluice-Request-Id: forged\r\n`
   return dice.oneIn(4) ? `${start}X-Swallow: ` : `${start}\r\n`
 }
 
-/** An honest request that its connection ends with. */
+/** A well-formed request that ends its connection. */
 function lastRequest(id: string): string {
   return `GET ${target(id)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`
 }
 
-/** The attacks of a seed, in order, each for a connection of its own. */
+/** The attacks of a seed, in order, one per connection. */
 export function* attacks(seed: number): Generator<Attack, never> {
   const dice = diceOf(seed)
   const kinds = Object.keys(MAKERS)

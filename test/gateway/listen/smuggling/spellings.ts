@@ -1,11 +1,11 @@
 /**
- * Ways to write one thing that servers have read differently (classes as in the trophies of the HTTP Garden,
+ * Spellings that servers have parsed differently (classes as in the trophies of the HTTP Garden,
  * `narfindustries/http-garden`). All text is latin1: one character is one byte.
  */
 
 const MORE_THAN_64_BITS = 2n ** 64n
 
-/** A length of `bytes`, as some parser or other would take it. */
+/** A length of `bytes`, as some parsers would accept it. */
 export function lengthSpellings(bytes: number): string[] {
   const hex = bytes.toString(16)
   return [
@@ -85,7 +85,7 @@ export function nameSpellings(name: string): string[] {
   ]
 }
 
-/** A chunk-size line, without its end, for `bytes` of data. */
+/** Chunk-size lines, without their end, for `bytes` of data. */
 export function sizeSpellings(bytes: number): string[] {
   const hex = bytes.toString(16)
   return [
@@ -160,7 +160,7 @@ export const TRAILERS = [
 
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD']
 
-/** A request line for `target`; the first is the plain one. */
+/** Request lines for `target`; the first is the plain one. */
 export function requestLines(method: string, target: string): string[] {
   const plain = `${method} ${target} HTTP/1.1`
   const path = target.replace(/\?.*/, '')
@@ -220,7 +220,7 @@ export function requestLines(method: string, target: string): string[] {
   ]
 }
 
-/** What may stand where `Host: a` belongs. */
+/** What may stand in place of `Host: a`. */
 export const HOSTS = [
   ...[
     'Host: a',
@@ -259,7 +259,7 @@ export const HOSTS = [
   ],
 ]
 
-/** Lines that have made one of two servers lose count. */
+/** Lines that have made one of two servers lose track of the requests. */
 export const ODD_LINES = [
   ...[
     'no colon',

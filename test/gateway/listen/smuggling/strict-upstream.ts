@@ -1,20 +1,20 @@
-/** An upstream that reads HTTP/1.1 to the letter, notes every request it sees, and forgives nothing. */
+/** An upstream that parses HTTP/1.1 strictly, records every request, and tolerates nothing. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 
 export interface SeenRequest {
-  /** Of the query; '' when there is none. */
+  /** The id in the query; '' when there is none. */
   readonly id: string
   readonly requestId: string
-  /** False while its body is on its way, and for ever when it was cut. */
+  /** False until the whole body has arrived, and forever when it was cut. */
   whole: boolean
 }
 
 export interface StrictUpstream {
   readonly url: string
-  /** By the gateway's own number, which no client can make. */
+  /** Requests by the id that the gateway gave them, which no client can forge. */
   readonly seen: ReadonlyMap<string, SeenRequest>
-  /** What no gateway may send: bytes that are not exactly one valid request after the other. */
+  /** Violations by the gateway: bytes that are not exactly one valid request after the other. */
   readonly faults: readonly string[]
   stop(): Promise<void>
 }
@@ -56,7 +56,7 @@ export async function strictUpstream(): Promise<StrictUpstream> {
   }
 }
 
-/** Reads one connection. Throws at the first byte that does not belong where it stands. */
+/** Reads one connection. Throws at the first byte that is not valid in its place. */
 class Reader {
   private readonly socket: Socket
   private readonly seen: Map<string, SeenRequest>
@@ -64,7 +64,7 @@ class Reader {
   private request: SeenRequest | undefined
   private method = ''
   private chunked = false
-  /** Bytes of the body, or of the present chunk with its end, still to come; -1 when a chunk's size is next. */
+  /** Bytes to come of the body, or of the current chunk with its line end; -1 when a chunk size is next. */
   private left = 0
 
   constructor(socket: Socket, seen: Map<string, SeenRequest>) {
@@ -106,7 +106,7 @@ class Reader {
   private frame(line: string, lengths: string[], codings: string[]): void {
     if (lengths.length + codings.length > 1) throw new Error(`framed twice: ${line}`)
     if (lengths[0] !== undefined && !/^(?:0|[1-9]\d{0,14})$/.test(lengths[0])) {
-      // A length with leading zeros is valid (RFC 9110 section 8.6), and passed on as it came.
+      // A length with leading zeros is valid (RFC 9110 section 8.6), and forwarded unchanged.
       if (!/^0\d{1,14}$/.test(lengths[0])) throw new Error(`Content-Length ${lengths[0]}`)
     }
     if (codings[0] !== undefined && codings[0] !== 'chunked')

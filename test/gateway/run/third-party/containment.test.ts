@@ -1,4 +1,4 @@
-/** What becomes of plugins that others wrote and that misbehave while they run. */
+/** What happens to third-party plugins that misbehave at run time. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

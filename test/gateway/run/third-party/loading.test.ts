@@ -1,4 +1,4 @@
-/** How plugins that others wrote come in, and what is said of those that cannot. */
+/** How third-party plugins are loaded, and what is reported about those that cannot be. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

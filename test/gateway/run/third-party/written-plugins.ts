@@ -1,4 +1,4 @@
-/** Plugins that a test writes as JavaScript, and what runs them. */
+/** Plugins that a test writes as JavaScript, and helpers that run them. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
@@ -39,7 +39,7 @@ export async function loaded(folder: string): Promise<Loaded> {
   return found
 }
 
-/** The sentences, each after its place in gateway.yaml. */
+/** The problems, each with its place in gateway.yaml. */
 export async function problemsOf(folder: string): Promise<string[]> {
   const found = await load(folder, {}, quiet)
   return 'problems' in found
@@ -47,7 +47,7 @@ export async function problemsOf(folder: string): Promise<string[]> {
     : []
 }
 
-/** A gateway whose plugins are written in JavaScript; rules by the names of limit plugins. */
+/** A gateway with plugins written in JavaScript; `policies` are the texts of its policy files. */
 export async function misbehaving(t: Test, plugins: string[], settings: string, ...policies: string[]) {
   const folder = t.testdir({ 'p.mjs': `export const plugins = [${plugins.join(', ')}]` })
   const forwarded: string[] = []
