@@ -130,7 +130,7 @@ export class Decider {
     }
   }
 
-  /** Charges what the request costs once the upstream's response has told it. */
+  /** Charges what the request costs once the upstream's response reveals it. */
   #chargeLater(question: Question, verdict: GatheredVerdict): void {
     verdict.onAnswer(answer => {
       const { demand } = question

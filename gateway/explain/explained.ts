@@ -1,4 +1,4 @@
-/** The parts of an explanation that tell a verdict. */
+/** The parts of an explanation that describe a verdict. */
 import { isUnlimited } from '../decide/project-limits.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'

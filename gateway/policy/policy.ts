@@ -123,7 +123,10 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   return { ...told, rules, parts, match, looking, readFor, tableOf, current }
 }
 
-/** True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits). */
+/**
+ * True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec,
+ * 'Limits').
+ */
 export function isExempt(rule: Rule, facts: Facts): boolean {
   return !rule.reads && isRead(facts)
 }

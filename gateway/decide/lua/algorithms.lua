@@ -102,7 +102,7 @@ local function total(list, base, now)
   return sum, min(at, now)
 end
 
--- Begins with the first request and ends as a whole. The list: the begin (with no tokens), then the last time with all
+-- Begins with the first request and ends as a whole. The list: the start (with no tokens), then the last time with all
 -- of them. This algorithm and those below are made on demand: few calls need them, and making them takes a tenth of a
 -- call.
 local function make_fixed_window()
@@ -193,7 +193,7 @@ end
 local function make_calendar()
   local calendar = {}
 
-  -- Sets the period of a calendar window to the one that contains `now`. `boundaries`: the begins of three periods
+  -- Sets the period of a calendar window to the one that contains `now`. `boundaries`: the starts of three periods
   -- around the clock of the calling gateway, and the end of the last. If `now` is outside, a clock is off by days:
   -- periods there are as long as the nearest of the three.
   function calendar.choose_period(window, boundaries, now)

@@ -80,7 +80,7 @@ local function refund_meter(key, meter)
   if state.used == 0 or state.begin > at then
     return
   end
-  -- Without these tokens the quota was not passed, so the refused request that was counted goes, too, with its block.
+  -- Without these tokens the quota was not passed, so the refusal that was counted is undone, too, with its block.
   state.used = max(0, min(state.used, meter.quota) - meter.cost)
   if meter.reserves then
     state.reserved = max(0, state.reserved - meter.cost)

@@ -34,7 +34,7 @@ export const calendarWindow: WindowAlgorithm = {
   },
 }
 
-/** Begin and end of the current period, by the clock that `now` is read from. */
+/** Start and end of the current period, by the clock that `now` is read from. */
 function periodAt({ calendar }: Window, now: number, epoch: number): [begin: number, end: number] {
   const [, begin, end] = boundariesAt(calendar as Calendar, now + epoch)
   return [begin - epoch, end - epoch]

@@ -15,7 +15,7 @@ export function longestMs({ unit }: Calendar): number {
   return DAYS[unit] * DAY_MS + SET_BACK_MS
 }
 
-/** Begins of the previous, the current and the next period, and the end of the next. */
+/** Starts of the previous, the current and the next period, and the end of the next. */
 export type Boundaries = readonly [number, number, number, number]
 
 const known = new WeakMap<Calendar, Boundaries>()

@@ -1,4 +1,4 @@
-/** Deadlines of equal length that share one timer: a timer for each call would cost more than it is worth. */
+/** Deadlines of equal length that share one timer: a timer for each call would be too expensive. */
 
 interface Wait {
   readonly until: number

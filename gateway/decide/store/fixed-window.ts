@@ -1,6 +1,6 @@
 /**
  * The fixed window: begins with the first request and ends as a whole. No window admits more than the quota, so no
- * interval of its length admits more than twice the quota, at the end of one window and the begin of the next.
+ * interval of its length admits more than twice the quota, at the end of one window and the beginning of the next.
  *
  * The list: when the window began (with no tokens), then when the last token was spent, with all tokens. Another
  * algorithm that reads it takes them all as spent at that time, which is the safe side.

@@ -162,7 +162,7 @@ export class LeasedStore implements CounterStore {
     this.#accounts.set(lease.key, account)
     const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
-      // A later call has told Redis that these tokens are lost: they were counted as spent.
+      // Otherwise a later call has told Redis that these tokens are lost: they were counted as spent.
       if (account.calls === number) lease.regain(call, answer, this.#now())
     }
     void this.#lender.lease(call, late).then(answer => {

@@ -61,8 +61,8 @@ export class Meters {
   }
 
   /**
-   * Charges a cost that a response told, at most up to the quota: then the next request is refused and begins the
-   * block.
+   * Charges a cost that became known with the response, at most up to the quota: then the next request is refused and
+   * begins the block.
    */
   chargeLate(key: string, demand: MeterDemand, units: number, now: number): void {
     const meter = this.read(key, demand, now)
@@ -83,7 +83,7 @@ export class Meters {
   giveBack(key: string, demand: MeterDemand, at: number, now: number): void {
     const kept = this.#of(key).get(key)
     if (kept === undefined || kept.begin > at || kept.end <= now) return
-    // Without this charge the quota was not passed, so the refused request that was counted goes, too, with its block.
+    // Without this charge the quota was not passed, so the refusal that was counted is undone, too, with its block.
     const used = Math.max(0, Math.min(kept.used, demand.quota) - costOf(demand))
     this.#of(key).set(key, { ...kept, used }, false)
   }
@@ -102,7 +102,7 @@ export class Meters {
   }
 }
 
-/** What a granted ask is charged at once: 0 if the response tells the cost. */
+/** What a granted ask is charged at once: 0 if its cost is known only with the response. */
 export function chargeOf(demand: MeterDemand): number {
   return demand.afterAnswer === undefined ? costOf(demand) : 0
 }

@@ -24,7 +24,7 @@ export interface StoreSettings {
   readonly onError: OnStoreError
 }
 
-/** What other parts of the gateway are told about the store. */
+/** Events of the store for other parts of the gateway. */
 export interface StoreHooks {
   /** A call ended after `ms`, successfully or not. */
   called?(ms: number): void

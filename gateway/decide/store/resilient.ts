@@ -175,7 +175,8 @@ export class ResilientStore implements CounterStore {
 }
 
 /**
- * The key that stands for one call, whose keys are all kept by one node. An enforced one speaks for report-only ones.
+ * The key by which a call is guarded: one node keeps all keys of a call. An enforced key takes precedence over
+ * report-only ones.
  */
 function keyOf(asks: readonly Ask[]): string {
   return (asks.find(ask => ask.group === 0) ?? asks[0])?.key ?? ''

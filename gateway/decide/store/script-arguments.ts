@@ -22,7 +22,7 @@ interface Known {
 const known = new WeakMap<readonly Window[], Known>()
 
 /**
- * Quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the begins of
+ * Quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the starts of
  * three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose clocks
  * differ agree.
  *

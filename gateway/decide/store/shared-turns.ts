@@ -15,7 +15,7 @@ interface Turn {
   readonly waiting: GoesOn[]
 }
 
-/** A call that takes this long is a long one: Redis is not at hand. */
+/** A call that takes this long counts as a long one: Redis is not nearby. */
 const LONG_CALL_MS = 5
 /** After a long call, this many requests go on in one turn of the event loop. */
 const AT_ONCE = 2

@@ -40,7 +40,7 @@ export interface Answer {
   readonly askAgainMs?: number | undefined
 }
 
-/** A cost that the upstream's response has told. */
+/** A cost that became known only with the upstream's response. */
 export interface LateCharge {
   /** The ask as it was granted. */
   readonly ask: Ask
@@ -122,7 +122,7 @@ export function quotasOf(demand: Demand): number[] {
   return [demand.kind === 'slots' ? demand.max : demand.quota]
 }
 
-/** True when a grant charges nothing, because the response tells what the request costs. */
+/** True when a grant charges nothing, because the request's cost is known only with the response. */
 export function tellsLater(demand: Demand): boolean {
   return demand.kind === 'meter' && demand.afterAnswer !== undefined
 }

@@ -1,4 +1,4 @@
-/** The windows of many keys in this process, in little and bounded memory. */
+/** The windows of many keys in this process, in little, bounded memory. */
 import type { Window } from '../../types.js'
 import { type Epoch, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lifetimeMs } from './algorithms.js'
@@ -9,7 +9,7 @@ import { algorithmOf, lifetimeMs } from './algorithms.js'
  */
 type Kept = number | Spent[]
 
-/** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas begin anew. */
+/** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas start again. */
 const MOST_KEYS = 250_000
 
 const LITTLE = 8

@@ -74,7 +74,7 @@ function quotaText(change: FieldChange): string {
   return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
 }
 
-/** Settings that are only told when their value changes. */
+/** Settings that are only reported when their value changes. */
 const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {
