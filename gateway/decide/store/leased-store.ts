@@ -44,7 +44,7 @@ export class LeasedStore implements CounterStore {
   readonly #inner: Behind
   readonly #lender: Lender
   readonly #now: () => number
-  /** In the order of their last call, so that a sweep looks only at those that are due. */
+  /** In the order of their last call: a sweep stops at the first that is not due. */
   readonly #accounts = new Map<string, Account>()
   readonly #sweeps: NodeJS.Timeout
   readonly #late: LateCharges
