@@ -1,11 +1,11 @@
-/** `/access`: who is denied or exempt, by the files and by what this port was told. */
+/** `/access`: who is denied or exempt, by the files and by entries set on this port. */
 import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
 import { SMALL_NAME } from './input.js'
 import { answerRefusals } from './refusals.js'
 import { BY, LONGEST_PROJECT, UNTIL, WHY, type Wished } from './wish.js'
 
-/** An entry as it is sent; its id stands in the path. */
+/** An entry as sent; its id is in the path. */
 export interface AccessBody extends Wished {
   readonly networks?: readonly string[]
   readonly projects?: readonly string[]
@@ -18,7 +18,7 @@ export interface AccessBody extends Wished {
 
 export interface AccessDesk {
   list(): Promise<object>
-  /** `address` is whose wish it is, unless the body says so. */
+  /** `address` is named as the author unless the body names one. */
   put(
     id: string,
     body: AccessBody,
@@ -27,7 +27,7 @@ export interface AccessDesk {
   remove(id: string, said: Wished, address: string): Promise<object>
 }
 
-/** A hundred networks, and the reason. */
+/** Enough for a hundred networks and the reason. */
 const MAX_BODY_BYTES = 16 * 1024
 const places = (description: string) =>
   ({
@@ -80,7 +80,10 @@ const removeSchema = {
   querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
 }
 
-/** 200 or 201; 404 for what is not there, 409 for a name that is taken or one entry too many, 422, 503 while Redis is away. */
+/**
+ * 200 or 201; 404 for an unknown entry, 409 for a name that is taken or one entry too many, 422 for invalid entries,
+ * 503 while Redis is away.
+ */
 export function accessRoutes(desk: AccessDesk): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)

@@ -1,10 +1,10 @@
-/** `/acts` and `/rules/{id}/mode`: what was done here, and rules that only report, or are enforced, for now. */
+/** `/acts` and `/rules/{id}/mode`: what was done on this port, and modes of rules set for now. */
 import type { FastifyPluginAsync } from 'fastify'
 import { MODES, type Mode } from '../../config/words.js'
 import { answerRefusals } from './refusals.js'
 import { BY, UNTIL, WHY, type Wished } from './wish.js'
 
-/** A mode as it is sent; the rule's id stands in the path. */
+/** A mode as sent; the rule's id is in the path. */
 export interface ModeBody extends Wished {
   readonly mode: Mode
   /** A day or a moment. */
@@ -13,7 +13,7 @@ export interface ModeBody extends Wished {
 }
 
 export interface ModeDesk {
-  /** `address` is whose wish it is, unless the body says so. */
+  /** `address` is named as the author unless the body names one. */
   put(
     id: string,
     body: ModeBody,
@@ -59,7 +59,9 @@ const removeSchema = {
   querystring: { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } },
 }
 
-/** 200 or 201; 404 for a rule that is not there, 409 for one too many, 422 for what cannot be, 503 while Redis is away. */
+/**
+ * 200 or 201; 404 for an unknown rule, 409 for one mode too many, 422 for an impossible one, 503 while Redis is away.
+ */
 export function actRoutes(acts: () => Promise<readonly object[]>, modes: ModeDesk): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)

@@ -3,11 +3,11 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import { API_PAGE_HEADERS, apiPage } from '../../services/pages/api-page.js'
 
-/** Where the document and its page are; neither needs a key, for they tell nothing of this gateway. */
+/** Paths of the document and its page; neither needs a key, because they tell nothing about this gateway. */
 export const DOCUMENT_PATH = '/openapi.json'
 export const PAGE_PATH = '/docs'
 
-/** Of every route; what a route's own errors mean its description says. */
+/** Responses of every route; what a route's own errors mean is in its description. */
 const ANSWERS = {
   200: { description: 'What was asked for' },
   default: {
@@ -29,7 +29,7 @@ const ANSWERS = {
   },
 }
 
-/** To be awaited before the routes are added. */
+/** Must be awaited before routes are added. */
 export async function addApiDocument(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     hideUntagged: true,

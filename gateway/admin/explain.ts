@@ -5,12 +5,12 @@ import type { FastifyPluginAsync } from 'fastify'
 import { sendProblem } from './problem.js'
 import { LONGEST_PROJECT } from './wish.js'
 
-/** A request that somebody asks about. */
+/** A hypothetical request. */
 export interface Asked {
   readonly method: string
   /** Path with its query, or an absolute address. */
   readonly target: string
-  /** Id of the project, whoever the request seems to come from. */
+  /** Id of the project to assume, whatever the request itself says. */
   readonly project?: string
   readonly host?: string
   /** Address of the TCP peer. */
@@ -23,7 +23,7 @@ export interface Asked {
 /** The request asked about is impossible; the message says why. */
 export class UnknownQuestion extends Error {}
 
-/** A rule looks at 64 KiB of a body; JSON may write a character in six. */
+/** Rules look at 64 KiB of a body; JSON may escape one character as six. */
 const MAX_BODY_BYTES = 512 * 1024
 const text = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength })
 const SCHEMA = {
@@ -60,7 +60,7 @@ function faultOf({ method, ip, headers = [] }: Asked): string | undefined {
   return undefined
 }
 
-/** 200 with the explanation, 422 when there is no such project or no such request, 400 for what is no question. */
+/** 200 with the explanation, 422 when there is no such project or no such request, 400 for an invalid question. */
 export function explainRoute(explain: (asked: Asked) => Promise<object>): FastifyPluginAsync {
   return async app => {
     const summary = 'What the gateway would do with a request; nothing is charged'

@@ -8,7 +8,7 @@ const PLACES: Readonly<Record<string, string>> = {
 }
 const LONGEST_NAME = 64
 
-/** Patterns of texts, for which there is a sentence. */
+/** Patterns for which `WANTED` has a sentence. */
 export const NOT_BLANK = '\\S'
 export const SMALL_NAME = '^[a-z][a-z0-9._-]{0,63}$'
 const WANTED: Readonly<Record<string, string>> = {

@@ -1,4 +1,7 @@
-/** What is in force and what is counted, for operators: effective policy, counters of a project, slots, reset of a counter. */
+/**
+ * What is in force and what is counted, for operators: effective policy, counters of a project, slots, and resetting a
+ * counter.
+ */
 import type { FastifyPluginAsync } from 'fastify'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
@@ -7,7 +10,7 @@ import { BY, LONGEST_PROJECT, WHY, type Wished } from './wish.js'
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }
 
-/** Names one counter: a rule, and the parts of its key that stand for a request. */
+/** Names one counter: a rule, and the properties of a request that make up the parts of its key. */
 export interface CounterName {
   readonly rule: string
   readonly project?: string
@@ -35,11 +38,11 @@ export interface Inspected {
 
 const text = (description: string, maxLength = 256) =>
   ({ type: 'string', minLength: 1, maxLength, description }) as const
-/** Empty where such a request does not have it. */
+/** May be empty: then such a request has none. */
 const optional = (description: string, maxLength = 256) =>
   ({ type: 'string', maxLength, description: `${description} Empty: it has none.` }) as const
 const PROJECT = text('Id of a project; host:NAME for requests of an unknown host.', LONGEST_PROJECT)
-/** Parts of a key, as a request that is counted by them would have them. */
+/** Parts of a key, as properties of a request that is counted by it. */
 const PARTS = {
   method: text('Method of such a request.', 32),
   path: text('Path of such a request.', 8192),
@@ -100,7 +103,7 @@ const resetSchema = {
   },
 }
 
-/** 200; 404 for what is not there, 422 for a counter that the question does not name, 503 while Redis is away. */
+/** 200; 404 for an unknown name, 422 when the query does not identify a counter, 503 while Redis is away. */
 export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
@@ -133,7 +136,7 @@ interface PolicyQuery {
   readonly environment?: string
 }
 
-/** Undefined for what names nobody, or both. */
+/** Undefined if the query names neither or both. */
 function policyAsked({ project, plan, environment }: PolicyQuery): PolicyOf | undefined {
   if (project !== undefined) return plan === undefined && environment === undefined ? { project } : undefined
   return plan !== undefined && environment !== undefined ? { plan, environment } : undefined

@@ -1,4 +1,4 @@
-/** The key of the admin port: asked for by everything that does not say it is open. Wrong keys are throttled. */
+/** The key of the admin port, which every route needs that is not marked as open. Wrong keys are throttled. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -26,9 +26,9 @@ function isMeantForLoopback(request: FastifyRequest): boolean {
 }
 
 /**
- * A hook that answers 401 to requests without the key; when `key` is empty, none is asked for. Compares digests in constant
- * time, so neither the key nor its length can be found out by trying. Who has sent too many wrong ones gets 429 for the
- * rest of a minute, unless they send the right one: nobody can lock another out.
+ * A hook that answers 401 to requests without the key; when `key` is empty, none is required. Compares digests in
+ * constant time, so neither the key nor its length can be found out by trying. A client that has sent too many wrong
+ * keys gets 429 for the rest of a minute, but the right key still works: nobody can lock another out.
  */
 export function keyGuard(
   key: string,

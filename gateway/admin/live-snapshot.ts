@@ -11,7 +11,7 @@ export interface LiveSnapshot {
   readonly workers: readonly LiveWorker[]
   /** Absent where there are workers. */
   readonly process?: LiveProcess
-  /** Workers that did not tell theirs. */
+  /** Pids of workers that did not report in time. */
   readonly missing: readonly number[]
   readonly reload: LiveReload | null
   readonly store: LiveStore
@@ -34,12 +34,12 @@ export interface LiveSnapshot {
 export interface LiveProcess {
   readonly pid: number
   readonly started_at: string
-  /** How late it ran when it last looked. */
+  /** How late its event loop last ran. */
   readonly loop_delay_ms: number
   readonly rss_bytes: number
 }
 
-/** Null if the worker did not report it. */
+/** A worker. Numbers that it did not report are null. */
 export interface LiveWorker {
   readonly pid: number
   readonly started_at: string
@@ -67,11 +67,11 @@ export interface LiveStore {
   /** Without credentials. */
   readonly address: string | null
   readonly state: 'ok' | 'away'
-  /** Since when it is so. */
+  /** When this state began. */
   readonly since: string
 }
 
-/** Of requests. `errors_of_ours` and `errors_of_upstreams`: answers of 500 and above, by who gave them. */
+/** Rates of requests. `errors_of_ours` and `errors_of_upstreams`: responses with 500 and above, by who sent them. */
 export interface LiveRates {
   readonly requests: number
   readonly refused: number
@@ -91,16 +91,16 @@ export interface LiveOutcomes {
 export interface LiveRule {
   readonly id: string
   readonly kind: string
-  /** In force. */
+  /** The mode in force. */
   readonly mode: Mode
-  /** Of the files. */
+  /** The mode in the files. */
   readonly declared_mode: Mode
   readonly src: string
   /** What it counts by; empty for access entries. */
   readonly key: readonly string[]
-  /** For whom it is in force, where that is not all or nobody. */
+  /** The share that it is enforced for, if it has one. */
   readonly share?: { readonly percent: number; readonly of: 'keys' | 'projects' }
-  /** True for what is tried beside a quota. */
+  /** True for the trial of a quota. */
   readonly trial: boolean
   readonly rates: LiveOutcomes
   /** Null for rules beyond the first 2,000 or so that have traffic. */
@@ -161,18 +161,18 @@ export interface LiveAct {
   readonly from: string
   readonly until: string | null
   readonly undo: boolean
-  /** Such as `DELETE /rules/ID/mode`; null for what cannot be undone any more. */
+  /** Such as `DELETE /rules/ID/mode`; null if it cannot be undone any more. */
   readonly undo_call: string | null
 }
 
-/** What `GET /live/history` sends: one point for each step that is over, at most 360, the oldest first. */
+/** What `GET /live/history` sends: one point for each completed step, at most 360, the oldest first. */
 export interface LiveHistory {
   readonly step_ms: number
   readonly from: string
   readonly points: readonly LivePoint[]
 }
 
-/** Of a rule: what it said. Else: what became of requests, where `allowed` holds those answered below 500. */
+/** For a rule, its outcomes; otherwise what became of requests, where `allowed` are those answered below 500. */
 export type LivePoint = Omit<LiveOutcomes, 'near'>
 
 /** What `GET /changes` sends: what differs in effect from the policy that was in force before. */

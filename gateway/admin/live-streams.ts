@@ -1,11 +1,14 @@
-/** Open streams of server-sent events. A reader that does not read costs one snapshot at most, and is cut off in the end. */
+/**
+ * Open streams of server-sent events. A client that does not read costs one snapshot at most, and is disconnected in
+ * the end.
+ */
 import type { ServerResponse } from 'node:http'
 import type { LiveDesk } from './live.js'
 
 const MOST_STREAMS = 20
-/** A comment for whatever stands between and closes what is silent. */
+/** Interval of comments, which keep proxies from closing a silent connection. */
 const COMMENT_MS = 15_000
-/** Without reading. */
+/** How long a client may go without reading. */
 const PATIENCE_MS = 30_000
 
 export class LiveStreams {
@@ -20,13 +23,13 @@ export class LiveStreams {
     return this.#open.size >= MOST_STREAMS
   }
 
-  /** Answers with a stream until its reader leaves. */
+  /** Answers with a stream until the client disconnects. */
   open(res: ServerResponse): void {
     this.#open.add(res)
     res.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
-      // nginx would collect events before it passes them on.
+      // nginx would buffer events before it passes them on.
       'x-accel-buffering': 'no',
     })
     res.flushHeaders()

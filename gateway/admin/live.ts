@@ -6,7 +6,7 @@ import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
 import { LONGEST_PROJECT } from './wish.js'
 
-/** Of a rule, of a project, or of all requests. */
+/** What the history is about: a rule, a project, or all requests. */
 export interface HistoryOf {
   readonly rule?: string
   readonly project?: string
@@ -17,9 +17,9 @@ export type LiveListener = (event: 'live' | 'act', json: string) => void
 
 export interface LiveDesk {
   snapshot(): LiveSnapshot | Promise<LiveSnapshot>
-  /** @throws {NotFound} for what nothing is known of */
+  /** @throws {NotFound} for an unknown rule or project */
   history(of: HistoryOf): LiveHistory | Promise<LiveHistory>
-  /** Null while there was one policy only. */
+  /** Null if there has been only one policy. */
   changes(): LiveChanges | null
   /** Sends a snapshot at once and then each second, until the returned function is called. */
   watch(listener: LiveListener): () => void
@@ -27,7 +27,7 @@ export interface LiveDesk {
 
 const name = (description: string, maxLength: number) =>
   ({ type: 'string', minLength: 1, maxLength, description }) as const
-/** Of a bucket's name, and what a trial's has behind it. */
+/** The longest name of a bucket, and the suffix of its trial. */
 const LONGEST_RULE = 70
 
 const liveSchema = {
@@ -66,10 +66,10 @@ export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
     const streams = new LiveStreams(desk)
-    // Endless answers would keep the port from closing.
+    // Endless responses would keep the port from closing.
     app.addHook('preClose', async () => streams.close())
     app.get('/live', { schema: liveSchema }, async () => desk.snapshot())
-    // HEAD would open a stream whose events nobody sees.
+    // HEAD would open a stream without anybody to read it.
     app.get('/live/events', { schema: eventsSchema, exposeHeadRoute: false }, async (_request, reply) => {
       if (streams.isFull) {
         return sendProblem(reply, 503, 'No more streams may be open: close one, or ask GET /live.')

@@ -1,11 +1,11 @@
-/** The operator's page at `/ui/`: its files, which hold no data. What they show they ask of the other routes. */
+/** The operator's page at `/ui/`: static files without data. The page gets what it shows from the other routes. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import { OPEN } from './key.js'
 import { sendProblem } from './problem.js'
 
-/** Where the page is. */
+/** The page's path. */
 export const UI_PATH = '/ui/'
 
 const FOLDER = new URL('../ui/', import.meta.url)
@@ -30,7 +30,7 @@ interface Asset {
   readonly body: Buffer
 }
 
-/** Read when the page is first asked for. */
+/** Routes of the page. Its files are read when it is first requested. */
 export function pageRoutes(): FastifyPluginAsync {
   let assets: ReadonlyMap<string, Asset> | undefined
   return async app => {

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply } from 'fastify'
 
-/** Problem details (RFC 9457) of a status that says it all; `more` stands beside them. */
+/** Sends problem details (RFC 9457) with the status's own title; `more` are further members. */
 export function sendProblem(
   reply: FastifyReply,
   status: number,
@@ -13,7 +13,7 @@ export function sendProblem(
   return reply.code(status).type('application/problem+json').send(body)
 }
 
-/** What went wrong inside stays in the log. */
+/** Internal errors are only described in the log. */
 export function sendError(reply: FastifyReply, { statusCode = 500, message }: FastifyError): void {
   sendProblem(reply, statusCode, statusCode >= 500 ? 'The log says why.' : (SENTENCES[statusCode] ?? message))
 }

@@ -11,7 +11,7 @@ export class Unnamed extends Error {}
 /** The store cannot be reached. */
 export class Unreachable extends Error {}
 
-/** Answers them as 404, 409, 422 and 503. */
+/** Answers these errors with 404, 409, 422 and 503. */
 export function answerRefusals(app: FastifyInstance): void {
   app.setErrorHandler((error, _request, reply) => {
     if (error instanceof NotFound) return sendProblem(reply, 404, error.message)

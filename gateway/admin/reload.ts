@@ -1,4 +1,4 @@
-/** `POST /reload`: the configuration is read anew, and the answer tells how that ended. */
+/** `POST /reload`: reloads the configuration and answers with the result. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { sendProblem } from './problem.js'
 
@@ -44,7 +44,9 @@ export function reloadRoute(reload: () => Promise<ReloadResult>): FastifyPluginA
   }
 }
 
-/** A browser sends any site's forms anywhere, with an Origin; JSON only after a preflight, which nobody here grants. */
+/**
+ * A browser lets any site send forms here, with an Origin; JSON only after a preflight, which this port never grants.
+ */
 function mayBeForged({ headers }: FastifyRequest): boolean {
   const [type = ''] = (headers['content-type'] ?? '').split(';')
   return headers.origin !== undefined && type.trim().toLowerCase() !== 'application/json'

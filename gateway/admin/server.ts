@@ -1,4 +1,4 @@
-/** The admin port: health, metrics and state; loopback unless told otherwise. The home of fastify. */
+/** The admin port: health, metrics and state; on loopback unless configured otherwise. The home file of fastify. */
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { type AccessDesk, accessRoutes } from './access.js'
@@ -19,9 +19,9 @@ export interface AdminOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
-  /** What everything but health asks for; '' asks for nothing. */
+  /** Key that every route needs unless it is marked as open; '' if none is needed. */
   readonly key: string
-  /** Throttles those that are not it. */
+  /** Throttles wrong keys. */
   readonly wrongKeys: WrongKeys
   readonly health: {
     readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
@@ -31,7 +31,7 @@ export interface AdminOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
   /** What is in force, and how the last reload ended. */
   state(): object | Promise<object>
-  /** Reads the configuration anew; never rejects. */
+  /** Reloads the configuration; never rejects. */
   reload(): Promise<ReloadResult>
   /** What the gateway would do with a request, without charging anything. */
   explain(asked: Asked): Promise<object>
@@ -53,17 +53,17 @@ export interface Admin {
   close(): Promise<void>
 }
 
-/** For a whole question. */
+/** How long a whole request may take to arrive. */
 const PATIENCE_MS = 10_000
-/** For an answer: a reload waits for every worker to open what the files need. */
+/** How long a connection may be silent: a reload waits until every worker has opened what the files need. */
 const ANSWER_MS = 60_000
-/** A client is told of this one, and does not begin a question on a connection that is about to end. */
+/** Announced to clients, so that they begin no request on a connection that is about to close. */
 const KEEP_ALIVE_MS = 5_000
 const MAX_BODY_BYTES = 1024
-/** Node's own limit of a request's head, and so of what its path may hold. */
+/** Node's own limit for a request's head, and so for its path. */
 const MAX_HEAD_BYTES = 16 * 1024
 
-/** Starts listening; rejects when the address cannot be taken. */
+/** Starts listening; rejects when the address is not available. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { host, port, key, health, metrics, state, reload, explain, documents, wrongKeys, log } = options
   const app = fastify({
@@ -72,7 +72,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connectionTimeout: ANSWER_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: true,
-    // Each route's schema says how long an id may be, with a sentence.
+    // Each route's schema limits the length of an id, and its error is a sentence.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES },
     // Unknown fields are refused, not ignored.
     ajv: { customOptions: { removeAdditional: false } },
@@ -125,7 +125,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   }
   app.setNotFoundHandler(notFound)
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    // Fastify asks for the type of a QUERY's body before it looks for a route; none of ours takes one.
+    // Fastify asks for the content type of a QUERY before it looks for a route; none of ours takes a QUERY.
     if (error.code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE') return notFound(request, reply)
     if ((error.statusCode ?? 500) >= 500) log.error({ err: error }, 'admin request failed')
     sendError(reply, error)
@@ -154,7 +154,7 @@ const standing = (troubles: readonly string[]) =>
 const METRICS = { tags: ['Health'], summary: 'Metrics as Prometheus reads them', produces: ['text/plain'] }
 const STATE = { tags: ['Policy'], summary: 'What is in force since when, and how the last reload ended' }
 
-/** Whether a path is one of a route, such as `/projects/:id/counters`. */
+/** Whether a path matches a route, such as `/projects/:id/counters`. */
 function isBelow(route: string, path: string): boolean {
   const [wanted, given] = [route.split('/'), path.split('/')]
   return (

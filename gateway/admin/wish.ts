@@ -3,7 +3,7 @@ import { NOT_BLANK } from './input.js'
 
 export interface Wished {
   readonly why?: string
-  /** A name. Default: the address that asks. */
+  /** A name. Default: the address of the request. */
   readonly by?: string
 }
 

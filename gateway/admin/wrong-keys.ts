@@ -1,5 +1,6 @@
 /**
- * Throttles wrong keys: those of this port, and those that the embedded services tell of. The home of rate-limiter-flexible.
+ * Throttles wrong keys: those sent to this port, and those that the embedded services report. The home file of
+ * rate-limiter-flexible.
  */
 import { createHash } from 'node:crypto'
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
@@ -9,18 +10,18 @@ import type { Log } from '../types.js'
 /** What a key was for. */
 export type Area = 'admin' | 'management' | 'scim' | 'identity'
 
-/** Answered 401, or told to wait. */
+/** Answered with 401, or told to wait. */
 export type WrongKeyOutcome = 'refused' | 'throttled'
 
 export interface WrongKeysOptions {
-  /** The connection to Redis where the gateway counts there, of whatever make; it may be away. */
+  /** The connection to Redis, of whatever kind, if the gateway counts there; Redis may be away. */
   readonly redis?: object | undefined
   /** What an address is counted by. */
   networkOf(address: string): string
   readonly log: Log
 }
 
-/** Wrong keys of one sender in a minute, and of one and the same key wherever it comes from. */
+/** Wrong keys per minute: of one sender, and of one key wherever it comes from. */
 const MOST = { source: 20, key: 100 }
 const SECONDS = 60
 /** If Redis takes longer, this process's own count decides. */
@@ -29,8 +30,8 @@ const QUIET_MS = 10_000
 const PREFIX = `${KEY_SPACE}wrong-keys`
 
 /**
- * Counts wrong keys by source and by key. The right key is never counted and always taken, so nobody can lock another
- * out, not even one who shares an address with them. Where the gateways share a Redis they count together.
+ * Counts wrong keys by source and by key. The right key is never counted and always accepted, so nobody can lock
+ * another out, not even behind the same address. Gateways that share a Redis count together.
  */
 export class WrongKeys {
   readonly #local = new RateLimiterMemory({ points: MOST.source, duration: SECONDS })
@@ -49,7 +50,9 @@ export class WrongKeys {
       new RateLimiterRedis({ storeClient: redis, keyPrefix: PREFIX, points: MOST.source, duration: SECONDS })
   }
 
-  /** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined while it need not; never rejects. */
+  /**
+   * Counts a wrong key. Resolves to the seconds that its sender has to wait, undefined if it need not; never rejects.
+   */
   async sent(area: Area, source: string, key: string): Promise<number | undefined> {
     const network = this.#networkOf(source)
     const [bySource, byKey] = await Promise.all([
@@ -78,8 +81,8 @@ export class WrongKeys {
   }
 
   /**
-   * Hashed into a bounded number of counters, so that no flood fills the memory. Who shares one with a flood gets 429 for a
-   * wrong key instead of 401, and no more.
+   * Hashes sources and keys into a bounded number of counters, so that no flood fills the memory. A sender that shares
+   * a counter with a flood gets 429 instead of 401 for a wrong key, and nothing worse.
    */
   async #count(area: Area, kind: 'source' | 'key', text: string): Promise<Counted> {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 4)
@@ -92,7 +95,7 @@ export class WrongKeys {
     return shared !== undefined && shared.times > local.times ? shared : local
   }
 
-  /** One line when somebody is told to wait, and one in ten seconds when there are many. */
+  /** One log line when a sender is told to wait; with many, one in ten seconds. */
   #tell(area: Area, source: string): void {
     const now = performance.now()
     if (now < this.#quietUntil) {

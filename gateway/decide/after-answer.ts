@@ -1,17 +1,19 @@
-/** What a request costs by what its upstream answers: only some statuses count, or the answer's head tells the cost. Pure. */
+/** A request's cost where it depends on the upstream's response: on its status, or on a number in a header. Pure. */
 import type { UpstreamAnswer } from '../types.js'
 
-/** As rules write it. */
+/** The settings `cost` and `countWhen` as rules write them. */
 export interface WrittenCost {
   readonly cost?: number | { readonly answerHeader: string } | undefined
   /** Statuses, or classes of them such as `4xx`. */
   readonly countWhen?: { readonly status: readonly (number | string)[] } | undefined
 }
 
-/** The greatest cost that an answer may tell; what is more counts as this. */
+/** The highest cost that a response can report; anything above counts as this. */
 export const MOST_UNITS = 1_000_000_000
 
-/** The units that an answer costs; undefined where the cost of a request is known before. */
+/**
+ * Returns what tells the cost of a response, in units; undefined if the cost is known before the request is forwarded.
+ */
 export function costAfterAnswer({
   cost = 1,
   countWhen,

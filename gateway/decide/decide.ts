@@ -36,7 +36,7 @@ export class Decider {
     this.#denials = parts.denials ?? new Denials(parts.now)
   }
 
-  /** A promise only when something remote must be waited for: counting in this process costs no extra turn. */
+  /** Returns a promise only if a remote store must be awaited: counting in this process costs no extra turn. */
   decide(request: DecideRequest): Verdict | Promise<Verdict> {
     const verdict = new GatheredVerdict(this.#parts.onSlots)
     const enforced: Question[] = []
@@ -130,7 +130,7 @@ export class Decider {
     }
   }
 
-  /** What the request costs is charged when its answer tells it. */
+  /** Charges what the request costs once the upstream's response reveals it. */
   #chargeLater(question: Question, verdict: GatheredVerdict): void {
     verdict.onAnswer(answer => {
       const { demand } = question

@@ -1,6 +1,6 @@
 /**
- * Refusals of Redis, remembered: a refused key is refused here until it could pass, so a flood costs Redis nothing. An entry
- * holds only for the quota it was made under.
+ * Remembers Redis's refusals: a refused key is refused here until it could pass again, so a flood causes no load on
+ * Redis. An entry applies only to the quota it was made under.
  */
 import type { Demand } from '../types.js'
 import { BoundedMap } from './store/bounded-map.js'
@@ -16,12 +16,12 @@ interface Denial {
 /** Redis is asked again at least this often, because a counter may have been reset there. */
 const LONGEST_MS = 60_000
 
-/** Bounds memory under a flood of keys; beyond it the oldest refusals are asked for again. */
+/** Bounds memory under a flood of keys: the oldest refusals are forgotten first, and Redis is asked again. */
 const MOST = 10_000
 
 export class Denials {
   readonly #now: () => number
-  /** By key, for each cost that was refused: what is too much for one request may be enough for another. */
+  /** By key, one entry for each refused cost: what is too much for one request may be enough for another. */
   readonly #denials = new BoundedMap<readonly Denial[]>(MOST)
 
   /** `now` in milliseconds, from any origin. */
@@ -37,7 +37,9 @@ export class Denials {
     this.#denials.delete(key)
   }
 
-  /** The refusal that still holds for this ask, its times counted down; windows that have room again are not named. */
+  /**
+   * The refusal that still applies to this ask, with its times counted down; windows with room again are not violated.
+   */
   recall({ key, demand }: Ask): Answer | undefined {
     const denials = this.#denials.get(key)
     if (denials === undefined) return undefined
@@ -53,8 +55,8 @@ export class Denials {
   }
 
   /**
-   * Keeps an answer when it is a refusal by Redis that time alone will end; slots come back at any moment, and so does what
-   * is only reserved: a meter that refuses for good has passed its quota.
+   * Keeps a refusal by Redis that only time can end. Slots may be given back at any moment, and so may reserved tokens:
+   * a meter whose refusal is final has passed its quota.
    */
   remember({ key, demand }: Ask, answer: Answer): void {
     if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
@@ -71,7 +73,7 @@ export class Denials {
   }
 }
 
-/** The state of the demand's window at this place after `elapsed` ms in which nothing was admitted. */
+/** The state of the demand's window at index `place`, after `elapsed` ms in which nothing was admitted. */
 function later(count: Count, elapsed: number, demand: Demand, place: number): Count {
   const { quota, used = 0, violated, resetMs } = count
   if (elapsed < resetMs) return { ...count, resetMs: resetMs - elapsed }
@@ -81,14 +83,14 @@ function later(count: Count, elapsed: number, demand: Demand, place: number): Co
   return counted(quota, violated ? quota - costOf(demand) : used, false, ms - elapsed)
 }
 
-/** In ms; undefined of a period of the calendar, which ends when it said. */
+/** Window length in ms; undefined for a calendar period, which ends at its reset. */
 function lengthOf(demand: Demand, place: number): number | undefined {
   if (demand.kind !== 'windows') return Number.POSITIVE_INFINITY
   const window = demand.windows[place]
   return window?.calendar === undefined ? window?.ms : undefined
 }
 
-/** Until no window is violated any more; 0 when none is: then the group was refused for another rule. */
+/** Milliseconds until no window is violated; 0 if none is: then another rule of the group refused. */
 function longestViolation({ counts }: Answer): number {
   let longest = 0
   for (const { violated, resetMs } of counts) if (violated) longest = Math.max(longest, resetMs)

@@ -1,11 +1,11 @@
-/** The verdict on a hypothetical request, decided by the same code, with counters that are only read. */
+/** Decides a hypothetical request by the gateway's own code, with counters that are only read. */
 import { Decider, type DeciderParts } from './decide.js'
 
 export type Counters = Pick<DeciderParts, 'questions' | 'store' | 'now' | 'denials'>
 
 /**
- * Decides as the gateway would now, which refuses by what it remembers before it asks. Charges nothing, holds nothing,
- * remembers nothing: a new one each time.
+ * A decider that answers as the gateway would now, from remembered refusals first. It charges nothing, takes no slots
+ * and remembers no refusals. Make a new one for each request.
  */
 export function lookingDecider({ questions, store, now, denials }: Counters): Decider {
   return new Decider({

@@ -3,21 +3,21 @@ import { createHmac } from 'node:crypto'
 import type { Facts, Matched } from '../types.js'
 import { multipartField, UNCLEAR } from './multipart-fields.js'
 
-/** What a rule may look at of a body: enough for any recovery form, little enough to hold in memory. */
+/** How much of a body rules may read: enough for any recovery form, little enough to hold in memory. */
 export const PEEK_BYTES = 64 * 1024
 
-/** True when the key of one of these rules may stand in the body. */
+/** True if part of the rule's key may be in the request's body. */
 export function needsBody(matched: Matched, facts: Facts): boolean {
   return matched.rule.key.includes('email-or-flow') && bodyKind(facts) !== undefined
 }
 
 /**
- * The e-mail (lower-cased) from the query or a form, multipart or JSON body, else the flow id from the same places.
- * Which of two that differ counts is for the upstream to say, so all requests that name several share one key: a client
- * gets no counter of its own for a value that nobody reads, nor goes uncounted.
+ * The e-mail (lower-cased) from the query or a form, multipart or JSON body, else the flow id from the same places. If
+ * a request names different values, only the upstream knows which one counts. All such requests share one key, so a
+ * client neither gets a fresh counter for a value that the upstream ignores nor goes uncounted.
  * Returned as a keyed hash: neither logs nor counter keys ever hold the address.
  *
- * @param prefix the first bytes of the body, or undefined when nobody looked
+ * @param prefix the first bytes of the body; undefined if the body was not read
  */
 export function emailOrFlow(facts: Facts, prefix: Buffer | undefined, secret: Buffer): string | undefined {
   const query = new URLSearchParams(facts.query)
@@ -36,7 +36,7 @@ function named(value: Value | undefined, what: string): string | undefined {
   return value === undefined ? undefined : `${what}:${value}`
 }
 
-/** Reads all values of a field of the body. */
+/** Returns a function that reads all values of a field in the body. */
 function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => readonly Value[] {
   const kind = prefix && bodyKind(facts)
   if (prefix === undefined || kind === undefined) return () => []

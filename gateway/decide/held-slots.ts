@@ -15,10 +15,10 @@ export class HeldSlots {
     }
   }
 
-  /** How many there are, and the `most` oldest of them. What may be personal stands in a key as a keyed hash. */
+  /** How many there are, and the `most` oldest. E-mail addresses, paths and headers are in the keys only as hashes. */
   oldest(most: number) {
     const now = performance.now()
-    // A set keeps the order in which they were taken.
+    // A set keeps the order of insertion.
     const oldest = Array.from(this.#holds).slice(0, most)
     const slots = oldest.map(({ rule: { id, kind, mode }, key = null, route = null, since }) => ({
       ...{ rule: id, kind, mode, route, key },

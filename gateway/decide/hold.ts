@@ -1,15 +1,15 @@
-/** A slot held by one request; it ends once, by whatever comes first. */
+/** A slot held by one request. The hold ends once, by whatever comes first. */
 import type { Demand, Log, Rule } from '../types.js'
 
-/** Why a slot is held no longer: its request is done with it, `maxHold` is over, or it ran out unrenewed. */
+/** Why a hold ended: its request was done with it, `maxHold` passed, or the slot expired unrenewed. */
 export type SlotEnding = 'given-back' | 'held-too-long' | 'lost'
 
-/** Hears of every slot taken (+1) and of its end (-1), by the rule's id; `hold` is the slot itself. */
+/** Called for every slot taken (+1) and ended (-1), with the rule's id; `hold` is the slot itself. */
 export type OnSlots = (rule: string, change: 1 | -1, ending?: SlotEnding, hold?: Hold) => void
 
 /** What is known of a slot when it is taken. */
 export interface SlotTerms {
-  /** What it is counted by, and the pattern that matched. */
+  /** The counter key, and the pattern that matched. */
   readonly key?: string
   readonly route?: string
   readonly demand?: Demand
@@ -58,7 +58,7 @@ export class Hold {
   }
 }
 
-/** Between two warnings of one kind about one rule. */
+/** Time between two warnings of one kind about one rule. */
 const QUIET_MS = 60_000
 const WARNINGS = {
   'held-too-long': 'slots were given back after maxHold while their requests were still in flight',
@@ -66,8 +66,8 @@ const WARNINGS = {
 } as const
 
 /**
- * Passes on how many slots are held, and warns of those that ended before their requests did: at most one line a minute
- * for each rule, without keys.
+ * Reports changes in the number of held slots, and warns of slots that ended before their requests did: at most one
+ * line a minute for each rule and cause, without keys.
  */
 export function slotReports(
   onChange: (rule: string, change: number) => void,

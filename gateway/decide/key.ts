@@ -1,31 +1,31 @@
-/** What a counter is counted by: the parts of a rule's key, joined so that no two keys can be mistaken for one another. */
+/** Counter keys: the parts of a rule's key, joined so that two different keys cannot be mistaken for one another. */
 import { createHash } from 'node:crypto'
 import { KEY_SPACE } from '../redis-keys.js'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 
-/** A request as far as keys need it. */
+/** What keys need of a request. */
 export interface Keyed {
   readonly facts: Facts
   readonly project: Project
   /** The matched pattern's text. */
   readonly route: string
-  /** Keyed hash of the e-mail, or the flow id, once it is known. */
+  /** Keyed hash of the e-mail or flow id, if the rule counts by it and the request names one. */
   readonly emailOrFlow: string | undefined
 }
 
 const LONGEST_KEY = 200
-/** What the keys of rules begin with whose key lacks the project. */
+/** Prefix of the counter keys of rules that do not count by project. */
 const WITHOUT_PROJECT = `${KEY_SPACE}*:`
 
 /**
- * The full counter key of a rule, such as `sluice:1:{acme}:e:in-flight:identities-write:22:/admin/identities/{id}`.
- * The hash tag is the project, so all counters of a project live in one Redis Cluster slot; a key without the project is
- * its own tag, so clients spread over the cluster. Report-only rules have a key space of their own. The rule's kind and id
- * stand in it, the policy's revision does not: an edit elsewhere resets nothing. What a path or a header holds may be
- * an e-mail or a credential: hashes stand for them. They need no secret, so gateways that share a Redis share these rules
- * even when they share nothing else.
+ * The full counter key of a rule, such as `sluice:1:{acme}:e:in-flight:identities-write:22:/admin/identities/{id}`. The
+ * hash tag is the project, so all counters of a project live in one Redis Cluster slot; a key without the project is
+ * its own tag, so clients spread over the cluster. Report-only rules have a key space of their own. The key contains
+ * the rule's kind and id but not the policy's revision: editing another rule resets nothing. Paths and headers may hold
+ * an e-mail address or a credential, so they are hashed; without a secret, so that gateways that share nothing but a
+ * Redis share these counters, too.
  *
- * @returns undefined when a part is absent and the rule does not share one counter between such requests
+ * @returns undefined when a part is absent and the rule does not share one counter between requests without it
  */
 export function counterKey(rule: Rule, request: Keyed): string | undefined {
   let tag = ''
@@ -47,17 +47,17 @@ export function isWithoutProject(key: string): boolean {
   return key.startsWith(WITHOUT_PROJECT)
 }
 
-/** True for the counter keys of report-only rules. A plugin may have put something behind the key. */
+/** True for the counter keys of report-only rules, even if a plugin has appended something to the key. */
 export function isReportOnlyKey(key: string): boolean {
-  // A project's id has no brace, but the values inside a tag without a project may.
+  // A project's id contains no brace, but the values in a tag without a project may.
   const end = isWithoutProject(key) ? key.lastIndexOf('}') : key.indexOf('}')
   const space = key.slice(end + 1, end + 4)
   return end !== -1 && (space === ':r' || space === ':r:')
 }
 
 /**
- * The parts of a rule's key with their values, as an explanation may show them: what may be a credential or an address of
- * a person is only said to be there. Undefined means absent.
+ * The parts of a rule's key with their values, as an explanation may show them: of possible credentials and e-mail
+ * addresses, only that they are there. Undefined means absent.
  */
 export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: string | undefined }[] {
   return rule.key.map(part => {
@@ -67,14 +67,14 @@ export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: 
   })
 }
 
-/** The value of one part, as it may stand in a store. */
+/** The value of one part as it may be stored: paths and headers are hashed. */
 function keyValue(part: KeyPart, request: Keyed): string | undefined {
   const value = partValue(part, request)
   if (value === undefined || (part !== 'full-path' && !part.startsWith('header:'))) return value
   return hash(`${part}:${value}`)
 }
 
-/** The values of one request by key part; undefined means absent. An empty value counts as absent. */
+/** The request's value for one part; undefined means absent. An empty header counts as absent. */
 function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed): string | undefined {
   switch (part) {
     case 'project':

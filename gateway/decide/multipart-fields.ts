@@ -1,10 +1,10 @@
 /**
- * Text fields at the beginning of a multipart/form-data body (RFC 7578), which may be cut off anywhere. It reads whatever some
- * upstream may read (bare line feeds, folded and extended parameters, file parts): one reading too many is seen to disagree,
- * one too few would go uncounted.
+ * Text fields at the beginning of a multipart/form-data body (RFC 7578), which may be cut off anywhere. Reads whatever
+ * any upstream might read (bare line feeds, folded and extended parameters, file parts): a value too many shows up as a
+ * disagreement, a value too few would go uncounted.
  */
 
-/** More parts than any form that asks for an address has. */
+/** More parts than any recovery form has. */
 const MOST_PARTS = 1000
 /** `;name=value`, `;name="value"` and `;name*=utf-8''value` (RFC 8187). */
 const parameter = (name: string) =>
@@ -16,8 +16,8 @@ const NAME = parameter('name')
 export const UNCLEAR = Symbol('unclear')
 
 /**
- * The values of a field among the parts that are whole: one that the prefix cuts off has none, and what is not multipart has
- * no parts. Never throws.
+ * The values of a field in the complete parts; a part that the prefix cuts off is ignored, and a body that is not
+ * multipart has no parts. Never throws.
  */
 export function multipartField(
   contentType: string,
@@ -27,14 +27,14 @@ export function multipartField(
   const boundaries = parametersOf(contentType, BOUNDARY)
   const [boundary] = boundaries
   if (boundary === undefined) return []
-  // Of two boundaries an upstream may take the other.
+  // An upstream may take the other of two boundaries, or read a backslash as an escape.
   if (boundaries.length > 1 || boundary.includes('\\')) return [UNCLEAR]
-  // One character for each byte; decoded once the parts are told apart.
+  // One character for each byte; values are decoded once the parts are split.
   const text = `\n${prefix.toString('latin1')}`
   return partsOf(text, `\n--${boundary}`).flatMap(part => valuesIn(part, field))
 }
 
-/** What stands between two boundaries, without the line end before the second. */
+/** The text between two boundaries, without the line break before the second. */
 function partsOf(text: string, delimiter: string): string[] {
   const parts: string[] = []
   let from = text.indexOf(delimiter)
@@ -57,7 +57,7 @@ function valuesIn(part: string, field: string): (string | typeof UNCLEAR)[] {
     .split(/\r?\n/)
   const named = lines.filter(line => /^content-disposition[ \t]*:/i.test(line))
   if (!named.some(line => parametersOf(line, NAME).includes(field))) return []
-  // Some upstreams decode it, others do not (RFC 7578 section 4.7).
+  // Some upstreams decode the value, others do not (RFC 7578 section 4.7).
   if (lines.some(line => /^content-transfer-encoding[ \t]*:/i.test(line))) return [UNCLEAR]
   return [utf8(part.slice(blank.index + blank[0].length))]
 }

@@ -1,4 +1,4 @@
-/** The answer of the counter store to one question, as the rule's outcome. */
+/** Turns the counter store's answer to a question into the rule's outcome. */
 import type { Demand, Outcome, Reading, Window } from '../types.js'
 import type { Question } from './question.js'
 import { lengthAt } from './store/calendar.js'
@@ -30,7 +30,7 @@ function readingOf(id: string, demand: Demand, i: number, count: Count): Reading
   if (calendar === undefined) {
     return { policy: `${id}.${name}`, quota, windowMs: ms, used, left, violated, resetMs, cost }
   }
-  // Where nobody counted, the period is that of this process's clock.
+  // If no store counted, the current period is that of this process's clock.
   const windowMs = count.windowMs ?? lengthAt(calendar, Date.now())
   return { policy: `${id}.${name}`, quota, windowMs, calendar, used, left, violated, resetMs, cost }
 }

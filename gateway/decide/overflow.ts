@@ -1,9 +1,9 @@
-/** Requests of this process that a report-only in-flight rule would have refused, and that are in flight all the same. */
+/** Requests in flight in this process that a report-only in-flight rule would have refused. */
 
 export class Overflow {
   readonly #counts = new Map<string, number>()
 
-  /** One more by `key`: how many there are now, and what to call when it has ended. */
+  /** Adds a request to `key`. Returns how many there are now, and what to call when the request has ended. */
   enter(key: string): { readonly count: number; leave(): void } {
     const count = (this.#counts.get(key) ?? 0) + 1
     this.#counts.set(key, count)

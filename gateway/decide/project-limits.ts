@@ -39,8 +39,8 @@ function windowOf({ name, requests, per, timezone = UTC, algorithm }: QuotaWindo
 }
 
 /**
- * One object per rule and cost, over the same windows: requests that ask for the same may then be seen to do so, and share
- * a call.
+ * Returns one object per rule and cost, over the same windows: equal requests are recognized by identity and share a
+ * call.
  */
 function bucketDemand(): (check: Check<BucketConfig>) => Demand {
   const demands = new WeakMap<Rule, Windows>()

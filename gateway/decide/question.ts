@@ -22,7 +22,7 @@ export interface Question extends Ask {
   readonly route: string
 }
 
-/** Enforced asks stand or fall together; each report-only rule is a group of its own, as if it were the only one. */
+/** Group of all enforced asks, which are granted together or not at all; each report-only rule is its own group. */
 const ENFORCED = 0
 
 export class Questions {
@@ -31,8 +31,8 @@ export class Questions {
   readonly #log: Log
 
   /**
-   * @param secret keys the hashes that stand for e-mail addresses
-   * @param log hears of limiters that fail
+   * @param secret key of the hashes that replace e-mail addresses and flow ids
+   * @param log receives failures of limiters
    */
   constructor(limiters: ReadonlyMap<string, Limiter<unknown>>, secret: Buffer, log: Log) {
     this.#limiters = limiters
@@ -41,10 +41,10 @@ export class Questions {
   }
 
   /**
-   * The question of one rule; `'skip'` when the rule has nothing to say; or its outcome when nobody needs to be asked,
-   * because the request lacks a part of the key that the rule insists on, or because its limiter throws.
+   * The question of one rule; `'skip'` if the rule does not apply to the request or counts nothing of it; or its
+   * outcome if the store need not be asked, because the request lacks a required part of the key or the limiter threw.
    *
-   * @param number tells a report-only question from the others of its request
+   * @param number index of the rule in its request; gives each report-only question a group of its own
    */
   of(matched: Matched, request: DecideRequest, number: number): Question | Outcome | 'skip' {
     const { route } = matched
@@ -69,7 +69,7 @@ export class Questions {
     }
   }
 
-  /** What the rule's key is made of, fit to be shown. */
+  /** The parts of the rule's key, safe to show. */
   parts({ rule, route }: Matched, request: DecideRequest): ReturnType<typeof shownParts> {
     return shownParts(rule, this.#keyed(rule, route, request))
   }

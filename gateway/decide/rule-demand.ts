@@ -1,7 +1,7 @@
-/** The demand of a rule whose config says all of it. */
+/** Demands of rules that depend on nothing but the rule's config. */
 import type { Check, Demand, Rule } from '../types.js'
 
-/** One object per rule: requests that ask for the same may then be seen to do so, and share a call. */
+/** Returns one object per rule: equal requests are recognized by identity and share a call. */
 export function ruleDemand<Config>(demandOf: (config: Config) => Demand): (check: Check<Config>) => Demand {
   const demands = new WeakMap<Rule, Demand>()
   return ({ rule }) => {

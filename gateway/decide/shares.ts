@@ -6,10 +6,10 @@ import type { Rule } from '../types.js'
 const reporting = new WeakMap<Rule, Rule>()
 
 /**
- * The rule as it stands for a key. Who lacks a part of the key is inside no share: such requests are all alike, and refusing
- * them all at once is what a share is there to avoid.
+ * The rule as it applies to a key. Requests that lack a part of the key are in no share: they are all alike, and a
+ * share is there to avoid refusing all of them at once.
  *
- * @param key the counter key under the rule as it is written
+ * @param key the counter key under the rule as written
  */
 export function ruleFor(rule: Rule, key: string | undefined): Rule {
   const { share, mode } = rule

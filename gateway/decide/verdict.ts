@@ -1,4 +1,4 @@
-/** The request's answer as it comes together from its rules' outcomes, and the slots it holds. */
+/** The verdict on a request, gathered from its rules' outcomes, and the slots that the request holds. */
 import type { AnswerFields, Outcome, Rule, UpstreamAnswer, Verdict } from '../types.js'
 import { Hold, type OnSlots, type SlotTerms } from './hold.js'
 
@@ -20,7 +20,7 @@ export class GatheredVerdict implements Verdict {
   #upgraded = false
   #released = false
 
-  /** `onSlots` hears of every slot taken and given back. */
+  /** `onSlots` is called for every slot taken and given back. */
   constructor(onSlots: OnSlots) {
     this.#onSlots = onSlots
   }
@@ -59,7 +59,7 @@ export class GatheredVerdict implements Verdict {
     else this.#leaving = [...this.#leaving, leave]
   }
 
-  /** Calls `charge` once with the upstream's answer, which a report-only rule may come after. */
+  /** Calls `charge` once with the upstream's response; at once if that came before a report-only rule was counted. */
   onAnswer(charge: (answer: UpstreamAnswer) => void): void {
     this.#charges = [...this.#charges, charge]
     this.#chargeAnswered()

@@ -1,4 +1,7 @@
-/** Plugin: how often one source may ask, by address, fingerprint, credentials, method or header (spec, 'Volumetric limits'). */
+/**
+ * Plugin: how many requests one source may send, by address, fingerprint, credentials, method or header (spec,
+ * 'Volumetric limits').
+ */
 import { type Static, Type } from 'typebox'
 import { Duration, definePlugin } from '../plugin.js'
 import { costAfterAnswer, type WrittenCost } from './after-answer.js'

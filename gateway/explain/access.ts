@@ -6,7 +6,7 @@ import { type ExplainedAnswer, explainedForNow } from './explained.js'
 
 export type ExplainedAccess = ReturnType<typeof explainedMatch>
 
-/** @param told entries that the admin port of a running gateway was told */
+/** @param told entries set on the admin port of a running gateway, by id */
 export function explainedAccess(
   ruling: Ruling | undefined,
   told: ReadonlyMap<string, RuntimeEntry> = new Map(),
@@ -34,7 +34,7 @@ function explainedMatch(
   }
 }
 
-/** The answer with the entries that refuse, or would. */
+/** Adds the access entries that refuse the request, or would refuse it, to the answer. */
 export function withAccess(answer: ExplainedAnswer, ruling: Ruling | undefined): ExplainedAnswer {
   const refusing = (match: AccessMatch | undefined) =>
     match?.entry.action === 'deny' ? [match.entry.rule.id] : []

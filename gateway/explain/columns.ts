@@ -1,7 +1,7 @@
 /** The columns of the tables of limits: each is a plan in an environment. */
 import { columnsOf, type PlanWords } from '../../config/words.js'
 
-/** Those columns that look the same, together, in the order of the plans. */
+/** Groups columns with the same text, in the order of the plans. */
 export function groupColumns(words: PlanWords, textOf: (column: string) => string): Map<string, Set<string>> {
   const groups = new Map<string, Set<string>>()
   for (const column of columnsOf([{}], words)) {

@@ -12,10 +12,10 @@ import type { Parts } from './facts.js'
 import { missingNames, questionOf } from './named-counter.js'
 import { projectOf } from './policy.js'
 
-/** Counters that are read before requests get their turn. */
+/** Counters that are read at once before requests get their turn. */
 const AT_ONCE = 20
 
-/** What `GET /projects/{id}/counters` says; nothing is charged. @throws {NotFound} {Unnamed} */
+/** The answer to `GET /projects/{id}/counters`; nothing is charged. @throws {NotFound} {Unnamed} */
 export async function countersOf(
   loaded: Loaded,
   counters: Counters,
@@ -35,7 +35,7 @@ export async function countersOf(
     told.push(
       ...(await Promise.all(some.map(rule => countersOfRule(rule, { loaded, counters, project, given })))),
     )
-    // Requests come first, and so do the answers of Redis that they wait for.
+    // Lets requests go first, and the answers of Redis that they wait for.
     await setImmediate()
   }
   return {
@@ -43,7 +43,7 @@ export async function countersOf(
     plan: project.plan,
     environment: project.environment,
     counters: told,
-    // They have a counter for each key, so one must be named by its parts.
+    // These rules have a counter for each key, so the query must give the parts of one.
     not_shown: [...buckets, ...others].filter(rule => !isNamed(rule)).map(rule => rule.id),
   }
 }
@@ -70,7 +70,7 @@ async function countersOfRule(rule: Rule, { loaded, counters, project, given }: 
   }
 }
 
-/** What was counted by now: a dry run tells what it would be with one more request, so that is taken off. */
+/** What has been counted so far: a dry run includes one more request, which is subtracted. */
 async function lookAt(
   question: Question,
   { store }: Counters,
@@ -88,7 +88,7 @@ async function lookAt(
   return { store: answer.store, readings }
 }
 
-/** A meter that refuses counts its first refusal, so a look at it is made with room for all. */
+/** A meter's first refusal counts as used, so its counter is read with a quota that never refuses. */
 const ENOUGH = 2_000_000_000
 
 function spentBy({ demand }: Question): number {

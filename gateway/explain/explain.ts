@@ -35,9 +35,9 @@ import {
 export type Explanation = Awaited<ReturnType<typeof explain>>
 
 export interface ExplainedProject extends Project {
-  /** The identifier that found it; `given` when only the question names it, `nobody` for one that is not configured. */
+  /** The identifier that found it; `given` if only the question names it, `nobody` if neither did. */
   readonly by: string
-  /** The identifiers in their order, with what each found; those behind the first that did are not asked. */
+  /** The identifiers in their order, with what each found; those after the first that found a project are not asked. */
   readonly asked: readonly { readonly identifier: string; readonly found: string | null }[]
 }
 
@@ -55,7 +55,7 @@ export interface ExplainOptions {
 const USUAL_HOST = 'localhost'
 const USUAL_PEER = '127.0.0.1'
 
-/** Touches no counter. @throws {UnknownQuestion} when the question names a project that is not configured */
+/** Changes no counter. @throws {UnknownQuestion} when the question names a project that is not configured */
 export async function explain(asked: Asked, options: ExplainOptions) {
   const explainer = new Explainer(asked, options)
   return explainer.explain()
@@ -103,7 +103,7 @@ class Explainer {
     }
   }
 
-  /** The rooms before `decide`, in the order of the pipeline; undefined where the gateway itself is asked. */
+  /** The steps before `decide`, in the order of the pipeline; undefined if the gateway itself answers. */
   #enter(): DecideRequest | undefined {
     const { loaded, runtime } = this.#options
     const { trustedProxies, fingerprintHeaders, credentials } = this.#settings
@@ -236,7 +236,7 @@ class Explainer {
   }
 }
 
-/** A bucket keeps its place among those of its file's mode, whatever holds for now. */
+/** A bucket stays among those of the mode in its file, whatever mode is set for now. */
 function declaredMode(rule: Rule | undefined, written?: Mode): Mode | undefined {
   return rule?.forNow?.declared ?? rule?.mode ?? written
 }

@@ -1,4 +1,4 @@
-/** A verdict that was only looked at, as an explanation tells it. */
+/** The parts of an explanation that describe a verdict. */
 import { isUnlimited } from '../decide/project-limits.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
@@ -12,7 +12,7 @@ export type ExplainedCounter = ReturnType<typeof explainedCounter>
 export interface ExplainedAnswer {
   /** Null if the upstream decides it. */
   readonly status: number | null
-  /** Null when it is no refusal. */
+  /** Null unless it is a refusal. */
   readonly code: string | null
   readonly detail: string | null
   /** Enforced rules that refuse it. */
@@ -56,22 +56,28 @@ export function explainedRule(
     share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
-    /** `unlimited`: it counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is absent. */
+    /**
+     * `unlimited`: the rule counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is
+     * absent.
+     */
     skipped: outcome ? null : whySkipped(one, request, questions),
     key,
     result: outcome?.result ?? null,
-    /** Who counted. */
+    /** The store that counted. */
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
 }
 
-/** Where the admin port has set the mode. */
+/** The fields of a rule whose mode was set on the admin port; undefined for other rules. */
 export function explainedForNow({ forNow }: Rule) {
   return forNow && { declared_mode: forNow.declared, mode_src: forNow.src }
 }
 
-/** For whom the rule is in force, and whether this request is among them, if that is known; null where that is all, or nobody. */
+/**
+ * The share that the rule is enforced for, and whether this request is inside it, if that is known; null without a
+ * share.
+ */
 function explainedShare({ share, mode }: Rule, isAsked: boolean) {
   if (share === undefined) return null
   return { ...share, inside: isAsked || share.of === 'projects' ? mode === 'enforce' : null }
@@ -93,16 +99,16 @@ export function explainedCounter(reading: Reading) {
     q: quota,
     /** Null for slots. */
     w_ms: windowMs ?? null,
-    /** Of a window of the calendar: whose periods. */
+    /** Only for calendar windows: their periods. */
     ...(calendar && { calendar }),
-    /** What the request costs, where that is more than one. */
+    /** What the request costs, if that is more than one. */
     ...(cost !== undefined && cost > 1 && { cost }),
-    /** This request included where it would be admitted. Null when nobody counted. */
+    /** Includes this request if it would be admitted. Null when no store counted. */
     used: used === undefined ? null : Math.min(used, quota),
-    /** What was asked for, of which `used` was spent or held: more where a rule counts what it refuses, or only reports. */
+    /** `used` without the quota as upper bound: more than it if a rule counts what it refuses, or only reports. */
     attempted: used ?? null,
     left: left ?? null,
-    /** Until more comes back; of a refused request until it could pass. */
+    /** Until more comes back; if the request is refused, until it could pass. */
     t_ms: Math.ceil(resetMs),
     violated,
   }
@@ -121,7 +127,7 @@ export function explainedAnswer(verdict: Verdict, facts: Facts, settings: Answer
   }
 }
 
-/** An answer of the gateway's own, without the fields that only frame it. */
+/** A response of the gateway itself, without the fields that only frame it. */
 export function explainedRefusal(rejection: Rejection): ExplainedAnswer {
   const { status, fields } = rejectionHead(rejection)
   const { code, detail = CATALOGUE[code].detail } = rejection
@@ -132,7 +138,7 @@ function refusing(outcomes: readonly Outcome[]): string[] {
   return outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
-/** Without the request's id: a question is no request. */
+/** The fields as pairs, without the request's id: a question is not a request. */
 export function pairs(fields: readonly string[]): [string, string][] {
   const all = Array.from({ length: fields.length / 2 }, (_, i): [string, string] => [
     fields[2 * i] as string,

@@ -11,10 +11,10 @@ import { requestOf } from '../listen/written.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts } from '../types.js'
 
-/** What a question gives of a request, by name. */
+/** The parts of a request that a question gives, by name. */
 export type Parts = Omit<CounterName, 'rule' | 'project'>
 
-/** @throws {Unnamed} when there could be no such request */
+/** @throws {Unnamed} when such a request is impossible */
 export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
   if (!METHODS.includes(method)) throw new Unnamed(`"${method}" is not a method.`)

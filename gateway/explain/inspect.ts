@@ -17,7 +17,7 @@ export interface InspectOptions extends ResetOptions {
 /** The most that one answer lists. */
 export const MOST_SLOTS = 1000
 
-/** Answers for what is in force at the time. */
+/** Each answer is about the configuration in force at the time. */
 export function inspect(options: InspectOptions) {
   const { loaded, counters, held } = options
   return {
@@ -29,7 +29,7 @@ export function inspect(options: InspectOptions) {
   } satisfies Inspected
 }
 
-/** Addresses of the documents that the embedded services have behind the data port at `url`; empty before it listens. */
+/** URLs of the embedded services' documents behind the data port at `url`; empty before that port listens. */
 export function serviceDocuments({ upstreams }: Gateway, url: string): Record<string, string> {
   if (url === '') return {}
   const served = Object.values(upstreams).flatMap(one => ('embedded' in one ? [one.embedded] : []))

@@ -7,7 +7,7 @@ import type { Loaded } from '../run/load.js'
 import type { Outcome, Project, Rule } from '../types.js'
 import { factsOf, headersOf, type Parts } from './facts.js'
 
-/** What names each part of a key; a header goes by its own name. */
+/** The names that give each part of a key; headers are compared by their own names. */
 const NAMES: Readonly<Record<string, readonly (keyof CounterName)[]>> = {
   project: ['project'],
   path: ['method', 'path'],
@@ -19,7 +19,7 @@ const NAMES: Readonly<Record<string, readonly (keyof CounterName)[]>> = {
   auth: ['auth'],
 }
 
-/** What is still to be given before the rule's counter is known, in the order of its key. */
+/** What must still be given to identify the rule's counter, in the order of its key. */
 export function missingNames({ key }: Rule, given: Partial<CounterName>): string[] {
   const missing = key.flatMap((part): readonly string[] => {
     if (part === 'email-or-flow')
@@ -32,9 +32,9 @@ export function missingNames({ key }: Rule, given: Partial<CounterName>): string
 }
 
 /**
- * The question that such a request puts to the rule's counter; undefined where it has none.
+ * The question that such a request puts to the rule's counter; undefined if it has none.
  *
- * @throws {Unnamed} when there could be no such request, or the rule does not look at its path
+ * @throws {Unnamed} when such a request is impossible, or the rule does not look at its path
  */
 export function questionOf(
   rule: Rule,
@@ -47,7 +47,7 @@ export function questionOf(
 ): Question | Outcome | undefined {
   const facts = factsOf(loaded, given)
   const { policy } = loaded.compiled
-  // Its counter is there whoever asks, also when the question leaves open what its `when` asks for.
+  // The counter exists whoever asks, even if the question leaves open what the rule's `when` needs.
   const found = policy.looking(facts).find(one => one.rule === rule)
   if (found === undefined && rule.key.includes('path')) {
     throw new Unnamed(`"${rule.id}" does not look at ${given.method} ${given.path}.`)

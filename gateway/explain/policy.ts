@@ -10,7 +10,7 @@ import type { Loaded } from '../run/load.js'
 import type { Project } from '../types.js'
 import { explainedForNow } from './explained.js'
 
-/** What `GET /policy` says. @throws {NotFound} */
+/** The answer to `GET /policy`. @throws {NotFound} */
 export function policyOf(loaded: Loaded, of: PolicyOf): object {
   const { policy } = loaded.compiled
   const project = 'project' in of ? projectOf(loaded, of.project) : undefined
@@ -56,7 +56,10 @@ function columnAsked({ config }: Loaded, asked: Omit<Project, 'id'>): Omit<Proje
   return asked
 }
 
-/** The project of an id: a configured one, or `host:NAME` as requests of unknown hosts are counted. @throws {NotFound} */
+/**
+ * The project with an id: a configured one, or `host:NAME`, by which requests of unknown hosts are counted.
+ * @throws {NotFound}
+ */
 export function projectOf({ config }: Loaded, id: string): Project {
   const project = config.projects.find(one => one.id === id)
   if (project !== undefined) return { id, plan: project.plan, environment: project.environment }

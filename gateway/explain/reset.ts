@@ -13,24 +13,24 @@ import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
 import { projectOf } from './policy.js'
 
-/** A counter that was reset: its rule, and what it counts by. */
+/** A counter that was reset: its rule and its key. */
 export interface Reset {
   readonly reset: string
   readonly key: string
 }
 
 export interface ResetOptions {
-  /** What is in force. */
+  /** The configuration in force. */
   loaded(): Loaded
   readonly counters: Pick<Counters, 'questions'>
   /** Forgets what was counted by a key; rejects when the store cannot be told. */
   forget(key: string): Promise<void>
-  /** Where acts are listed. */
+  /** The list of acts. */
   readonly kept: Pick<Kept, 'change'>
   readonly log: Log
 }
 
-/** What `DELETE /counters/{rule}` does, at the wish of the address `from`. @throws {NotFound} {Unnamed} {Unreachable} */
+/** Serves `DELETE /counters/{rule}` for the address `from`. @throws {NotFound} {Unnamed} {Unreachable} */
 export async function reset(
   name: CounterName,
   { from, ...wish }: Wished & { readonly from: string },
@@ -39,7 +39,7 @@ export async function reset(
   const { rule, key } = counterOf(name, loaded(), counters.questions)
   const whose = name.project === undefined ? '' : ` of project ${name.project}`
   const act = actOf('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...wish, from })
-  // First, because this can be undone.
+  // Recorded first, because a record can be withdrawn.
   await kept.change(contents => ({ changes: changesFor(act, contents), result: undefined }))
   try {
     await forget(key)

@@ -1,4 +1,4 @@
-/** Settings of the built-in kinds of rules, as people say them. */
+/** Settings of the built-in kinds of rules as text. */
 import { listed } from '../../config/problem.js'
 import type { QuotaWindow } from '../../config/quota.js'
 import type { volumetric } from '../decide/volumetric.js'
@@ -27,7 +27,7 @@ export function costTexts(costs: Readonly<Record<string, number>>): string[] {
   return Object.entries(costs).map(([pattern, cost]) => `${cost} for ${pattern}`)
 }
 
-/** Of milliseconds: `1.5 s`. */
+/** Milliseconds as `1.5 s`. */
 export function secondsText(ms: number): string {
   return `${(ms / 1000).toLocaleString('en-US')} s`
 }

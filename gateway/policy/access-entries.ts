@@ -4,7 +4,7 @@ import { type AccessEntry, AccessTable } from './access.js'
 import { masked, networkText, parseNetwork } from './address.js'
 import type { Fault } from './fault.js'
 
-/** One entry as it is written; `until` is the end of its time in milliseconds since the epoch. */
+/** One entry as written; `until` is when it expires, in milliseconds since the epoch. */
 export interface WrittenAccess {
   readonly id: string
   readonly networks?: readonly string[] | undefined
@@ -49,7 +49,7 @@ function twice(name: string, action: AccessAction, { file, line }: Source): stri
   return `"${name}" is already listed under "${action}" at ${file}:${line}. Remove one of the two.`
 }
 
-/** What an entry names, in one spelling, and where. */
+/** The networks and projects that an entry names, in canonical spelling, with their places in the file. */
 function placesOf({ networks = [], projects = [] }: WrittenAccess, entry: AccessEntry) {
   return [
     ...networks.map((text, i) => {
@@ -71,9 +71,9 @@ export function networkFault(text: string): string | undefined {
 }
 
 /**
- * The entry that is looked up.
+ * Compiles one entry for look-up.
  *
- * @param series what metrics call it, where its id does not stand in the files
+ * @param series its name in metrics, if its id is not in the files
  */
 export function accessEntry(written: WrittenAccess, source: Source, series?: string): AccessEntry {
   const { id, mode, action, networks = [], projects = [], until } = written

@@ -5,22 +5,22 @@ import { PrefixTree } from './prefix-tree.js'
 
 /** One entry, of a file or of the admin port. */
 export interface AccessEntry {
-  /** What records and metrics call it, and where it is written. */
+  /** Its name in records and metrics, and where it is written. */
   readonly rule: Rule
   readonly action: AccessAction
   readonly networks: readonly Network[]
-  /** Ids. */
+  /** Ids of projects. */
   readonly projects: readonly string[]
-  /** Milliseconds since the epoch from which on it counts no more. */
+  /** When it expires, in milliseconds since the epoch. */
   readonly until: number | undefined
 }
 
 /** An entry that matches a request. */
 export interface AccessMatch {
   readonly entry: AccessEntry
-  /** The network, or the id of the project, that it names. */
+  /** The network or project id of the entry that matched. */
   readonly by: Network | string
-  /** Length of the network; -1 of a project, since networks beat projects. */
+  /** Prefix length of the network; -1 for a project, since networks beat projects. */
   readonly bits: number
 }
 
@@ -56,7 +56,7 @@ export class AccessTable {
     if (this.#entries.delete(entry)) this.#modes[entry.rule.mode].remove(entry)
   }
 
-  /** @param client undefined where the address cannot be read */
+  /** @param client undefined if the address cannot be read */
   find(
     mode: Mode,
     client: Network | undefined,
@@ -110,7 +110,7 @@ export class Access {
   readonly #runtime: { readonly table: AccessTable }
   readonly #isInForce: (match: AccessMatch) => boolean
 
-  /** @param now milliseconds since the epoch: of a replay the log's clock */
+  /** @param now milliseconds since the epoch; in a replay, the log's clock */
   constructor(
     files: AccessTable,
     runtime: { readonly table: AccessTable } = { table: NO_ACCESS },
@@ -122,10 +122,10 @@ export class Access {
   }
 
   /**
-   * The longest network wins, a network before a project, at equal length deny before exempt. Undefined when nothing is
-   * said of the request.
+   * The entries that decide a request: the longest network wins, a network before a project, at equal length deny
+   * before exempt. Undefined if no entry matches.
    *
-   * @param project undefined when nobody knows it
+   * @param project undefined if it is unknown
    */
   rulingOn(
     { client }: Pick<Facts, 'client'>,

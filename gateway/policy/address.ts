@@ -9,9 +9,10 @@ export interface Network {
 const WORD = 32
 
 /**
- * Reads `203.0.113.0/24`, `2001:db8::/32` or an address; IPv4-mapped ones are folded to IPv4. Bits behind the prefix stay.
+ * Reads `203.0.113.0/24`, `2001:db8::/32` or an address; IPv4-mapped ones are folded to IPv4. Bits after the prefix are
+ * kept.
  *
- * @returns undefined for what is neither
+ * @returns undefined for any other text
  */
 export function parseNetwork(text: string): Network | undefined {
   const slash = text.indexOf('/')
@@ -25,7 +26,7 @@ export function parseNetwork(text: string): Network | undefined {
   return isMapped ? { words: words.slice(3), bits: bits - 96 } : { words, bits }
 }
 
-/** The network with nothing behind its prefix. */
+/** The network with all bits after its prefix cleared. */
 export function masked({ words, bits }: Network): Network {
   const mask = (word: number, i: number): number => {
     const kept = Math.min(WORD, Math.max(0, bits - i * WORD))
@@ -40,7 +41,7 @@ export function networkText({ words, bits }: Network): string {
   return bits === words.length * WORD ? address : `${address}/${bits}`
 }
 
-// Each request has its address read: character by character, that costs a tenth of what splitting and matching do.
+// Every request's address is parsed: character by character, that costs a tenth of splitting and matching.
 const [DOT, COLON, PERCENT, ZERO] = [46, 58, 37, 48]
 
 function wordsOfV4(text: string): number[] | undefined {
@@ -103,7 +104,7 @@ function wordsOfV6(text: string): number[] | undefined {
   return [word(0), word(2), word(4), word(6)]
 }
 
-/** -1 if it is not an address. */
+/** -1 if it is not a hexadecimal digit. */
 function hexDigit(code: number): number {
   if (code >= ZERO && code < ZERO + 10) return code - ZERO
   const letter = (code | 32) - 97
@@ -114,7 +115,7 @@ function textOfV4(word: number): string {
   return [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255].join('.')
 }
 
-/** A URL's host is written as RFC 5952 says. */
+/** `URL` writes IPv6 hosts as in RFC 5952. */
 function textOfV6(words: readonly number[]): string {
   const groups = words.flatMap(word => [word >>> 16, word & 0xffff]).map(group => group.toString(16))
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)

@@ -1,4 +1,4 @@
-/** The buckets as they are named: their patterns, none of which may tie, and what requests of each cost. */
+/** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
 import { type BucketConfig, type BucketPattern, keyOf, patternsOf } from '../../config/bucket.js'
 import { windowsOf } from '../../config/quota.js'
 import { MODES } from '../../config/words.js'
@@ -9,7 +9,7 @@ import type { Pattern } from './pattern.js'
 import type { BucketTries, Table } from './policy.js'
 import { emptyTries } from './tries.js'
 
-/** What is known of a bucket wherever it has a quota. */
+/** What is the same for a bucket wherever it has a quota. */
 export interface KnownBucket {
   readonly file: string
   readonly patterns: readonly Pattern[]
@@ -45,7 +45,7 @@ export function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): K
   return buckets
 }
 
-/** In which tables a bucket may stand: that of the file which names it, and those of files that give it quotas. */
+/** The modes whose tables a bucket may be in: of the file that declares it, and of files that give it quotas. */
 function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
   const modes = new Map<string, Set<Mode>>()
   for (const { mode, enforceFor, buckets, limits } of files) {
@@ -62,7 +62,7 @@ function costsOf(entries: readonly BucketPattern[]): Record<string, number> | un
   return costly.length === 0 ? undefined : Object.fromEntries(costly.map(({ text, cost }) => [text, cost]))
 }
 
-/** A request that costs more than a quota admits could never pass there. */
+/** Reports costs that exceed a quota: such a request could never pass. */
 export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
   for (const [name, { costs, file, written }] of buckets) {
     if (costs === undefined) continue

@@ -1,4 +1,4 @@
-/** Policy files → one immutable policy, looked up per request. Reports every fault at once, by its place in the files. */
+/** Compiles policy files into one immutable policy, looked up per request. Reports all faults, each by its place. */
 import { patternsOf } from '../../config/bucket.js'
 import { checkCosts, type KnownBuckets, readBuckets } from './buckets.js'
 import { compileEndpointRules } from './endpoint-rules.js'
@@ -59,13 +59,13 @@ function wordsOf(buckets: KnownBuckets, { endpointRules, routes }: PolicyInput):
     ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
     ...routes.map(({ path }) => path),
   ]
-  // What is wrong with a pattern is told where it is compiled.
+  // Faults of these patterns are reported where they are compiled.
   const others = paths.flatMap(path => readPattern(path, '', [], []) ?? [])
   const words = new Set<string>()
   const own = [...buckets.values()].flatMap(({ patterns }) => patterns)
   for (const { segments } of [...own, ...others]) {
     for (const segment of segments) {
-      // In lowercase letters too: some upstreams take either.
+      // In lowercase, too: some upstreams ignore letter case.
       if (segment.kind === 'literal') words.add(segment.text).add(segment.text.toLowerCase())
     }
   }

@@ -1,4 +1,4 @@
-/** The rules that stand by themselves, in the order in which they are written, and the tree they are found by. */
+/** Compiles the endpoint rules, in the order in which they are written, and the tree they are found by. */
 import type { Rule } from '../types.js'
 import { networkFault } from './access-entries.js'
 import { type Fault, readPattern } from './fault.js'

@@ -3,8 +3,8 @@ import type { Facts } from '../types.js'
 import type { AsRead } from './upstream-reading.js'
 
 /**
- * The facts as the upstream reads them, and `authenticated` where a credential was checked, whatever carried it. Those of
- * most requests are left as they are.
+ * The facts as the upstream reads them, and `authenticated` if a credential was checked, whatever carried it. Returns
+ * `facts` itself if nothing differs, as for most requests.
  */
 export function factsWith(facts: Facts, read: AsRead, verified: boolean): Facts {
   const { method, foldedPath } = read
@@ -12,7 +12,7 @@ export function factsWith(facts: Facts, read: AsRead, verified: boolean): Facts 
   return new MoreFacts(facts, read, verified)
 }
 
-/** The same facts and what is known beside. They are asked, not copied: some are read when they are. */
+/** The same facts with additions. Delegates to them instead of copying, because some are computed only when read. */
 class MoreFacts implements Facts {
   readonly method: string
   readonly foldedPath: string | undefined

@@ -8,7 +8,7 @@ export interface Fault {
   readonly message: string
 }
 
-/** The pattern, or undefined and a fault more. */
+/** Parses a pattern; for an invalid one adds a fault and returns undefined. */
 export function readPattern(
   text: string,
   file: string,

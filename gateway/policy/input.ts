@@ -18,7 +18,7 @@ export interface ProjectLimits {
     readonly quotas: Readonly<Record<string, QuotaEntry>>
   }[]
 }
-/** A policy file whose rules stand by themselves; `kind` names the limit plugin that reads their config. */
+/** A policy file of endpoint rules; `kind` names the limit plugin that reads their config. */
 export interface EndpointRules {
   readonly file: string
   readonly kind: string
@@ -44,7 +44,7 @@ export interface PolicyInput {
   readonly routes: readonly { readonly path: string; readonly upstream: string }[]
   readonly routesFile: string
   readonly revision: string
-  /** How upstreams read requests, by name, where that is not as they are matched. */
+  /** How upstreams read requests, by name of the upstream; only those that do not read them as they are matched. */
   readonly readings: ReadonlyMap<string, UpstreamReading>
   sourceOf(file: string, path: readonly (string | number)[]): Source
 }

@@ -1,4 +1,7 @@
-/** From rows and overrides to the tables of limits: one for each plan and environment, and for each project with overrides. */
+/**
+ * Compiles rows and overrides into tables of limits: one for each plan and environment, and for each project with
+ * overrides.
+ */
 import type { BucketConfig } from '../../config/bucket.js'
 import { overridden, type QuotaEntry, type QuotaOverride, tooMany, windowsOf } from '../../config/quota.js'
 import { columnName, columnsOf, UNLIMITED } from '../../config/words.js'
@@ -11,7 +14,7 @@ import type { Table } from './policy.js'
 import { rolledOut, shareOf } from './rollout.js'
 import { emptyTries, mergeRules, type Rules, type Tries } from './tries.js'
 
-/** The rules of each column first, then tries: columns with the same rules share both. */
+/** Merges the rules of each column first, then builds tries: columns with the same rules share both. */
 export function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries: Tries): Map<string, Table> {
   const columns = new Map<string, Rules>()
   const merged = new Map<Rules, Map<Rules, Rules>>()
@@ -113,7 +116,9 @@ function bucketRule(
   }
 }
 
-/** Tables that several columns share stay shared; where nothing is tried they stay as they are. */
+/**
+ * Adds trials and shares. Tables that several columns share stay shared; without trials and shares, all stay the same.
+ */
 export function rollOut(
   tables: ReadonlyMap<string, Table>,
   tries: Tries,

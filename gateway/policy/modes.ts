@@ -1,11 +1,11 @@
-/** Modes that the admin port has set for now, laid over the rules of the files. Pure. */
+/** Modes set for now on the admin port, laid over the rules of the files. Pure. */
 import type { BucketConfig } from '../../config/bucket.js'
 import type { Mode, Rule } from '../types.js'
 import { AccessTable } from './access.js'
 import { Overlay } from './overlay.js'
 import type { Table } from './policy.js'
 
-/** Of one rule. */
+/** The mode set for one rule. */
 export interface ModeForNow {
   readonly mode: Mode
   /** Path of the act on the admin port. */
@@ -13,8 +13,9 @@ export interface ModeForNow {
 }
 
 /**
- * Changes only what a rule's refusals lead to. A bucket keeps its place among the patterns, so that its requests do not fall
- * to another bucket and use up that one's quota. Equal rules stay one object, since what they count is remembered by it.
+ * Changes only the effect of a rule's refusals. A bucket keeps its place among the patterns, so that its requests do
+ * not fall into another bucket and use up that one's quota. A rule's changed copy is always the same object, since
+ * demands are remembered by rule.
  */
 export class ModesForNow {
   readonly #modes: ReadonlyMap<string, ModeForNow>
@@ -26,7 +27,7 @@ export class ModesForNow {
     this.#modes = modes
   }
 
-  /** The rule as it stands now; itself where nothing was set. */
+  /** The rule with the mode that holds now; the same object if no other mode was set. */
   rule(rule: Rule): Rule {
     const set = this.#modes.get(rule.id)
     if (set === undefined || set.mode === rule.mode || !mayChange(rule, set.mode)) return rule
@@ -41,7 +42,7 @@ export class ModesForNow {
     return changed
   }
 
-  /** The buckets as they stand now. */
+  /** The table with the modes that hold now. */
   table(table: Table): Table {
     const known = this.#tables.get(table)
     if (known !== undefined) return known
@@ -61,7 +62,7 @@ export class ModesForNow {
   }
 }
 
-/** A share is not widened, and an unlimited bucket cannot refuse anything. */
+/** Enforcing must not widen a share, and an unlimited bucket cannot refuse anything. */
 function mayChange({ kind, share, config }: Rule, mode: Mode): boolean {
   if (mode === 'enforce' && share !== undefined) return false
   return kind !== 'project-limits' || !('unlimited' in (config as BucketConfig))

@@ -1,4 +1,6 @@
-/** A map with some entries of its own before another's: costs what its own entries cost, however many the other holds. */
+/**
+ * A map whose own entries replace and extend another's. It costs what its own entries cost, however many the other has.
+ */
 export class Overlay<V> implements ReadonlyMap<string, V> {
   readonly #below: ReadonlyMap<string, V>
   readonly #own = new Map<string, V>()
@@ -8,7 +10,7 @@ export class Overlay<V> implements ReadonlyMap<string, V> {
     this.#below = below
   }
 
-  /** Names that only the own entries have. */
+  /** Names that the other map lacks. */
   get added(): string[] {
     return [...this.#own.keys()].filter(name => !this.#below.has(name))
   }
@@ -30,7 +32,7 @@ export class Overlay<V> implements ReadonlyMap<string, V> {
     return this.#own.has(name) || this.#below.has(name)
   }
 
-  /** In the order of the other, then what was added. */
+  /** In the order of the other map, then added entries. */
   *entries(): MapIterator<[string, V]> {
     for (const [name, value] of this.#below) yield [name, this.#own.get(name) ?? value]
     for (const [name, value] of this.#own) if (!this.#below.has(name)) yield [name, value]

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { METHODS } from 'node:http'
 
 export type Segment =
-  /** As normal paths hold it: `%40` is `@`, and `%2A` a `*` that stands for nothing but itself. */
+  /** As in normal paths: `%40` becomes `@`, and `%2A` a `*` that matches only itself. */
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'parameter' }
   | { readonly kind: 'any' }
@@ -22,7 +22,7 @@ export class PatternError extends Error {}
 const PLAIN = /^[A-Za-z0-9_-]+$/
 const PCHAR = /^(?:[A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-F]{2})+$/
 const ESCAPES = /(?:%[0-9A-F]{2})+/gi
-/** Escapes of the sub-delimiters that request paths hold as they are. */
+/** Escapes of characters that normal paths contain unescaped. */
 const SUB_DELIMITERS = /%(?:2[1467-9A-C]|3[AD]|40)/g
 
 /** What no normal path contains, and why. */
@@ -36,7 +36,7 @@ const NEVER: readonly [RegExp, string][] = [
 /** Methods that are always answered 405. */
 const UNSERVED = ['TRACE', 'CONNECT']
 
-/** A method that requests may have here. */
+/** True for methods that the gateway serves. */
 export function isServedMethod(method: string): boolean {
   return METHODS.includes(method) && !UNSERVED.includes(method)
 }
@@ -63,7 +63,7 @@ export function parsePattern(text: string): Pattern {
   return { method, segments: parts.map((part, i) => parseSegment(part, i === parts.length - 1)), text }
 }
 
-/** The pattern with its literals in lowercase; its text stays, which names it in logs and counters. */
+/** The pattern with its literals in lowercase; its text, which names it in logs and counters, stays the same. */
 export function foldPattern(pattern: Pattern): Pattern {
   const segments = pattern.segments.map(segment =>
     segment.kind === 'literal' ? { ...segment, text: segment.text.toLowerCase() } : segment,

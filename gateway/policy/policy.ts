@@ -8,8 +8,8 @@ import type { PathTrie } from './trie.js'
 import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
 /**
- * Pattern → bucket name, of buckets that have a quota here: requests of the others fall to the next less specific one.
- * The report-only ones stand apart, so that they take nothing from an enforced one.
+ * Pattern → bucket name, for buckets with a quota here: requests of other buckets fall into the next less specific one.
+ * Report-only buckets are kept apart, so that they take no requests from enforced ones.
  */
 export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 
@@ -17,32 +17,35 @@ export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 export interface Table {
   readonly rules: ReadonlyMap<string, Rule>
   readonly buckets: BucketTries
-  /** By bucket: what is tried beside its quota. Absent where nothing is. */
+  /** By bucket: the quota that is tried beside its own. Absent if there is none. */
   readonly trials?: ReadonlyMap<string, Rule> | undefined
-  /** What counts for projects outside the smallest share among the rules. Absent where all is in force for all. */
+  /**
+   * The table for projects outside the smallest share among the rules. Absent if all rules are in force for all
+   * projects.
+   */
   readonly outside?: { readonly percent: number; readonly table: Table } | undefined
 }
 
-/** A bucket as it is written; what its requests may spend stands in the tables. */
+/** A declared bucket; its quotas are in the tables. */
 export interface Bucket {
   readonly name: string
   readonly patterns: readonly string[]
-  /** Of the file that names it. */
+  /** The mode of the file that declares it. */
   readonly mode: Mode
 }
 
-/** A rule that stands by itself, with the patterns it looks at. */
+/** A rule outside the buckets, with the patterns it looks at. */
 export interface EndpointRule {
   readonly rule: Rule
   readonly match: readonly string[]
 }
 
 export interface PolicyParts {
-  /** Changes when anything changes that decides about a request. */
+  /** Changes whenever something changes that decides about requests. */
   readonly revision: string
   /** By `columnName`. */
   readonly columns: ReadonlyMap<string, Table>
-  /** Of projects with overrides, by id. */
+  /** The tables of projects with overrides, by id. */
   readonly projects: ReadonlyMap<string, Table>
   /** In the order in which they are written. */
   readonly buckets: readonly Bucket[]
@@ -51,15 +54,15 @@ export interface PolicyParts {
   readonly endpoint: PathTrie<readonly Rule[]>
   /** Pattern → name of the upstream. */
   readonly routes: PathTrie<string>
-  /** Path segments that patterns and routes spell out: what a log may show of a path. */
+  /** Path segments that patterns and routes spell out: the parts of a path that a log may show. */
   readonly words: ReadonlySet<string>
-  /** How upstreams read requests, by name, where that is not as they are matched. */
+  /** How upstreams read requests, by name; only those that do not read them as they are matched. */
   readonly readings: ReadonlyMap<string, UpstreamReading>
 }
 
 export type Policy = ReturnType<typeof createPolicy>
 
-/** @param modes what holds for now instead of the modes of the files; absent where that is nothing */
+/** @param modes modes set for now in place of those of the files; absent if there are none */
 export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   const { readings, endpoint, ...told } = parts
   const anyReads = told.rules.some(({ rule }) => rule.reads)
@@ -72,7 +75,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   }
 
   /**
-   * The rules that apply: at most one enforced bucket and one that only reports, each with its trial, then every endpoint
+   * The rules that apply: at most one enforced and one report-only bucket, each with its trial, then every endpoint
    * rule whose `when` holds. CORS preflights are not charged.
    */
   function match(facts: Facts, project: Project): Matched[] {
@@ -107,18 +110,23 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
     }
   }
 
-  /** The facts as they are matched and counted for an upstream. @throws {GatewayError} when its path cannot be */
+  /**
+   * The facts as they are matched and counted for an upstream. @throws {GatewayError} if it could read them otherwise
+   */
   function readFor(facts: Facts, upstream: string, project?: Project): Facts {
     return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
   }
 
-  /** A rule of the files as it stands now. */
+  /** A rule of the files with the mode that holds now. */
   const current = (rule: Rule): Rule => modes?.rule(rule) ?? rule
 
   return { ...told, rules, parts, match, looking, readFor, tableOf, current }
 }
 
-/** True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec, Limits). */
+/**
+ * True when the rule leaves this request out: GET, HEAD and OPTIONS are exempt from endpoint-based limits (spec,
+ * 'Limits').
+ */
 export function isExempt(rule: Rule, facts: Facts): boolean {
   return !rule.reads && isRead(facts)
 }
@@ -138,7 +146,7 @@ function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: 
   if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
-/** The GET that opens a WebSocket is no read: it holds the upstream like a write. */
+/** A GET that opens a WebSocket is not a read: it occupies the upstream like a write. */
 function isRead({ method, upgrade }: Facts): boolean {
   return !upgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
 }

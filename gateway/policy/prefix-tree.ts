@@ -12,7 +12,7 @@ export class PrefixTree<Value> {
   readonly #v6 = new Node<Value>()
   readonly #before: (a: Value, b: Value) => number
 
-  /** @param before in which order the values of one and the same network are asked, as for `sort` */
+  /** @param before order of the values of one network, as for `sort` */
   constructor(before: (a: Value, b: Value) => number) {
     this.#before = before
   }
@@ -26,7 +26,7 @@ export class PrefixTree<Value> {
     node.values = [...(node.values ?? []), value].sort(this.#before)
   }
 
-  /** Takes away the values of one network that `drops` names, with the nodes that lead to nothing then. */
+  /** Removes those values of one network that `drops` selects, and then the nodes that lead nowhere. */
   remove({ words, bits }: Network, drops: (value: Value) => boolean): void {
     const path: Node<Value>[] = []
     let node: Node<Value> | undefined = this.#rootOf(words)
@@ -44,7 +44,7 @@ export class PrefixTree<Value> {
     }
   }
 
-  /** The value of the longest network that holds all of `network`, of those that `accepts` takes. */
+  /** The value of the longest network that contains the given one, among the values that `accepts` selects. */
   find({ words, bits }: Network, accepts: (value: Value) => boolean): Value | undefined {
     let found: Value | undefined
     let node: Node<Value> | undefined = this.#rootOf(words)

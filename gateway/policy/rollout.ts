@@ -1,14 +1,16 @@
-/** Trials beside quotas, and tables for the projects outside a share: made of tables in which everything is in force. */
+/** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/bucket.js'
 import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/rollout.js'
 import type { Rule, Share } from '../types.js'
 import type { BucketTries, Table } from './policy.js'
 
-/** The table with its trials, and with those of projects outside its shares. Itself where nothing is tried. */
+/**
+ * The table with its trials, and with the tables for projects outside its shares. The same object if it has neither.
+ */
 export function rolledOut(table: Table, triesOf: (rules: ReadonlyMap<string, Rule>) => BucketTries): Table {
   const trials = trialsOf(table)
   let outside: Table['outside']
-  // From the largest share on: whoever is outside that is outside all of them.
+  // From the largest share down: a project outside that one is outside all of them.
   for (const percent of sharesOf(table).sort((a, b) => b - a)) {
     const rules = new Map([...table.rules].map(([name, rule]) => [name, reportingFrom(percent, rule)]))
     outside = { percent, table: { rules, buckets: triesOf(rules), trials, outside } }
@@ -16,7 +18,7 @@ export function rolledOut(table: Table, triesOf: (rules: ReadonlyMap<string, Rul
   return trials === undefined && outside === undefined ? table : { ...table, trials, outside }
 }
 
-/** The table that counts for a project: all buckets of shares move together, by the project's id alone. */
+/** The table that counts for a project. Only the project's id decides, so all its buckets with shares move together. */
 export function tableFor(table: Table | undefined, project: string): Table | undefined {
   let found = table
   while (found?.outside !== undefined && !isInside(found.outside.percent, `project:${project}`)) {
@@ -25,17 +27,17 @@ export function tableFor(table: Table | undefined, project: string): Table | und
   return found
 }
 
-/** What counts under a name in the table: a bucket's quota, or its trial. */
+/** The rule with a name in the table: a bucket's own, or that of its trial. */
 export function bucketRuleOf(table: Table | undefined, name: string): Rule | undefined {
   return table?.rules.get(name) ?? table?.trials?.get(bucketOfTrial(name) ?? '')
 }
 
-/** The table and those of projects outside its shares. */
+/** The table and the tables for projects outside its shares. */
 export function* variantsOf(table: Table): Generator<Table> {
   for (let next: Table | undefined = table; next !== undefined; next = next.outside?.table) yield next
 }
 
-/** What a quota's trial counts by. It never leases: tokens taken ahead would be lost to the project for a mere question. */
+/** The quota that a trial counts by. A trial never leases tokens. */
 export function triedQuota(config: BucketConfig): CountedBucket | undefined {
   if ('unlimited' in config || config.trial === undefined) return undefined
   const { trial, algorithm, costs } = config
@@ -61,7 +63,7 @@ function reportingFrom(percent: number, rule: Rule): Rule {
   return isOutside ? { ...rule, mode: 'report-only' } : rule
 }
 
-/** Of an `enforceFor` as it is written. */
+/** The share of an `enforceFor` as written. */
 export function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
   return text === undefined ? undefined : { percent: parseShare(text), of }
 }

@@ -1,7 +1,7 @@
 /**
- * Finds patterns by walking a request's path one segment at a time.
- * At each node it looks at no more than a literal, a parameter and a `*`, however many patterns there are; where several of
- * them lead on, the less specific ones are tried only when the more specific find nothing.
+ * Finds patterns by walking a request's path one segment at a time. At each node it looks at no more than a literal, a
+ * parameter and a `*`, however many patterns there are; if several of them lead on, the less specific ones are tried
+ * only when the more specific find nothing.
  */
 import type { Facts } from '../types.js'
 import { foldPattern, type Pattern, type Segment } from './pattern.js'
@@ -10,11 +10,11 @@ export interface Found<T> {
   readonly value: T
   /** The pattern's text, the bounded `route` of logs. */
   readonly route: string
-  /** In a tree of folded patterns: another that differs from it only in letter case. */
+  /** In a tree of folded patterns: another pattern that differs only in letter case. */
   twin?: Found<T>
 }
 
-/** What stands at one path: an answer per method, and one for any method. */
+/** The patterns of one path: one per method, and one for any method. */
 class Leaf<T> {
   methods: Map<string, Found<T>> | undefined
   anyMethod: Found<T> | undefined
@@ -33,7 +33,7 @@ class Leaf<T> {
   }
 }
 
-/** Maps are made when something stands in them: most nodes have one way on. */
+/** Maps are created on demand: most nodes have only one child. */
 class Node<T> {
   literals: Map<string, Node<T>> | undefined
   parameter: Node<T> | undefined
@@ -86,24 +86,24 @@ export class PathTrie<T> {
     return search(this.#root, segmentsOf(path), 0, method)
   }
 
-  /** Every pattern that matches, with and without a method, most specific first; of HEAD those of GET, too. */
+  /** Every pattern that matches, with and without a method, most specific first; for HEAD also those of GET. */
   findAll(method: string, path: string): Found<T>[] {
     const found: Found<T>[] = []
     if (this.#added.length > 0) search(this.#root, segmentsOf(path), 0, method, found)
     return found
   }
 
-  /** As `find`, by the request's folded path where it has one: letter case then counts in the patterns no more than in it. */
+  /** As `find`, by the request's folded path if it has one; then the letter case of patterns does not count, either. */
   findFor({ method, path, foldedPath }: Asked): Found<T> | undefined {
     return foldedPath === undefined ? this.find(method, path) : this.folded().find(method, foldedPath)
   }
 
-  /** As `findAll`, likewise. */
+  /** As `findAll`, by the folded path like `findFor`. */
   findAllFor({ method, path, foldedPath }: Asked): Found<T>[] {
     return foldedPath === undefined ? this.findAll(method, path) : this.folded().findAll(method, foldedPath)
   }
 
-  /** The tree of the same patterns in lowercase. Of those that then are one, the first added is found. */
+  /** The tree of the same patterns in lowercase. Of patterns that become equal, the first added is found. */
   folded(): PathTrie<T> {
     if (this.#folded !== undefined) return this.#folded
     const folded = new PathTrie<T>()
@@ -119,7 +119,7 @@ export class PathTrie<T> {
 
 type Asked = Pick<Facts, 'method' | 'path' | 'foldedPath'>
 
-/** Of the path that was asked for last: several trees are asked for the same one. */
+/** The last path and its segments: several trees are searched for the same path. */
 let lastPath = ''
 let lastSegments: readonly string[] = []
 

@@ -1,4 +1,4 @@
-/** The tries that a request's bucket is found by, built once for all columns and projects that have the same buckets. */
+/** The tries that a request's bucket is found in; columns and projects with the same buckets share them. */
 import type { Rule } from '../types.js'
 import type { Overlay } from './overlay.js'
 import type { Pattern } from './pattern.js'
@@ -24,7 +24,7 @@ export function mergeRules(
   return rules
 }
 
-/** Builds tries of buckets, those of the same buckets once: most rows and projects differ in their numbers alone. */
+/** Builds tries of buckets, once for the same buckets: most rows and projects differ only in their numbers. */
 export class Tries {
   readonly #buckets: Buckets
   readonly #built = new Map<string, BucketTries>()
@@ -49,7 +49,7 @@ export class Tries {
     return tries
   }
 
-  /** Of a project's rules, which may have buckets that its row has not. */
+  /** The tries of a project's rules, which may have buckets that its row lacks. */
   over(row: Table, rules: Overlay<Rule>): BucketTries {
     const { added } = rules
     if (added.length === 0) return row.buckets

@@ -4,22 +4,22 @@ import type { Facts } from '../types.js'
 import { isServedMethod } from './pattern.js'
 
 export interface UpstreamReading {
-  /** `refuse` where the upstream cuts parameters off a segment at `;`, or takes `%3B` for it. */
+  /** `refuse` if the upstream cuts parameters off a segment at `;`, or treats `%3B` as `;`. */
   readonly pathParameters: 'literal' | 'refuse'
-  /** Whether the upstream takes letters of either case for the same. */
+  /** Whether the upstream ignores the letter case of paths. */
   readonly caseInsensitivePaths: boolean
-  /** The field in which a POST may name the method that the upstream then serves, in lowercase. */
+  /** The field, in lowercase, in which a POST may name the method that the upstream then serves. */
   readonly methodOverride?: string | undefined
 }
 
 const REFUSED_PARAMETERS =
   'The path contains a ";", plain or escaped, which the service behind this route may read differently. Send it without.'
 
-/** What is matched and counted by. */
+/** The facts that requests are matched and counted by. */
 export type AsRead = Pick<Facts, 'method' | 'foldedPath'>
 
 /**
- * Method and path as they are matched and counted for an upstream; those of most upstreams are left as they are.
+ * Method and path as they are matched and counted for an upstream; unchanged for most upstreams.
  * Throws `bad-target` on a path, and `bad-request` on an overriding method, that the upstream could read otherwise than
  * the patterns do.
  */
@@ -32,12 +32,12 @@ export function readForUpstream(facts: Facts, reading: UpstreamReading | undefin
   return { method: methodServed(facts, reading.methodOverride), foldedPath }
 }
 
-/** Only a POST is taken for another method, as the frameworks that do it agree. */
+/** Only a POST is treated as another method: frameworks that support this agree on that. */
 function methodServed(facts: Facts, field: string | undefined): string {
   const named = facts.method === 'POST' && field !== undefined ? facts.header(field) : undefined
   if (named === undefined) return facts.method
   const method = named.toUpperCase()
-  // How it would treat any other value is unknown.
+  // How the upstream would treat any other value is unknown.
   if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
   return method
 }

@@ -2,7 +2,7 @@
 import type { Condition, Project } from '../types.js'
 import { createNetworks } from './networks.js'
 
-/** `when` as it is written; what is left out holds for every request. */
+/** `when` as written; what is left out holds for every request. */
 export interface WrittenWhen {
   readonly authenticated?: boolean | 'verified' | undefined
   readonly projects?: readonly string[] | undefined
@@ -11,7 +11,7 @@ export interface WrittenWhen {
   readonly networks?: readonly string[] | undefined
 }
 
-/** All of them must hold; undefined where nothing is asked for. Those that cost least stand first. */
+/** The conditions, all of which must hold, the cheapest first; undefined if there are none. */
 export function compileWhen(when: WrittenWhen): readonly Condition[] | undefined {
   const { authenticated, projects, plans, environments, networks } = when
   const conditions: Condition[] = []

@@ -5,10 +5,10 @@ import { type EndpointRule, isExempt, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
 /**
- * Patterns of the path that did not get the request, each with its reason; those of other paths are left out.
+ * Patterns that match the path but did not take the request, each with its reason.
  *
- * @param buckets every bucket there is, with its patterns
- * @param chosen the pattern that got it
+ * @param buckets all buckets, with their patterns
+ * @param chosen the pattern that took the request
  */
 export function passedBuckets(
   buckets: readonly (readonly [string, readonly string[]])[],
@@ -18,7 +18,7 @@ export function passedBuckets(
 ) {
   const whyNot = (bucket: string, pattern: Pattern) => {
     if (!matches(pattern, facts)) return 'method'
-    // Not in the tables that count for this project.
+    // `no-quota`: the bucket is not in the table that counts for this project.
     return table?.rules.has(bucket) ? 'less-specific' : 'no-quota'
   }
   return buckets.flatMap(([bucket, texts]) =>
@@ -33,9 +33,11 @@ export function passedBuckets(
 export interface PassedRule {
   readonly rule: string
   readonly pattern: string
-  /** `read`: GET, HEAD and OPTIONS are exempt, and so are CORS preflights. `when`: it looks at others than this one. */
+  /**
+   * `read`: GET, HEAD and OPTIONS are exempt. `preflight`: so are CORS preflights. `when`: it looks at other requests.
+   */
   readonly why: 'method' | 'read' | 'preflight' | 'when'
-  /** What of its `when` does not hold; null where that is not the reason. */
+  /** The condition of `when` that does not hold; null if `when` is not the reason. */
   readonly unmet: Condition['on'] | null
 }
 

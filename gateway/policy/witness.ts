@@ -9,12 +9,12 @@ export interface Witness {
   readonly path: string
 }
 
-/** Stands in a path for any segment that no pattern spells out: no literal may hold a space. */
+/** Stands in a path for any segment that no pattern spells out: no literal may contain a space. */
 const ANY_SEGMENT = ' '
 /** Stands for all methods that no pattern names. */
 export const ANY_METHOD = '*'
 
-/** Of a set of patterns: the methods they name, and how deep they reach. */
+/** The methods that a set of patterns names, and how deep the patterns reach. */
 export interface Extent {
   readonly methods: ReadonlySet<string>
   readonly depth: number
@@ -33,9 +33,9 @@ export function extentOf(patterns: Iterable<Pattern>): Extent {
 }
 
 /**
- * One request for each way in which patterns of this extent can treat what `pattern` matches differently, taken as general
- * as it can be: whatever pattern matches such a request also matches every other that it stands for. So a pattern that gets
- * none of its witnesses gets no request at all.
+ * One request for each way in which patterns of this extent can tell requests that `pattern` matches apart, as general
+ * as possible: any pattern that matches such a request also matches every other that it stands for. So a pattern that
+ * gets none of its witnesses gets no request at all.
  */
 export function witnessesOf({ method, segments }: Pattern, extent: Extent): Witness[] {
   const methods =
@@ -43,7 +43,7 @@ export function witnessesOf({ method, segments }: Pattern, extent: Extent): Witn
   return pathsOf(segments, extent.depth).flatMap(path => methods.map(one => ({ method: one, path })))
 }
 
-/** Below the deepest pattern one more level stands for all that follow. */
+/** One level below the deepest pattern stands for all deeper ones. */
 function pathsOf(segments: readonly Segment[], depth: number): string[] {
   const fixed: string[] = []
   for (const segment of segments) {

@@ -1,18 +1,18 @@
--- The ways of counting a window: those of store/{sliding-window,fixed-window,token-bucket}.ts, in microseconds.
--- A library, put before window.lua. Each algorithm offers, over lists of time, count, time, count, …:
---   read      the list as of now, from one whose times are distances, and the tokens in it
---   add       the list with tokens spent now; add_late: with tokens spent a while ago, and how many of them count still
---   returns   when so many tokens come back; ends: when all have
--- Every algorithm reads the list of every other, so an edit of the algorithm forgets nothing.
+-- The algorithms that count a window, as in store/{sliding-window,fixed-window,token-bucket,calendar-window}.ts but in
+-- microseconds. A library, prepended to window.lua. Each has these functions over lists of time, count, time, count, …:
+--   read      makes a stored list, whose times are distances, one as of now; returns it and its tokens
+--   add       adds tokens spent now; add_late: tokens spent a while ago, and returns how many of them still count
+--   returns   when `excess` tokens have come back; ends: when all have
+-- Every algorithm reads the lists of the others, so changing a window's algorithm forgets nothing.
 
 local PARTS = 50
 local MOST_TIMES = 64
--- What is left of a token by floating point.
+-- Rounding error of a token.
 local CRUMB = 1e-6
 
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
--- Joins the tokens of each part at the part's end.
+-- Merges the tokens of each part into one entry at the part's end.
 local function round_up(spent, window)
   local part = ceil(window.length / PARTS)
   local rounded = {}
@@ -41,7 +41,7 @@ function sliding_window.read(list, base, window, now)
     local count = list[j + 1]
     if at > oldest and count > 0 then
       last = last + 2
-      -- Only a clock that was set back makes a time later than one part: it must not lock anybody out.
+      -- A time more than one part ahead means that the clock was set back: that must not lock anybody out.
       spent[last - 1] = at < latest and at or latest
       spent[last] = count
       used = used + count
@@ -52,7 +52,7 @@ end
 
 function sliding_window.add(spent, window, at, count)
   local last = #spent - 1
-  -- A later time is the careful side, so tokens may always join the last ones.
+  -- A later time is the safe side, so tokens may always join the last entry.
   if last > 0 and spent[last] >= at then
     spent[last + 1] = spent[last + 1] + count
     return spent
@@ -62,7 +62,7 @@ function sliding_window.add(spent, window, at, count)
   return last + 3 > 2 * MOST_TIMES and round_up(spent, window) or spent
 end
 
--- Puts tokens that were spent a while ago where they belong; how many of them count still.
+-- Inserts tokens spent a while ago in the order of time; also returns how many of them still count.
 function sliding_window.add_late(spent, window, at, count)
   local j = #spent - 1
   while j > 0 and spent[j] > at do
@@ -92,7 +92,7 @@ function sliding_window.ends(spent, window)
   return spent[#spent - 1] + window.length
 end
 
--- The tokens of a list that may be another algorithm's, and the time of the last.
+-- The tokens of a list, which may be another algorithm's, and the time of the last.
 local function total(list, base, now)
   local at, sum = base, 0
   for j = 1, #list, 2 do
@@ -102,14 +102,15 @@ local function total(list, base, now)
   return sum, min(at, now)
 end
 
--- Begins with the first request and ends whole. The list: the begin (with no tokens), then the last time with all of them.
--- This algorithm and the next are made when they are asked for: few are, and making them takes a tenth of a call.
+-- Begins with the first request and ends as a whole. The list: the start (with no tokens), then the last time with all
+-- of them. This algorithm and those below are made on demand: few calls need them, and making them takes a tenth of a
+-- call.
 local function make_fixed_window()
   local fixed_window = {}
 
   function fixed_window.read(list, base, window, now)
     local sum, last = total(list, base, now)
-    -- Tokens at the first time, and more behind: the list of another algorithm.
+    -- Tokens at the first time and more after it: a list of another algorithm.
     local begin = (#list > 2 and list[2] > 0) and last or min(base + (list[1] or 0), last)
     if sum == 0 or begin + window.length <= now then
       return {}, 0
@@ -138,20 +139,20 @@ local function make_fixed_window()
   return fixed_window
 end
 
--- Holds the quota when full and refills evenly. The list: when it was last looked at, and the tokens missing then. More
--- than fit in the bucket are read as `whole`, which is the list to keep until somebody is charged or given back.
+-- Holds the quota when full and refills evenly. The list: when it was last updated, and the tokens missing then. If
+-- more are missing than the bucket holds, `whole` is the list to store until tokens are charged or given back.
 local function make_token_bucket()
   local token_bucket = {}
 
   function token_bucket.read(list, base, window, now)
     local sum, last = total(list, base, now)
-    -- No more can be missing than the bucket holds, also after the quota was lowered.
+    -- No more tokens can be missing than the bucket holds, even after the quota was lowered.
     local level = min(sum, window.quota) - (now - last) * window.quota / window.length
     if level < CRUMB then
       return {}, 0
     end
     local spent = { now, level }
-    -- Somebody may have a greater quota still: who only looks, or spends nothing here, keeps what was spent there.
+    -- Another gateway may still have a larger quota: a call that spends nothing keeps what was spent there.
     if sum > window.quota then
       spent.whole = { last, sum }
     end
@@ -166,14 +167,14 @@ local function make_token_bucket()
     local per_us = window.quota / window.length
     local level = max(0, count - (now - at) * per_us)
     local joined, whole = token_bucket.add(spent, window, now, level), spent.whole
-    -- Tokens that were lent before: they were not asked for again here, so what is more than fits stays.
+    -- Late tokens were granted before and are not asked for again here, so what exceeds the bucket is kept.
     if whole then
       joined.whole = { now, whole[2] - (now - whole[1]) * per_us + level }
     end
     return joined, level
   end
 
-  -- With less than `excess` asked for, until the next whole token.
+  -- When `excess` tokens are back; at the earliest, when the next whole token is.
   function token_bucket.returns(spent, window, excess)
     local level = spent[2]
     local back = max(excess, level - ceil(level - CRUMB) + 1)
@@ -187,13 +188,14 @@ local function make_token_bucket()
   return token_bucket
 end
 
--- What was spent counts until the day, week or month is over, which `window` begins and ends with. The list: when the last
--- token was spent, and how many were in this period.
+-- Spent tokens count until their day, week or month ends: `window.begins` to `window.ends`. The list: when the last
+-- token was spent, and how many were spent in this period.
 local function make_calendar()
   local calendar = {}
 
-  -- Gives a window of the calendar the period that holds `now`. `boundaries`: the begins of three periods around the clock of
-  -- the gateway that asks, and the end of the last. Beyond them a clock is off by days: periods there are as long as the last.
+  -- Sets the period of a calendar window to the one that contains `now`. `boundaries`: the starts of three periods
+  -- around the clock of the calling gateway, and the end of the last. If `now` is outside, a clock is off by days:
+  -- periods there are as long as the nearest of the three.
   function calendar.choose_period(window, boundaries, now)
     local begins, ends, length
     for boundary in string.gmatch(boundaries, '%d+') do

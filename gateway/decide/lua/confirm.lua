@@ -1,4 +1,4 @@
--- What was reserved on meters stands: every other ask of the request was granted. Prepended: window.lua, meter.lua.
+-- Confirms reservations on meters: every other ask of the request was granted. Prepended: window.lua, meter.lua.
 --
 -- KEYS  one meter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)

@@ -1,5 +1,5 @@
--- Hears what became of the tokens an instance took ahead, charges the requests that wait, and lends more: generously
--- while the quota is far from used, none at all near it. Prepended: window.lua.
+-- Takes an instance's report on the tokens it leased, charges the requests that wait, and lends more: generously while
+-- the quota is far from used, none near its end. Prepended: window.lua.
 --
 -- KEYS  1: the counter
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
@@ -9,10 +9,10 @@
 --       6: leased tokens given back, 7: leased tokens still in hand
 --       8: n, then n values: age in microseconds, count, … of the leased tokens that were spent
 --       then the windows, as window.lua has them
--- Returns one flat list: now; requests admitted; tokens lent; microseconds until lent tokens may come back, 0 when
---         nobody else has any; then per window: used, violated 0|1, reset in microseconds
+-- Returns one flat list: now; requests admitted; tokens lent; microseconds until lent tokens may come back, 0 if none
+--         was refused or nobody else holds any; then per window: used, violated 0|1, reset in microseconds
 --
--- Atomic because what is lent must be counted as used before anybody else asks.
+-- Atomic because lent tokens must be counted as used before the next call.
 
 local TEST_TTL_MS = 600000
 -- The last tenth of a quota is never lent: there each request is charged by itself.
@@ -30,7 +30,7 @@ local windows = windows_of(first_window, #ARGV - first_window + 1, now)
 local cost = windows.cost
 local states = read(key, windows, now)
 
--- The instance's own lease is taken out, and put back as it is now.
+-- Takes out the instance's own lease, which is put back below with its new tokens.
 local leases, leased, earliest = {}, nil, nil
 for j = 1, #states.leases, 3 do
   if states.leases[j] == instance then
@@ -60,7 +60,7 @@ local function spend_at(at, count)
   end
 end
 
--- Without a lease here it has ended, and its tokens were counted as spent.
+-- Otherwise the lease has ended, and its tokens were counted as spent.
 if leased then
   lend(-leased)
   local lost = leased - returned - held
@@ -99,7 +99,7 @@ if held + ahead > 0 then
   leases[#leases + 1] = held + ahead
   leases[#leases + 1] = now + ttl
 end
--- Who changes nothing writes nothing, as in `take`.
+-- A call that changes nothing writes nothing, as in `take`.
 if leased or admitted + held + ahead > 0 or states.ahead then
   write(key, windows, states, now, given_clock and TEST_TTL_MS)
 end

@@ -1,8 +1,9 @@
--- The state of a meter: a window that begins with the first request and ends whole, and may block its key for longer; that
--- of store/meters.ts, in microseconds. A library, put before the scripts that count.
+-- The state of a meter, as in store/meters.ts but in microseconds: a window that begins with the first request and ends
+-- as a whole, and may block its key for longer. A library, prepended to the scripts that count.
 --
--- A key holds, in MessagePack: begin, end, used; then what of it is reserved, and until when a reservation is waited for: then it comes back.
--- Reserved tokens are used, but a request that fails for them begins no block: they may be given back yet.
+-- A key holds, in MessagePack: begin, end, used, how many of the used are reserved, and until when they wait to be
+-- confirmed: then they come back. Reserved tokens count as used, but a request refused because of them begins no block:
+-- they may still be given back.
 
 local RESERVED_US = 10000000
 
@@ -13,14 +14,14 @@ local function meter_of(first)
     block = tonumber(ARGV[first + 2]),
     cost = tonumber(ARGV[first + 3]),
     reserves = ARGV[first + 4] == '1',
-    -- Charged once the request is answered: until then it only needs room.
+    -- Charged once the upstream has responded: until then the request only needs room.
     later = ARGV[first + 4] == '2',
   }
 end
 
 local function read_meter(key, meter, now)
   local packed = redis.call('GET', key)
-  -- What is no list was another edition's counter.
+  -- A plain number is a counter of another version: ignored.
   local begin, ends, used, reserved, waits = 0, 0, 0, 0, 0
   if packed and not tonumber(packed) then
     begin, ends, used, reserved, waits = cmsgpack.unpack(packed)
@@ -28,14 +29,14 @@ local function read_meter(key, meter, now)
   if ends <= now then
     return { begin = now, ends = now + meter.length, used = 0, reserved = 0, waits = 0 }
   end
-  -- A gateway that reserved and died has admitted nobody. Where the quota was passed, others have used it up.
+  -- A gateway that died after reserving has admitted nobody. If the quota was passed, other requests have used it up.
   if waits <= now then
     if used <= meter.quota then
       used = max(0, used - reserved)
     end
     reserved = 0
   end
-  -- An edited limit applies at once. A clock that was set back leaves no window longer than one.
+  -- An edited limit applies at once. After the clock was set back, a window lasts no longer than its length.
   local latest = now + max(meter.length, meter.block)
   if used <= meter.quota then
     latest = min(now, begin) + meter.length
@@ -52,14 +53,14 @@ local function write_meter(key, state, now, ttl)
   redis.call('SET', key, packed, 'PX', ttl or max(1, ceil((state.ends - now) / 1000)))
 end
 
--- How many requests there is room for.
+-- How many requests still have room.
 local function meter_room(state, meter)
   local room = max(0, floor((meter.quota - state.used) / meter.cost))
   return meter.later and room > 0 and math.huge or room
 end
 
--- Charges `count` requests; where more asked than there was room for, the first of those that failed counts, too, and begins
--- the block, unless it failed for tokens that may be given back. True when the meter refuses.
+-- Charges `count` of the `asked` requests. If some had no room, the first of them counts as well and begins the block,
+-- unless it was refused because of tokens that may still be given back. Returns true if the meter refuses.
 local function charge_meter(state, meter, now, count, asked)
   if not meter.later then
     state.used = state.used + count * meter.cost

@@ -1,9 +1,9 @@
--- Put before a script that counts, it lets the script say what it would do, and do nothing: commands that write are not
+-- Prepended to a script that counts, makes it report what it would do without doing it: commands that write are not
 -- sent. A library, like window.lua.
 
 local READS = { GET = true, PTTL = true, TIME = true, ZRANGEBYSCORE = true, ZSCORE = true }
 local send = redis.call
--- Up to when the slots of the set in question have run out: they are not removed, but not counted either.
+-- Slots of the set in question that expired by this time are not removed, but not counted either.
 local ended
 
 local redis = {}

@@ -1,20 +1,21 @@
--- Takes back tokens that were charged a moment ago, as if they had never been asked for. Prepended: window.lua, meter.lua.
+-- Takes back tokens that were charged a moment ago, as if they had never been asked for. Prepended: window.lua,
+-- meter.lua.
 --
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
---       2: when the tokens were charged, as `take` said
---       then per ask: kind (w or m), n and n values, as `take` has them
+--       2: when the tokens were charged, as `take` returned it
+--       then per ask: kind (w or m), n and n values, as for `take`
 --
--- Atomic because another request must not spend between the look and the change.
+-- Atomic because another request must not spend between the read and the write.
 
 local TEST_TTL_MS = 600000
 
 local refunds = {}
 
--- Takes the first tokens that count as spent at `at` or up to a part later. They may be another's, but those that were
--- charged at `at` stand nowhere before them: so each token that stays is still counted no earlier than it was spent, which is
--- all that the sliding window promises. When they may have left the window already, none is taken: it would be one of a
--- later request.
+-- Takes the first tokens that count as spent at `at` or up to a part later. They may be another request's, but tokens
+-- charged at `at` are never before them, so each token that stays is still counted no earlier than it was spent, which
+-- is all that the sliding window promises. If the tokens may have left the window already, none is taken: it would be
+-- one of a later request.
 function refunds.s(spent, window, at, now, cost)
   if at + window.length <= now then
     return
@@ -52,7 +53,7 @@ function refunds.c(spent, window, at, _, cost)
   end
 end
 
--- What has flowed in since may have been the refill of these very tokens: that part is not given a second time.
+-- What was refilled since may have been these very tokens: that part is not given back again.
 function refunds.t(spent, window, at, now, cost)
   if #spent == 0 then
     return
@@ -73,13 +74,13 @@ local now = clock(given_clock)
 local at = tonumber(ARGV[2])
 local arg = 3
 
--- Only in the window that it was charged in: in the next one it would be a bonus.
+-- Only in the window that was charged: in the next one the refund would be a bonus.
 local function refund_meter(key, meter)
   local state = read_meter(key, meter, now)
   if state.used == 0 or state.begin > at then
     return
   end
-  -- Without it the quota was not passed: the refused request that was counted goes, too, and so does its block.
+  -- Without these tokens the quota was not passed, so the refusal that was counted is undone, too, with its block.
   state.used = max(0, min(state.used, meter.quota) - meter.cost)
   if meter.reserves then
     state.reserved = max(0, state.reserved - meter.cost)

@@ -1,12 +1,12 @@
--- Charges what an instance admitted while it had to count by itself, whether there is room or not. Prepended: window.lua,
--- meter.lua.
+-- Charges what an instance admitted while it had to count on its own, whether there is room or not. Prepended:
+-- window.lua, meter.lua.
 --
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
---       then per ask: m, then m values: age in microseconds, tokens, …, oldest first; kind (w or m), n and n values, as `take`
---       has them
+--       then per ask: m, then m values: age in microseconds, tokens, …, oldest first; kind (w or m), n and n values, as
+--       for `take`
 --
--- Atomic because another request must not spend between the look and the change.
+-- Atomic because another request must not spend between the read and the write.
 
 local TEST_TTL_MS = 600000
 
@@ -26,7 +26,8 @@ local function settle_windows(key, windows, spent)
   write(key, windows, states, now, test_ttl)
 end
 
--- The window may have begun with what was admitted there. A block begins with the next request only.
+-- The window may have begun with what was admitted there. Charges no more than the quota, so only the next request
+-- begins a block.
 local function settle_meter(key, meter, spent)
   local state = read_meter(key, meter, now)
   local is_new = state.used == 0

@@ -1,18 +1,19 @@
--- Reads every ask of equal requests, then charges each group of asks whole, for as many of the requests as all of its
--- asks have room for. Prepended: window.lua, meter.lua.
+-- Reads every ask of some equal requests, then charges each group of asks for as many of the requests as all asks of
+-- the group have room for. Prepended: window.lua, meter.lua.
 --
 -- KEYS  one counter per ask
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
---       2: how many requests ask; one when there are slots among the asks
---       3: holder; with '@' and the slot's ttl it is the member that stands for the request in slot sets
+--       2: number of requests; 1 if there are slots among the asks
+--       3: holder; with '@' and the slot's ttl, it is the request's member in slot sets
 --       then per ask: group, kind, n and n values
 --         kind 'w' (windows): as window.lua has them
 --         kind 'm' (meter):   quota, length and block in microseconds, cost, charged 0 at once|1 reserved|2 later
 --         kind 's' (slots):   max, ttl in microseconds
 -- Returns one flat list: now in microseconds; then per ask: how many requests were admitted, or -1 when a report-only
---         counter could not be read; then per window, for the meter or for the slots: used, violated 0|1 (for those not admitted), reset in microseconds
+--         counter could not be read; then per window, for the meter or for the slots: used, violated 0|1 (for those
+--         not admitted), reset in microseconds
 --
--- Atomic because a check and its charge must not be parted: parallel requests would pass together.
+-- Atomic because parallel requests could otherwise all pass the check before any is charged.
 
 local TEST_TTL_MS = 600000
 local ENFORCED = '0'
@@ -23,7 +24,7 @@ local now = clock(given_clock)
 local times = tonumber(ARGV[2])
 local holder = ARGV[3]
 
--- A slot that ends later than it can was taken before the clock was set back: it ends as if it were taken now.
+-- A slot that expires later than one taken now was taken before the clock was set back: it expires as if taken now.
 local function shorten(ask)
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', ask.key, now + ask.ttl + 1, '+inf')) do
     local latest = now + (tonumber(member:match('@(%d+)$')) or ask.ttl)
@@ -122,7 +123,7 @@ for _, ask in ipairs(asks) do
     if count > 0 then
       redis.call('ZADD', ask.key, now + ask.ttl, ask.member)
       local ttl = test_ttl or ceil(ask.ttl / 1000)
-      -- The set lives as long as its longest slot, which may be of another length since the rule was edited.
+      -- The set lives as long as its longest slot, whose ttl may differ if the rule was edited.
       if redis.call('PTTL', ask.key) < ttl then
         redis.call('PEXPIRE', ask.key, ttl)
       end

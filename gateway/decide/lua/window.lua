@@ -1,11 +1,12 @@
--- The state of a windows key: what was spent, what is lent out, and when it stops counting. A library: the scripts that
--- count are put behind it. Prepended: algorithms.lua.
+-- The state of a windows key: what was spent, what is lent out, and when it stops counting. A library, prepended to the
+-- scripts that count. Prepended to it: algorithms.lua.
 --
--- A key holds, in MessagePack: when it was written, the leases (instance, tokens, end, …), then per window time, count, …
--- Ends are kept as distances from the first of these, times as distances from the time before; they rise.
+-- A key holds, in MessagePack: when it was written, the leases (instance, tokens, end, …), then per window time,
+-- count, … Ends are kept as distances from the time of writing; times rise, and each is kept as the distance from the
+-- one before, the first as that from the time of writing.
 
--- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each; of the calendar (c) the
--- boundaries of periods instead of a length. Behind them what a request costs, where that is more than one.
+-- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each; calendar windows (c)
+-- have the boundaries of periods instead of a length. The cost of a request follows if it is more than one.
 local function windows_of(first, n, now)
   local windows = { cost = n % 3 == 1 and tonumber(ARGV[first + n - 1]) or 1 }
   for j = first, first + n - 3, 3 do
@@ -26,7 +27,7 @@ end
 
 local LONGEST_LEASE = 30000000
 
--- Half the shortest window: what store/lender.ts asks for.
+-- Half the shortest window at most, as in store/lender.ts.
 local function longest_lease(windows)
   local shortest = windows[1].length
   for i = 2, #windows do
@@ -35,10 +36,10 @@ local function longest_lease(windows)
   return min(LONGEST_LEASE, shortest / 2)
 end
 
--- Per window `spent` and `used`, the lent tokens among them; beside them `leases`, with their ends as times, and `lent`.
--- `ahead`: it was written later than now, so the clock was set back, and what was read must be kept to grow old.
--- A lease that has ended unsettled was spent, as far as anybody knows, at its end; by a clock that was set back it ends
--- as if it had begun now.
+-- Returns per window `spent` and `used`, lent tokens included; beside them `leases`, with their ends as times, and
+-- `lent`. `ahead`: the state was written later than now, so the clock was set back, and it must be written again to
+-- grow old. A lease that ended without a report counts as spent at its end; after the clock was set back, it ends as if
+-- it had begun now.
 local function read(key, windows, now)
   local leases = {}
   local state = { leases = leases, lent = 0 }
@@ -82,7 +83,7 @@ local function read(key, windows, now)
   return state
 end
 
--- How many requests of that cost the window still grants.
+-- How many requests of that cost the window still has room for.
 local function left(state, window, cost)
   local whole = floor(window.quota - state.used + CRUMB)
   return max(0, cost == 1 and whole or floor(whole / cost))
@@ -94,8 +95,8 @@ local function spend(state, window, now, count)
   state.used = state.used + count
 end
 
--- Microseconds until more quota comes back, where no more of that cost fits until one does; 0 when nothing is spent.
--- What is lent is promised no earlier than if it were spent.
+-- Microseconds until more quota comes back; if no request of that cost fits, until one does; 0 when nothing is spent.
+-- Lent tokens are assumed to come back no earlier than if they had been spent.
 local function reset_in(states, i, window, now, cost)
   local state = states[i]
   if window.ends then
@@ -113,7 +114,7 @@ local function reset_in(states, i, window, now, cost)
   return ceil(at - now)
 end
 
--- Keeps the state as long as any of it counts, `ttl` milliseconds where a test says so.
+-- Stores the state for as long as any of it counts, or for `ttl` milliseconds if a test says so.
 local function write(key, windows, states, now, ttl)
   local ends, lists = now, {}
   for i = 1, #windows do

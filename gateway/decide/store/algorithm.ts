@@ -1,13 +1,15 @@
 /**
- * What the ways of counting a window have in common; `lua/algorithms.lua` says the same in Redis, and both run the same tests.
- * All keep one kind of list, so an edit of the algorithm forgets nothing that was spent.
+ * What the window algorithms have in common; `lua/algorithms.lua` does the same in Redis, and both run the same tests.
+ * All keep one kind of list, so changing a window's algorithm forgets nothing that was spent.
  */
 import type { Window } from '../../types.js'
 
-/** Spent tokens as time, count, time, count, …; times (ms) do not fall, and are when the tokens count as spent. */
+/** Spent tokens as time, count, time, count, …; times (ms) never fall, and say when the tokens count as spent. */
 export type Spent = number[]
 
-/** What makes a time of the store's clock one since the epoch: milliseconds to add. Asked by windows of the calendar alone. */
+/**
+ * Milliseconds to add to a time of the store's clock to get the time since the epoch. Only calendar windows ask for it.
+ */
 export type Epoch = () => number
 
 export interface WindowAlgorithm {
@@ -16,13 +18,13 @@ export interface WindowAlgorithm {
   /** Spends `cost` tokens at `now`, after `settle`. */
   spend(spent: Spent, window: Window, now: number, cost: number): void
   /**
-   * Milliseconds until more quota comes back, after `settle`; 0 when nothing is spent.
-   * Where no more of that cost fits, that is until one does, also after the quota was lowered.
+   * Milliseconds until more quota comes back, after `settle`; 0 when nothing is spent. If no request of that cost fits,
+   * until one does, even after the quota was lowered.
    *
-   * @param used of `spent`, which the caller knows
+   * @param used tokens in `spent`, which the caller already knows
    */
   resetMs(spent: Spent, window: Window, now: number, used: number, cost: number, epoch: Epoch): number
-  /** Takes back what was charged at `at`, after `settle`; never so that another token would count for less. */
+  /** Takes back what was charged at `at`, after `settle`; this never makes another token count for less. */
   giveBack(spent: Spent, window: Window, at: number, now: number, cost: number, epoch: Epoch): void
 }
 

@@ -1,4 +1,4 @@
-/** The ways of counting a window, by name. */
+/** The window algorithms, by name. */
 import type { Algorithm, Window } from '../../types.js'
 import type { WindowAlgorithm } from './algorithm.js'
 import { calendarWindow } from './calendar-window.js'

@@ -9,12 +9,12 @@ interface Entry<Value> {
 export class BoundedMap<Value> {
   readonly #most: number
   readonly #entries = new Map<string, Entry<Value>>()
-  // Order by links, not by the map's own: to find the oldest there, an iterator must either begin anew and pass by the
-  // places of all entries that were deleted, or live on and keep every table that the map has outgrown.
+  // The order is a linked list, not the map's own: to find the oldest entry there, a new iterator would have to skip
+  // the places of all deleted entries, and a lasting one would keep alive every table that the map has outgrown.
   #oldest: Entry<Value> | undefined
   #newest: Entry<Value> | undefined
 
-  /** @param most how many entries it holds */
+  /** @param most greatest number of entries */
   constructor(most: number) {
     this.#most = most
   }

@@ -10,9 +10,9 @@ const PROBE_EVERY_MS = 250
 
 export interface BreakerOptions {
   readonly deadlines: CallDeadlines
-  /** Asks Redis whether it counts the neighbours of `key`; rejects when it does not. */
+  /** Checks that the node of `key` can count; rejects if it cannot. */
   ping(key: string): Promise<void>
-  /** Called at the end of each call, with the milliseconds it took; one that comes too late has ended at its deadline. */
+  /** Called at the end of each call with the milliseconds it took; a call that takes too long ends at its deadline. */
   onCalled?(ms: number): void
   /** Called on each failed call. */
   onFailure(error: unknown): void
@@ -20,7 +20,7 @@ export interface BreakerOptions {
   onChange(away: boolean): void
 }
 
-/** A call that throws fails like one that rejects. It is made at once: calls that are made together travel together. */
+/** A call that throws fails like one that rejects. It starts at once, so that calls made together are sent together. */
 async function start<T>(call: () => Promise<T>): Promise<T> {
   return call()
 }
@@ -81,8 +81,9 @@ export class Breaker {
   }
 
   /**
-   * A connection has closed, or was never made: asks whether Redis counts the neighbours of `key` until it does or the breaker
-   * opens, so that this is known before a request needs it. A new connection is made before the first of these calls.
+   * A connection was closed, or could not be opened: checks the node of `key` until it can count or the breaker opens,
+   * so that the node's state is known before a request needs it. The first check waits, so that a new connection can be
+   * opened before it.
    */
   suspect(key: string): void {
     if (this.open || this.#closed || this.#doubt !== undefined) return

@@ -1,8 +1,8 @@
 /**
- * The window of the calendar: what was spent counts until its day, week or month is over. No period admits more than the
- * quota; over the turn of two, both quotas may pass.
+ * The calendar window: spent tokens count until their day, week or month ends. No period admits more than the quota;
+ * around the boundary of two, both quotas may be spent.
  *
- * The list: when the last token was spent, and how many were in this period.
+ * The list: when the last token was spent, and how many were spent in this period.
  */
 import type { Calendar, Window } from '../../types.js'
 import { lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
@@ -34,7 +34,7 @@ export const calendarWindow: WindowAlgorithm = {
   },
 }
 
-/** Begin and end of the present period, on the clock that `now` is of. */
+/** Start and end of the current period, by the clock that `now` is read from. */
 function periodAt({ calendar }: Window, now: number, epoch: number): [begin: number, end: number] {
   const [, begin, end] = boundariesAt(calendar as Calendar, now + epoch)
   return [begin - epoch, end - epoch]

@@ -1,26 +1,26 @@
-/** The periods of the calendar: from when to when they last, in milliseconds since the epoch, by the clock of a time zone. */
+/** Calendar periods by the clock of a time zone: when they begin and end, in milliseconds since the epoch. */
 import type { Calendar, Demand } from '../../types.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Time zones are at most so far from UTC, either way. */
+/** No time zone is further from UTC, in either direction. */
 const FARTHEST_MS = 15 * HOUR_MS
-/** The most that a change of the clock has ever added to a day. */
+/** The most that a clock change has ever added to a day. */
 const SET_BACK_MS = 2 * HOUR_MS
 
 const DAYS: Record<Calendar['unit'], number> = { day: 1, week: 7, month: 31 }
 
-/** No period is longer. */
+/** Upper bound of a period's length, in milliseconds. */
 export function longestMs({ unit }: Calendar): number {
   return DAYS[unit] * DAY_MS + SET_BACK_MS
 }
 
-/** Begins of the period before, of the present one, of the next, and the next one's end. */
+/** Starts of the previous, the current and the next period, and the end of the next. */
 export type Boundaries = readonly [number, number, number, number]
 
 const known = new WeakMap<Calendar, Boundaries>()
 
-/** The periods around `at`; one object until the next of them begins. */
+/** The periods around `at`; the same object until the next period begins. */
 export function boundariesAt(calendar: Calendar, at: number): Boundaries {
   const last = known.get(calendar)
   if (last !== undefined && last[1] <= at && at < last[2]) return last
@@ -33,7 +33,10 @@ export function boundariesAt(calendar: Calendar, at: number): Boundaries {
   return boundaries
 }
 
-/** Length of the period that `at` is in. Clocks that differ a little may ask for it by turns about a boundary. */
+/**
+ * Length of the period that contains `at`. Neighbouring periods are looked up without replacing the cached ones,
+ * because clocks that differ a little may ask for both sides of a boundary in turn.
+ */
 export function lengthAt(calendar: Calendar, at: number): number {
   const [before, begin, end, after] = known.get(calendar) ?? boundariesAt(calendar, at)
   if (begin <= at && at < end) return end - begin
@@ -43,7 +46,7 @@ export function lengthAt(calendar: Calendar, at: number): number {
   return fresh[2] - fresh[1]
 }
 
-/** Length of the present period of the demand's window at this place; undefined where that is a rolling one. */
+/** Length of the current period of the demand's window at index `place`; undefined for a rolling window. */
 export function calendarLength(demand: Demand, place: number, at: number): number | undefined {
   const calendar = demand.kind === 'windows' ? demand.windows[place]?.calendar : undefined
   return calendar === undefined ? undefined : lengthAt(calendar, at)
@@ -51,7 +54,7 @@ export function calendarLength(demand: Demand, place: number, at: number): numbe
 
 const zones = new Map<string, Intl.DateTimeFormat>()
 
-/** Making one takes long, and there are few. */
+/** Cached, because making a formatter takes long and there are few zones. */
 function zoneOf(timeZone: string): Intl.DateTimeFormat {
   let zone = zones.get(timeZone)
   if (zone === undefined) {
@@ -68,7 +71,7 @@ function zoneOf(timeZone: string): Intl.DateTimeFormat {
   return zone
 }
 
-/** The local day at a moment, as the midnight that it would have in UTC. */
+/** The local day at a moment, as midnight UTC of the same date. */
 function dayAt(zone: Intl.DateTimeFormat, at: number): number {
   const parts = zone.formatToParts(at)
   const numberOf = (name: string) => Number(parts.find(({ type }) => type === name)?.value)
@@ -88,7 +91,7 @@ function shifted(unit: Calendar['unit'], day: number, by: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + by, 1)
 }
 
-/** The first moment at which a local day has come: not all days begin at 0:00, where clocks are set forward at midnight. */
+/** The first moment of a local day. Not all days begin at 0:00: some clocks are set forward at midnight. */
 function beginOf(zone: Intl.DateTimeFormat, day: number): number {
   let [before, since] = [(day - FARTHEST_MS) / 1000, (day + FARTHEST_MS) / 1000]
   while (since - before > 1) {

@@ -1,15 +1,15 @@
-/** Waits of equal length, with one timer for all of them: a timer for each call would cost more than its wait. */
+/** Deadlines of equal length that share one timer: a timer for each call would be too expensive. */
 
 interface Wait {
   readonly until: number
-  /** Undefined once the wait is over. */
+  /** Undefined once the call has ended. */
   onLate: ((error: Error) => void) | undefined
 }
 
 export class CallDeadlines {
   /** How long a call may take. */
   readonly ms: number
-  /** In the order of their ends. */
+  /** In the order of their deadlines. */
   #waits: Wait[] = []
   #timer: NodeJS.Timeout | undefined
 

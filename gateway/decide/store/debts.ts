@@ -10,7 +10,7 @@ interface Owed {
   readonly spent: { at: number; count: number }[]
 }
 
-/** What Redis has to be told of one key: age in milliseconds, count, age, count, … */
+/** What Redis has to be told about one key: age in milliseconds, count, age, count, … */
 export interface Debt {
   readonly ask: Ask
   readonly spent: readonly number[]
@@ -21,9 +21,9 @@ export function debtOf({ ask, units }: LateCharge): Debt {
   return { ask, spent: [0, units] }
 }
 
-/** Keys that are remembered; those that owe longest are forgotten first. */
+/** Greatest number of keys; the oldest debts are forgotten first. */
 const MOST_KEYS = 50_000
-/** Times that are remembered for one key: then each new token joins the last ones, at the later time. */
+/** Greatest number of times for one key: beyond it, new tokens join the last ones, at the later time. */
 const MOST_TIMES = 64
 
 export class Debts {
@@ -37,7 +37,7 @@ export class Debts {
     this.#now = now
   }
 
-  /** Notes what this process granted by its own counters. Slots are given back by themselves. */
+  /** Notes what this process granted by its own counters. Slots are left out: requests give them back. */
   owe(asks: readonly Ask[], answers: readonly Answer[]): void {
     for (const { key, demand } of grantedHere(asks, answers)) this.#note(key, costOf(demand))
   }
@@ -61,7 +61,7 @@ export class Debts {
     }
   }
 
-  /** The debts of these keys, which are owed no more. */
+  /** Removes and returns the debts of these keys. */
   settle(asks: readonly Ask[]): Debt[] {
     if (this.#owed.size === 0) return []
     const now = this.#now()
@@ -74,7 +74,7 @@ export class Debts {
     })
   }
 
-  /** True once for a key whose debt Redis has counted: what it answers holds it. */
+  /** True once for a key whose debt was sent to Redis: the counts that Redis answers then include it. */
   isCounted(key: string): boolean {
     if (this.#told.size === 0 || this.#told.get(key) === undefined || this.#owed.get(key) !== undefined)
       return false

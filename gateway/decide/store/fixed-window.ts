@@ -1,16 +1,16 @@
 /**
- * The fixed window: begins with the first request and ends whole. No window admits more than the quota, so no interval of
- * its length admits more than twice the quota: the end of one window and the begin of the next.
+ * The fixed window: begins with the first request and ends as a whole. No window admits more than the quota, so no
+ * interval of its length admits more than twice the quota, at the end of one window and the beginning of the next.
  *
- * The list: when the window began (with no tokens), then when the last token was spent, with all of them. So another
- * algorithm finds the tokens at the careful side.
+ * The list: when the window began (with no tokens), then when the last token was spent, with all tokens. Another
+ * algorithm that reads it takes them all as spent at that time, which is the safe side.
  */
 import type { Window } from '../../types.js'
 import { lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
 
 export const fixedWindow: WindowAlgorithm = {
   settle(spent, { ms }, now) {
-    // Tokens at the first time, and more behind: the list of another algorithm, whose last token begins the window.
+    // Tokens at the first time and more after it: a list of another algorithm, whose last token begins the window.
     if (spent.length > 2 && spent[1] !== 0) spent.splice(0, Infinity, lastOf(spent) as number, tokens(spent))
     if (spent.length > 0 && (spent[0] as number) + ms <= now) spent.length = 0
   },

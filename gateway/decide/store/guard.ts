@@ -1,6 +1,6 @@
 /**
- * Stands before every call to Redis, which may be away: a hard deadline bounds what a request waits, and a breaker for each
- * node makes a dead one cost nothing. The keys of other nodes go on.
+ * Wraps every call to Redis, which may be away: a hard deadline limits how long a request waits, and a breaker for each
+ * node makes a dead one cost nothing, while keys of other nodes are still counted.
  */
 import { isReportOnlyKey } from '../key.js'
 import { Breaker, type BreakerOptions } from './breaker.js'
@@ -33,21 +33,21 @@ export class Guard {
     this.#deadlines = new CallDeadlines(options.deadlineMs)
   }
 
-  /** While the key's node is away only the guard asks it. */
+  /** True while the key's node is away: then only the guard itself calls it. */
   isAway(key: string): boolean {
     return this.#away.size > 0 && this.#away.has(this.#options.nodeOf(key))
   }
 
   /**
-   * The result of one call about `key`, or undefined when its node is away, when the call failed, or when it took longer
-   * than the deadline: what comes after that goes to `late`. Never rejects. Calls for report-only rules alone obey the
-   * breaker but do not feed it: such a rule may not change what an enforced one answers.
+   * The result of one call about `key`, or undefined if its node is away, the call failed, or it took longer than the
+   * deadline: a late result goes to `late`. Never rejects. Calls for report-only rules alone obey the breaker but do
+   * not feed it: such rules must not affect enforced ones.
    */
   within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
     return this.#breaker(key).within(key, call, late, !isReportOnlyKey(key))
   }
 
-  /** A connection has closed, or was never made: finds out whether a node is away though no request asks it. */
+  /** A connection was closed, or could not be opened: checks the nodes, even if no request calls them. */
   suspect(): void {
     if (this.#breakers.size === 0) this.#breaker('')
     for (const { breaker, key } of this.#breakers.values()) breaker.suspect(key)

@@ -13,7 +13,7 @@ export function hashSlot(key: string): number {
   return (crc & 0xffff) % SLOTS
 }
 
-/** What stands between the first `{` and the next `}`, unless it is nothing: all that such keys are placed by. */
+/** The text between the first `{` and the next `}`, unless it is empty: only that decides the slot of such a key. */
 export function hashTag(key: string): string | undefined {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)

@@ -1,14 +1,14 @@
 /**
- * What Redis last told this instance of each key, so that whoever stands in for it begins where it left off: a late call or
- * an outage adds at most this instance's share of what was left, never a fresh quota.
+ * Redis's last answer about each key, so that counting in its place begins where Redis left off: a late call or an
+ * outage adds at most this instance's share of what was left, never a fresh quota.
  */
 import type { Demand } from '../../types.js'
 import { type Answer, type Ask, type Count, sameQuota } from './store.js'
 
-/** What was counted when Redis was last heard. Times in milliseconds. */
+/** The counts of Redis's last answer. Times in milliseconds. */
 export interface Told {
   readonly counts: readonly Count[]
-  /** Since then. */
+  /** Time since that answer. */
   readonly elapsedMs: number
 }
 
@@ -18,7 +18,7 @@ interface Heard {
   at: number
 }
 
-/** Two generations of at most so many keys: the younger replaces the older, so forgetting costs nothing. */
+/** Keys of a generation. There are two, and the younger replaces the older, so forgetting costs nothing. */
 const MOST = 50_000
 
 export class LastTold {
@@ -31,7 +31,7 @@ export class LastTold {
     this.#now = now
   }
 
-  /** Takes in the last answers of Redis to each of the asks. */
+  /** Remembers Redis's answers to these asks. */
   hear(asks: readonly Ask[], answers: readonly Answer[]): void {
     const at = this.#now()
     for (let i = 0; i < asks.length; i += 1) {

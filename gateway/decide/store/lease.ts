@@ -1,14 +1,14 @@
 /**
- * Tokens of one key that this instance took ahead, and what became of them.
+ * Tokens of one key that this instance leased ahead, and how it spent them.
  *
  * Redis counts leased tokens as used until the end of their lease. They may be spent only before that end, and each
- * report tells when they were: so no interval ever admits more than the quota, on however many instances.
+ * report says when they were, so no interval ever admits more than the quota, on however many instances.
  */
 import type { Demand } from '../../types.js'
 import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lender.js'
 import { type Answer, type Count, costOf, counted } from './store.js'
 
-/** Spendings within this part of a lease are told as one, at the time of the last, which is the careful side. */
+/** Tokens spent within this part of a lease are reported together, at the time of the last: the safe side. */
 const TIMES = 50
 /** Refill while this many round trips' worth of tokens is left. */
 const ROUND_TRIPS_AHEAD = 1.5
@@ -16,17 +16,17 @@ const ROUND_TRIPS_AHEAD = 1.5
 export class Lease {
   readonly key: string
   demand: Windows
-  /** Tokens that may be spent, until `until`. */
+  /** Tokens that may be spent before `#until`. */
   #tokens = 0
   #until = 0
   /** Spent and not reported yet: time, count, time, count, … */
   #spent: number[] = []
   #lastBegan = 0
-  /** Spendings are numbered; of each told as one, the last number. */
+  /** Spends are numbered; for each entry of `#spent`, the number of its last one. */
   #numbers: number[] = []
   #number = 0
   #reported = 0
-  /** What Redis said last: used without the tokens this lease held then, and the resets at that time. */
+  /** Counts of Redis's last answer, in which the tokens this lease held then (`#outstanding`) are used. */
   #counts: readonly Count[] = []
   #outstanding = 0
   #heardAt = 0
@@ -43,7 +43,7 @@ export class Lease {
     this.demand = demand
   }
 
-  /** Spends what a request costs, when there is enough that was leased under this very quota. */
+  /** Spends a request's cost if there are enough tokens that were leased under this very quota. */
   spend(demand: Demand, now: number): Answer | undefined {
     const cost = costOf(demand)
     if (!this.#holds(demand, cost, now)) return undefined
@@ -75,12 +75,12 @@ export class Lease {
     return { granted: true, unavailable: false, store: 'lease', counts: this.#countsAt(now, -cost) }
   }
 
-  /** Windows are one object while a rule's numbers stand, whatever its requests cost. */
+  /** A rule's windows are one object until its numbers change, whatever its requests cost, so identity is enough. */
   #holds(demand: Demand, cost: number, now: number): boolean {
     return this.#tokens >= cost && isOf(demand, this.demand) && now < this.#until
   }
 
-  /** Undoes the spending of that number; one that was reported already stays spent. */
+  /** Undoes the spend of that number, unless it was reported already. */
   giveBack(number: number, cost: number): void {
     if (number <= this.#reported) return
     const i = this.#numbers.findIndex(last => last >= number)
@@ -101,7 +101,7 @@ export class Lease {
     return now >= this.#until - leaseMs(this.demand) / 5
   }
 
-  /** True when more tokens should be on their way before these are gone. */
+  /** True when more tokens should be requested before these run out. */
   get runsLow(): boolean {
     return this.#lent > 0 && this.#tokens <= this.#rate * this.#roundTripMs * ROUND_TRIPS_AHEAD
   }
@@ -110,12 +110,12 @@ export class Lease {
     return this.#spent.length > 0
   }
 
-  /** The report of what was spent, with a request for `must` tokens now and more ahead. */
+  /** Reports what was spent, and asks to charge `must` waiting requests and to lend more tokens. */
   refill(must: number, demand: Windows, now: number): LeaseCall {
     const spent = total(this.#spent)
     this.#adjust(spent + must * costOf(demand), now)
     const isSameQuota = isOf(demand, this.demand)
-    // Tokens in hand that are too few go back, where they may be combined with those of others.
+    // Tokens that are too few for a request go back: together with those of other instances they may suffice.
     const isEnough = must === 0 || this.#tokens >= costOf(demand)
     const held = isSameQuota && isEnough && now < this.#until ? this.#tokens : 0
     const call = this.#report(now, { must, ahead: this.#want, returned: this.#tokens - held, held, demand })
@@ -139,7 +139,7 @@ export class Lease {
     return call
   }
 
-  /** Takes in what Redis lent. */
+  /** Adds the tokens that Redis lent. */
   hear(answer: LeaseAnswer, now: number): void {
     const took = now - this.#sentAt
     this.#roundTripMs = this.#roundTripMs === 0 ? took : this.#roundTripMs * 0.8 + took * 0.2
@@ -151,14 +151,17 @@ export class Lease {
     this.#heardAt = now
   }
 
-  /** What `call` lent came too late for those who waited, but the lease is this instance's. */
+  /** Takes over what a late answer to `call` lent: the waiting requests did without it, but the lease is valid. */
   regain({ held }: LeaseCall, answer: LeaseAnswer, now: number): void {
     this.#tokens = held
     this.#outstanding = held
     this.hear(answer, now)
   }
 
-  /** The call failed: nobody knows what Redis made of it, so it may count all of it as spent. */
+  /**
+   * Gives up all tokens, so that Redis may count them as spent: after a call that failed, which Redis may have executed
+   * or not, or when the counter is reset.
+   */
   forget(): void {
     this.#tokens = 0
     this.#spent = []
@@ -167,7 +170,7 @@ export class Lease {
     this.#lent = 0
   }
 
-  /** The answer to one that waited for the call: granted, or refused. */
+  /** The answer to a request that waited for the call. */
   answer(granted: boolean, before: number, answer: LeaseAnswer, now: number): Answer {
     const counts = this.#countsAt(now, before * costOf(this.demand)).map(count => {
       return granted ? { ...count, violated: false } : count
@@ -176,7 +179,7 @@ export class Lease {
     return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: answer.askAgainMs }
   }
 
-  /** @param before tokens counted that were spent after the request this is for; below 0 when it is not counted yet */
+  /** @param before tokens spent after the request this is for; negative if its own are not counted yet */
   #countsAt(now: number, before: number): Count[] {
     const spentSince = total(this.#spent)
     const elapsed = now - this.#heardAt
@@ -196,7 +199,10 @@ export class Lease {
     return { key: this.key, ttlMs: leaseMs(wish.demand), spent, ...wish }
   }
 
-  /** Doubles what is asked for while it is used up, so that a lease grows with the rate; shrinks to what was used. */
+  /**
+   * Doubles the tokens to ask for while half of them are used up, so that a lease grows with the rate; otherwise
+   * shrinks them to what was used.
+   */
   #adjust(used: number, now: number): void {
     const elapsed = now - this.#sentAt
     this.#rate = elapsed > 0 ? used / elapsed : this.#rate

@@ -1,6 +1,6 @@
 /**
- * Spends leased tokens in this process and asks Redis for more, one call per key at a time.
- * Requests that find the lease empty wait for the call under way, or go along with the next.
+ * Spends leased tokens in this process and asks Redis for more, one call per key at a time. Requests that find the
+ * lease empty wait for the call under way or join the next.
  */
 
 import { LateCharges } from './late-charges.js'
@@ -20,13 +20,13 @@ import {
 
 /** The store behind the leases. */
 export interface Behind extends CounterStore {
-  /** Answers without asking Redis, which was just asked in vain. */
+  /** Answers without asking Redis, which has just failed to answer. */
   standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
 }
 
 interface Waiter {
   readonly ask: Ask
-  /** Undefined when nobody lends: Redis is away. */
+  /** Called with undefined if Redis is away and lends nothing. */
   resolve(answer: Answer | undefined): void
 }
 
@@ -44,13 +44,13 @@ export class LeasedStore implements CounterStore {
   readonly #inner: Behind
   readonly #lender: Lender
   readonly #now: () => number
-  /** In the order of their last call, so that a sweep looks only at those that are due. */
+  /** In the order of their last call: a sweep stops at the first that is not due. */
   readonly #accounts = new Map<string, Account>()
   readonly #sweeps: NodeJS.Timeout
   readonly #late: LateCharges
 
   /**
-   * @param inner counts what is not leased, and stands in while nobody lends
+   * @param inner counts what is not leased, and stands in while Redis lends nothing
    * @param now in milliseconds, from any origin
    */
   constructor(inner: Behind, lender: Lender, now: () => number) {
@@ -70,7 +70,7 @@ export class LeasedStore implements CounterStore {
     return this.#takeRest(asks, obtained as Answer[], holder)
   }
 
-  /** Where tokens may be at hand there often is no call to join. */
+  /** With leased tokens there often is no call to join. */
   rides(observed: Ask, enforced: readonly Ask[]): boolean {
     return !isLeased(observed) && !enforced.some(isLeased) && this.#inner.rides(observed, enforced)
   }
@@ -114,7 +114,7 @@ export class LeasedStore implements CounterStore {
     }
   }
 
-  /** Forgets the tokens that were lent to `key`. */
+  /** Forgets the tokens that were lent for `key`. */
   forget(key: string): void {
     this.#accounts.get(key)?.lease.forget()
   }
@@ -152,7 +152,7 @@ export class LeasedStore implements CounterStore {
 
   #call(account: Account, demand: Windows): void {
     const { lease } = account
-    // Whoever asks under another quota, or at another cost, goes with the next call: this one's answer says nothing about it.
+    // Requests with another quota or cost wait for the next call: this one's answer says nothing about them.
     const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
     account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
     account.underWay = true
@@ -162,7 +162,7 @@ export class LeasedStore implements CounterStore {
     this.#accounts.set(lease.key, account)
     const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
-      // A later call has told Redis that these tokens are lost: they were counted as spent.
+      // Otherwise a later call has told Redis that these tokens are lost: they were counted as spent.
       if (account.calls === number) lease.regain(call, answer, this.#now())
     }
     void this.#lender.lease(call, late).then(answer => {
@@ -223,8 +223,8 @@ export class LeasedStore implements CounterStore {
 }
 
 /**
- * The answers in the order of the asks. Where one of a group was refused, the others are too: `undo` hears of those that
- * were granted.
+ * The answers in the order of the asks. If one ask of a group was refused, so are the others: `undo` is called for
+ * those that were granted.
  */
 function together(
   asks: readonly Ask[],

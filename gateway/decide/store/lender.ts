@@ -16,18 +16,18 @@ export interface LeaseCall {
   readonly ttlMs: number
   /** Leased tokens that were spent since the last call: age, count, age, count, … */
   readonly spent: readonly number[]
-  /** Leased tokens that nobody needs any more. */
+  /** Leased tokens that are no longer needed. */
   readonly returned: number
-  /** Leased tokens still in hand. What is in neither of the three was lost with an answer, and counts as spent now. */
+  /** Leased tokens still in hand. Those in none of these three were lost with an answer, and count as spent now. */
   readonly held: number
 }
 
 export interface LeaseAnswer {
-  /** Of `must`. */
+  /** How many of `must` were admitted. */
   readonly admitted: number
-  /** Of `ahead`; 0 near the quota, where tokens are taken one at a time. */
+  /** Tokens lent, at most `ahead`; 0 near the quota, where each request is charged by itself. */
   readonly ahead: number
-  /** After the call, leased tokens counted as used. */
+  /** The state after the call, with leased tokens counted as used. */
   readonly counts: readonly Count[]
   /** On refusal, until tokens lent to others may come back. */
   readonly askAgainMs: number | undefined
@@ -37,16 +37,16 @@ export interface LeaseAnswer {
 
 export interface Lender {
   /**
-   * Undefined when the store is away or late: then nothing was lent, and nobody knows what became of the report. What comes
-   * too late goes to `late`.
+   * Undefined if the store is away or late: then nothing was lent, and whether the report arrived is unknown. A late
+   * answer goes to `late`.
    */
   lease(call: LeaseCall, late?: (answer: LeaseAnswer) => void): Promise<LeaseAnswer | undefined>
 }
 
-/** A lease lasts this part of the shortest window, but no longer than that of the spec's longer one. */
+/** A lease lasts 1/PARTS of the shortest window, at most 1/PARTS of the spec's longer window (60 s). */
 const PARTS = 2
 const LONGEST_MS = 30_000
-/** What `lua/lease-1.lua` lends one instance of a quota that nobody uses, at most. */
+/** The largest part of an unused quota that `lua/lease-1.lua` lends to one instance. */
 const SHARE = 0.45
 
 /** How long leased tokens may be kept, in milliseconds. */
@@ -55,8 +55,8 @@ export function leaseMs({ windows }: Windows): number {
 }
 
 /**
- * What leases may withhold: never is more admitted than the quota, but tokens in one instance's hand cannot be spent
- * through another until the lease ends.
+ * How much leases may withhold: the quota is never exceeded, but tokens leased to one instance cannot be spent through
+ * another until the lease ends.
  */
 export function leaseBound(demand: Windows): { readonly tokens: number; readonly ms: number } {
   const smallest = Math.min(...demand.windows.map(window => window.quota))

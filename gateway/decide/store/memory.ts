@@ -1,4 +1,4 @@
-/** Counters in this process: for a gateway without Redis, and in Redis's stead while it is away. */
+/** Counters in this process: for a gateway without Redis, and in place of Redis while it is away. */
 import type { Demand, StoreName, Window } from '../../types.js'
 import { type Epoch, type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
@@ -31,8 +31,8 @@ export class MemoryStore implements CounterStore {
 
   /**
    * @param now in milliseconds, from any origin
-   * @param heldElsewhere slots of a key that this process holds in the store it stands in for
-   * @param epoch what makes `now` a time since the epoch, by which windows of the calendar go; by default it is one
+   * @param heldElsewhere slots of a key that this process holds in the store that this one stands in for
+   * @param epoch what to add to `now` to get the time since the epoch, for calendar windows; 0 by default
    */
   constructor(
     now: () => number,
@@ -51,7 +51,7 @@ export class MemoryStore implements CounterStore {
     return this.#ask(asks, true)
   }
 
-  /** The same object for every call. */
+  /** A call within this process costs nothing, so any report-only ask may join it. */
   rides(): boolean {
     return true
   }
@@ -85,7 +85,7 @@ export class MemoryStore implements CounterStore {
     }
   }
 
-  /** Forgets what was counted by `key`; slots that are held are as if given back. */
+  /** Forgets what was counted by `key`; held slots count as given back. */
   forget(key: string): void {
     this.#states.delete(key)
     this.#meters.delete(key)
@@ -98,7 +98,7 @@ export class MemoryStore implements CounterStore {
     this.#slots.clear()
   }
 
-  /** Charges what is granted, or works on copies. */
+  /** Charges what is granted, or without `charges` computes the answers on copies. */
   #ask(asks: readonly Ask[], charges: boolean): Answer[] {
     const now = this.#now()
     const states: State[] = []

@@ -1,13 +1,13 @@
 /**
- * Meters in this process: a window begins with a key's first request and ends whole, and the request that passes the quota
- * may block the key for longer. `lua/meter.lua` says the same in Redis, and both run the same tests.
+ * Meters in this process: a window begins with a key's first request and ends as a whole, and the request that passes
+ * the quota may block the key for longer. `lua/meter.lua` does the same in Redis, and both run the same tests.
  */
 import type { MeterDemand } from '../../types.js'
 import { isReportOnlyKey } from '../key.js'
 import { BoundedMap } from './bounded-map.js'
 import { type Count, costOf, counted } from './store.js'
 
-/** A window: what was spent in it, the first refused request included, and from when to when it counts. */
+/** A window: what was spent in it, the first refused request included, and when it begins and ends. */
 export interface Meter {
   readonly used: number
   readonly begin: number
@@ -17,7 +17,7 @@ export interface Meter {
 /** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten, and so the oldest blocks. */
 export const MOST_KEYS = 100_000
 
-/** Windows that are open and those that refuse, each with places of their own: a flood of fresh keys frees nobody. */
+/** Open windows and those that refuse, with separate bounds: a flood of new keys unblocks nobody. */
 class Kept {
   readonly #open = new BoundedMap<Meter>(MOST_KEYS)
   readonly #blocked = new BoundedMap<Meter>(MOST_KEYS)
@@ -39,10 +39,10 @@ class Kept {
 
 export class Meters {
   #enforced = new Kept()
-  /** A change by a report-only rule must not end what enforced ones count. */
+  /** Keys of report-only rules, kept apart so that they never push out those of enforced ones. */
   #observed = new Kept()
 
-  /** The window of `key` as of `now`; an edited limit applies at once, to windows and blocks that have begun too. */
+  /** The window of `key` as of `now`; an edited limit applies at once, also to windows and blocks that have begun. */
   read(key: string, demand: MeterDemand, now: number): Meter {
     const kept = this.#of(key).get(key)
     const fresh = { used: 0, begin: now, end: now + demand.ms }
@@ -60,14 +60,17 @@ export class Meters {
     return charged
   }
 
-  /** Charges what an answer told, at most up to the quota: the next request is refused then, and begins the block. */
+  /**
+   * Charges a cost that became known with the response, at most up to the quota: then the next request is refused and
+   * begins the block.
+   */
   chargeLate(key: string, demand: MeterDemand, units: number, now: number): void {
     const meter = this.read(key, demand, now)
     const used = Math.max(meter.used, Math.min(demand.quota, meter.used + units))
     if (used > 0) this.#of(key).set(key, { ...meter, used }, isOver(meter, demand))
   }
 
-  /** The meter refuses: the first refusal counts, and begins the block. Returns the window after it. */
+  /** Notes a refusal: the first one in a window counts and begins the block. Returns the window after it. */
   refuse(key: string, meter: Meter, demand: MeterDemand, now: number): Meter {
     const refused = refusedBy(meter, demand, now)
     const kept = this.#of(key)
@@ -80,7 +83,7 @@ export class Meters {
   giveBack(key: string, demand: MeterDemand, at: number, now: number): void {
     const kept = this.#of(key).get(key)
     if (kept === undefined || kept.begin > at || kept.end <= now) return
-    // Without it the quota was not passed: the refused request that was counted goes, too, and so does its block.
+    // Without this charge the quota was not passed, so the refusal that was counted is undone, too, with its block.
     const used = Math.max(0, Math.min(kept.used, demand.quota) - costOf(demand))
     this.#of(key).set(key, { ...kept, used }, false)
   }
@@ -99,7 +102,7 @@ export class Meters {
   }
 }
 
-/** What an ask of this demand is charged where it is granted: what its answer will tell is charged then. */
+/** What a granted ask is charged at once: 0 if its cost is known only with the response. */
 export function chargeOf(demand: MeterDemand): number {
   return demand.afterAnswer === undefined ? costOf(demand) : 0
 }
@@ -116,7 +119,7 @@ export function refusedBy(meter: Meter, demand: MeterDemand, now: number): Meter
   return { ...meter, used: meter.used + costOf(demand), end }
 }
 
-/** The window as an answer tells it. */
+/** The window's state, as reported in an answer. */
 export function countOf(meter: Meter, { quota }: MeterDemand, violated: boolean, now: number): Count {
   return counted(quota, meter.used, violated, meter.end - now)
 }

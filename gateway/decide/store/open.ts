@@ -1,4 +1,4 @@
-/** The counter store of a process: Redis with this process in its stead, or this process alone. */
+/** The counter store of a process: Redis, with this process as its stand-in, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
 import { Debts } from './debts.js'
 import { Guard } from './guard.js'
@@ -24,11 +24,11 @@ export interface StoreSettings {
   readonly onError: OnStoreError
 }
 
-/** What the rest of the house wants to hear of the store. */
+/** Events of the store for other parts of the gateway. */
 export interface StoreHooks {
-  /** A call ended after so long, well or not. */
+  /** A call ended after `ms`, successfully or not. */
   called?(ms: number): void
-  /** A call failed or came too late; `op` is one of the few things a store is asked for. */
+  /** A call failed or came too late; `op` is one of a few names of operations. */
   failed(op: string): void
   /** An answer came after its deadline: what it had charged was refunded. */
   late(): void
@@ -36,24 +36,24 @@ export interface StoreHooks {
   awayChanged(away: boolean): void
 }
 
-/** How long a start waits for Redis before it goes on without. */
+/** How long the start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
-/** Clocks that run apart by no more are one. */
+/** Up to this difference, the system clock counts as not having been set. */
 const CLOCK_SET_MS = 100
 
-/** Between two lines about late answers; the metric counts them all. */
+/** Time between two log lines about late answers; the metric counts them all. */
 const QUIET_MS = 10_000
 
 export interface OpenedStore {
   readonly store: CounterStore
-  /** Forgets what was counted by a key, or rejects. */
+  /** Forgets what was counted by a key; rejects if Redis cannot be told. */
   forget(key: string): Promise<void>
-  /** Redis may be away: finds out, though no request asks for it. */
+  /** Checks whether Redis is away, even if no request calls it. */
   suspect(): void
 }
 
-/** Opens what the settings ask for; Redis may be away. */
+/** Opens the store that the settings describe; Redis may be away. */
 export async function openStore(
   { redis, deadline, instances, onError }: StoreSettings,
   log: Log,
@@ -120,8 +120,8 @@ export async function openStore(
 }
 
 /**
- * What makes `now` a time since the epoch. It stays the same until the system's clock is set, or the machine has slept: a
- * period that began a moment ago must not begin a moment later.
+ * What to add to `now` to get the time since the epoch. It changes only when the system clock is set or the machine has
+ * slept: a period that has begun must not begin again a moment later.
  */
 function epochOf(now: () => number): () => number {
   let offset = Date.now() - now()
@@ -154,7 +154,7 @@ function lenderOf(remote: RedisStore, guard: Guard, standIn: ResilientStore, onL
   }
 }
 
-/** Somebody else has answered those who waited. */
+/** Gives back what a late call charged for waiting requests: they have been decided without it. */
 function giveBackAdmitted(remote: RedisStore, call: LeaseCall, answer: LeaseAnswer): void {
   const asks = Array<Ask>(answer.admitted).fill(askOf(call))
   remote.giveBack(asks, Array<Answer>(answer.admitted).fill(answerOf(answer)))

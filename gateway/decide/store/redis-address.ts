@@ -1,4 +1,4 @@
-/** Where Redis is: one server, a Cluster, or a master that Sentinels know. */
+/** Where Redis is: one server, a Cluster, or a master that is found through Sentinels. */
 
 interface Node {
   readonly host: string
@@ -21,8 +21,8 @@ const MANY =
 const PORTS = { cluster: 6379, sentinel: 26379 }
 
 /**
- * Reads `redis://host:6379/0`, `redis+cluster://host:6379,…` and `redis+sentinel://host:26379,…/master`; with TLS `rediss`
- * for `redis`. User and password stand before the first host, percent-encoded.
+ * Reads `redis://host:6379/0`, `redis+cluster://host:6379,…` and `redis+sentinel://host:26379,…/master`; with TLS,
+ * `rediss` instead of `redis`. User and password come before the first host, percent-encoded.
  */
 export function redisAddress(url: string): RedisAddress {
   const { tls, kind, user = '', nodes = '', path = '' } = MANY.exec(url)?.groups ?? {}
@@ -39,7 +39,7 @@ export function redisAddress(url: string): RedisAddress {
     : { kind, sentinels: hosts, master: decodeURIComponent(path), ...access }
 }
 
-/** The same without user, password and options, for people and logs. */
+/** The address without user, password and options, for people and logs. */
 export function shownAddress(url: string): string {
   return url.replace(/\/\/(.*@)?/s, '//').replace(/[?#].*$/s, '')
 }

@@ -1,4 +1,4 @@
-/** The connection to Redis, whatever it is made of. The home file of ioredis. */
+/** The connection to Redis, whether one server, a Cluster or Sentinels. The home file of ioredis. */
 import { readFileSync } from 'node:fs'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../../types.js'
@@ -19,10 +19,10 @@ const OPTIONS: RedisOptions = {
   maxRetriesPerRequest: 0,
   connectTimeout: 1000,
   retryStrategy,
-  // A master that was demoted answers and refuses to count: its name may lead to the new one by now.
+  // A demoted master still answers, but refuses to count: its name may lead to the new master by now.
   reconnectOnError: error => error.message.includes('READONLY'),
 }
-/** How soon a Cluster's new masters are known when the old ones cannot tell. */
+/** How often a Cluster's nodes are asked for its topology, in case an old master cannot tell where its keys went. */
 const TOPOLOGY_EVERY_MS = 1000
 const GREETING_MS = 2000
 
@@ -40,7 +40,7 @@ export function connectRedis(url: string, log: Log): RedisClient {
   return client
 }
 
-/** Calls `listener` whenever a connection has closed, or could not be made. */
+/** Calls `listener` whenever a connection was closed, or could not be opened. */
 export function onClosed(client: RedisClient, listener: () => void): void {
   client.on('close', listener)
   if (!(client instanceof Cluster)) return
@@ -50,7 +50,7 @@ export function onClosed(client: RedisClient, listener: () => void): void {
 
 const troubles = new WeakMap<RedisClient, NodeJS.ErrnoException>()
 
-/** What went wrong last with a connection, as `ECONNREFUSED` or in Redis's own words. */
+/** The last error of a connection, such as `ECONNREFUSED`, or in Redis's own words. */
 export function troubleOf(client: RedisClient): string | undefined {
   const error = troubles.get(client)
   return error?.code ?? error?.message
@@ -76,23 +76,23 @@ function clientFor(url: string): RedisClient {
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     slotsRefreshInterval: TOPOLOGY_EVERY_MS,
-    // Certificates name hosts, so hosts are not turned into addresses.
+    // Certificates name hosts, so host names are not resolved to addresses.
     ...(address.tls && { dnsLookup: (host, done) => done(null, host) }),
     redisOptions: { ...redisOptions, ...access, ...tls },
   })
 }
 
-/** True where keys live in slots, and a script reaches only those of one. */
+/** True for a Cluster, where keys live in slots and a script can access only one of them. */
 export function isCluster(client: RedisClient): boolean {
   return client instanceof Cluster
 }
 
-/** The node that keeps `key`; '' where there is only one, or while nobody knows. */
+/** The node that keeps `key`; '' if there is only one, or while the topology is unknown. */
 export function nodeOf(client: RedisClient, key: string): string {
   return client instanceof Cluster ? (client.slots[hashSlot(key)]?.[0] ?? '') : ''
 }
 
-/** Gives up a connection that swallows bytes, for a new one. */
+/** Replaces a connection that takes bytes but never answers. */
 export function reconnect(client: RedisClient, key: string): void {
   if (client instanceof Redis) {
     giveUp(client)
@@ -105,8 +105,8 @@ export function reconnect(client: RedisClient, key: string): void {
 }
 
 /**
- * Nothing is asked of a connection before Redis has greeted it, so nobody else would notice that it has fallen silent by
- * then. A Redis that is still loading its data sees a new connection now and then.
+ * Replaces a connection whose Redis has not greeted it in time: nothing is sent before that, so nothing else would
+ * notice the silence. A Redis that is still loading its data therefore sees a new connection now and then.
  */
 function watchGreeting(redis: Redis): void {
   redis.on('connect', () => {
@@ -119,14 +119,17 @@ function watchGreeting(redis: Redis): void {
 }
 
 /**
- * Destroyed without QUIT: a dead connection would not answer it, `disconnect` would wait two seconds, and each
- * call would leave a listener. Once it has closed, ioredis opens a new one.
+ * Destroys the socket without QUIT: a dead connection would not answer it, `disconnect` would wait two seconds, and
+ * each call would leave a listener. Once it has closed, ioredis opens a new one.
  */
 function giveUp({ stream }: { readonly stream: Redis['stream'] | undefined }): void {
   stream?.destroy()
 }
 
-/** Sends what `calls` asks for in one write per connection: each write is a system call, which costs more than its bytes. */
+/**
+ * Sends the commands that `calls` issues in one write per connection: each write is a system call, which costs more
+ * than its bytes.
+ */
 export function inOneWrite(client: RedisClient, calls: () => void): void {
   const connections = client instanceof Cluster ? client.nodes('master') : [client]
   // A connection that was never established has no stream yet.
@@ -139,10 +142,10 @@ export function inOneWrite(client: RedisClient, calls: () => void): void {
   }
 }
 
-/** What a library of `lua/` stands on. */
+/** Libraries of `lua/` that need other libraries before them. */
 const NEEDED: Readonly<Record<string, readonly string[]>> = { window: ['algorithms'] }
 
-/** A script of `lua/`, put behind the libraries it needs. */
+/** The files of `lua/` as one script, each after the libraries it needs. */
 export function script(...names: string[]): string {
   return names
     .flatMap(name => [...(NEEDED[name] ?? []), name])

@@ -1,4 +1,4 @@
-/** Lends tokens from Redis: one script call per report and wish (`lua/lease-1.lua`). */
+/** Lends tokens from Redis: one script call for each report and its request for tokens (`lua/lease-1.lua`). */
 import { randomBytes } from 'node:crypto'
 import type { Result } from 'ioredis'
 import { calendarLength } from './calendar.js'
@@ -16,7 +16,7 @@ declare module 'ioredis' {
 export class RedisLender {
   readonly #redis: RedisClient
   readonly #clock: (() => number) | undefined
-  /** Stands for this process among those that borrow. */
+  /** Names this process among those that borrow. */
   readonly #instance = randomBytes(6).toString('base64url')
 
   /** @param clock microseconds, for tests in virtual time; unset means Redis's own */
@@ -30,7 +30,7 @@ export class RedisLender {
   async lease(call: LeaseCall): Promise<LeaseAnswer> {
     const { demand } = call
     const wall = () => (this.#clock === undefined ? Date.now() : this.#clock() / 1000)
-    // An age rounded down is a later time, which is the careful side.
+    // An age rounded down is a later time, which is the safe side.
     const spent = call.spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
     const [at = 0, admitted = 0, ahead = 0, askAgainUs = 0, ...rest] = await this.#redis.lease(
       call.key,

@@ -1,4 +1,4 @@
-/** Counters in Redis: one script call for all that is asked together. */
+/** Counters in Redis: one script call for everything that is asked together. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import { KEY_SPACE } from '../../redis-keys.js'
@@ -35,12 +35,12 @@ declare module 'ioredis' {
   }
 }
 
-/** Holds no slot. */
+/** Holder for calls that take no slot. */
 const NOBODY = ''
 const PING_PATIENCE_MS = 1000
 const CONNECT_TICK_MS = 10
 
-/** What `take.lua` says of an ask it could not read, instead of how many requests it admitted. */
+/** What `take.lua` returns for an ask it could not read, in place of the number of admitted requests. */
 const BROKEN = -1
 
 export interface RedisStoreOptions {
@@ -48,12 +48,12 @@ export interface RedisStoreOptions {
   readonly log: Log
   /** Microseconds; for tests in virtual time. Unset means Redis's own clock. */
   readonly clock?: () => number
-  /** Milliseconds since the epoch, for tests: this process's clock, where it is not that of Redis. */
+  /** Milliseconds since the epoch, for tests: this process's clock, if it is not that of Redis. */
   readonly wall?: () => number
 }
 
 export class RedisStore implements RemoteStore {
-  /** For those who count by other means. */
+  /** For other uses of the same Redis, such as leases. */
   readonly connection: RedisClient
   readonly #clock: (() => number) | undefined
   /** Milliseconds since the epoch. */
@@ -104,8 +104,8 @@ export class RedisStore implements RemoteStore {
   }
 
   /**
-   * Counts once for nobody, on the node of `key`: a Redis that is loading, read-only or out of memory answers PING, but
-   * does not count. Rejects when it fails; a connection that swallows bytes is given up for a new one.
+   * Counts on a key of its own, on the node of `key`: a Redis that is loading, read-only or out of memory answers PING,
+   * but does not count. Rejects when it fails; a connection that does not answer is replaced.
    */
   async ping(key: string): Promise<void> {
     const probe = probeBeside(key)
@@ -117,7 +117,7 @@ export class RedisStore implements RemoteStore {
     }
   }
 
-  /** Whether Redis answers within `patienceMs`: at the start a connection needs its moment. */
+  /** Whether Redis answers within `patienceMs`, asked repeatedly: at the start the connection is not open yet. */
   async answers(patienceMs: number): Promise<boolean> {
     const until = performance.now() + patienceMs
     while (performance.now() < until) {
@@ -131,7 +131,7 @@ export class RedisStore implements RemoteStore {
     return false
   }
 
-  /** One script call serves all keys of one server; a Cluster's slots are told apart by `SplitStore`. */
+  /** One script call serves all keys of one server; for a Cluster, `SplitStore` separates the slots. */
   rides(): boolean {
     return true
   }
@@ -225,13 +225,13 @@ export class RedisStore implements RemoteStore {
   }
 }
 
-/** What so many requests spent; of a meter also the first refused one, where `andRefused`. */
+/** What `requests` requests spent; with `andRefused` also the first one that a meter refused. */
 function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
   if (demand.kind !== 'meter') return requests * costOf(demand)
   return requests * chargeOf(demand) + (andRefused ? costOf(demand) : 0)
 }
 
-/** What one call found of one ask, once all the requests it admits were charged. */
+/** The result of one call for one ask, after all admitted requests were charged. */
 interface Tally {
   readonly admitted: number
   readonly counts: readonly { quota: number; used: number; violated: boolean; resetMs: number }[]
@@ -252,7 +252,7 @@ function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
   })
 }
 
-/** An ask that harms nobody, for a key beside `key`: in the same slot of a Cluster. */
+/** A harmless ask for a key in the Cluster slot of `key`, or in a slot of its own if `key` has no hash tag. */
 function probeBeside(key: string): Ask {
   const windows = [{ name: 'probe', quota: 1_000_000, ms: 1000, algorithm: 'sliding-window' }] as const
   const tag = hashTag(key) ?? 'probe'

@@ -19,17 +19,17 @@ import {
 
 export interface ResilientOptions {
   readonly remote: RemoteStore
-  /** Stands before all calls to the remote store. */
+  /** Wraps all calls to the remote store. */
   readonly guard: Guard
-  /** Counts here in Redis's stead. */
+  /** Counts in this process while Redis is away. */
   readonly local: CounterStore & { forget(key: string): void }
   /** Gateways that share the quota: each may spend its part while Redis is away. */
   readonly instances: number
-  /** What the remote store told last of each key. */
+  /** The remote store's last answer about each key. */
   readonly lastTold: LastTold
-  /** What was admitted here and Redis does not know yet. */
+  /** What was admitted here and has not been sent to Redis yet. */
   readonly debts: Debts
-  /** Hears that an answer came too late: what it had granted is given back. */
+  /** Called when an answer came too late: what it had granted is given back. */
   onLate(): void
 }
 
@@ -72,7 +72,7 @@ export class ResilientStore implements CounterStore {
     this.#options.remote.confirm(asks)
   }
 
-  /** While Redis is away they count here, and Redis is told like of all that was admitted in its stead. */
+  /** While Redis is away, charges are counted here and sent to Redis later, like all that was admitted in its place. */
   charge(charges: readonly LateCharge[]): void {
     const { guard, remote } = this.#options
     const [first] = charges
@@ -95,7 +95,7 @@ export class ResilientStore implements CounterStore {
     await Promise.all([this.#options.remote.close(), this.#options.local.close()])
   }
 
-  /** What is said without Redis: each rule's `onStoreError`. */
+  /** Answers without Redis, as each rule's `onStoreError` says. */
   standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     const { debts, local } = this.#options
     const owe = (answers: Answer[]) => {
@@ -106,14 +106,16 @@ export class ResilientStore implements CounterStore {
     return answers instanceof Promise ? answers.then(owe) : owe(answers)
   }
 
-  /** Tells Redis what was admitted here in its stead, before it is asked for more. */
+  /** Sends Redis what was admitted here in its place, before it is asked for more. */
   settle(asks: readonly Ask[]): void {
     const { debts, remote } = this.#options
     const due = debts.settle(asks)
     if (due.length > 0) remote.settle(due).catch(() => debts.restore(due))
   }
 
-  /** What Redis says holds the debts that were settled before: they need not be counted here, too. */
+  /**
+   * Remembers Redis's answers. They include debts that were settled before, which need not be counted here any more.
+   */
   hear(asks: readonly Ask[], answers: readonly Answer[]): void {
     const { debts, lastTold, local } = this.#options
     lastTold.hear(asks, answers)
@@ -138,7 +140,7 @@ export class ResilientStore implements CounterStore {
     })
   }
 
-  /** Nobody waits for these any more. */
+  /** Gives back what late answers granted: their requests have been decided without them. */
   #undo(asks: readonly Ask[], requests: readonly Answer[][]): void {
     const { onLate, remote } = this.#options
     onLate()
@@ -172,7 +174,10 @@ export class ResilientStore implements CounterStore {
   }
 }
 
-/** What is asked together is kept together. An enforced key speaks for the report-only ones that ride along. */
+/**
+ * The key by which a call is guarded: one node keeps all keys of a call. An enforced key takes precedence over
+ * report-only ones.
+ */
 function keyOf(asks: readonly Ask[]): string {
   return (asks.find(ask => ask.group === 0) ?? asks[0])?.key ?? ''
 }

@@ -1,4 +1,4 @@
-/** Demands as the scripts take them. */
+/** Demands as arguments of the Lua scripts. */
 import type { Algorithm, Demand, MeterDemand, Window } from '../../types.js'
 import { boundariesAt } from './calendar.js'
 import type { Windows as WindowsDemand } from './lender.js'
@@ -13,19 +13,20 @@ const LATER = 2
 
 interface Known {
   readonly values: readonly string[]
-  /** While this process's clock is between these the periods of the calendar are the same. */
+  /** While this process's clock is between these, the calendar periods stay the same. */
   readonly since: number
   readonly until: number
 }
 
-/** A rule's windows are one object while its numbers stand, and are sent with every request. */
+/** A rule's windows are one object until its numbers change, and are sent with every request. */
 const known = new WeakMap<readonly Window[], Known>()
 
 /**
- * Quota, length in microseconds and algorithm of each; instead of a length a window of the calendar has the begins of three
- * periods and the end of the last, among which Redis's own clock chooses: gateways whose clocks differ agree so.
+ * Quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the starts of
+ * three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose clocks
+ * differ agree.
  *
- * @param wall milliseconds since the epoch, asked where there is a calendar
+ * @param wall milliseconds since the epoch; called for calendar windows only
  */
 function windowArguments(windows: readonly Window[], wall: () => number): readonly string[] {
   const last = known.get(windows)
@@ -46,7 +47,7 @@ function windowArguments(windows: readonly Window[], wall: () => number): readon
   return values
 }
 
-/** `windowArguments`, and behind them the cost where it is more than one. */
+/** `windowArguments`, followed by the cost if it is more than one. */
 export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
   const values = windowArguments(demand.windows, wall)
   const cost = costOf(demand)

@@ -1,10 +1,10 @@
 /**
- * Requests that ask for the same within one turn of the event loop share one call, which says how many of them it
- * admitted: the busier a key, the less a request of it costs.
+ * Requests that ask for the same within one turn of the event loop share one call, which tells how many of them it
+ * admitted: the busier a key, the less each of its requests costs.
  */
 import type { Answer, Ask } from './store.js'
 
-/** Asks once for `times` equal requests; the answers of each. Undefined when nobody could count. */
+/** Asks once for `times` equal requests; returns the answers of each, or undefined if Redis could not count. */
 type Send = (asks: readonly Ask[], holder: string, times: number) => Promise<readonly Answer[][] | undefined>
 
 type GoesOn = (answers: Answer[] | undefined) => void
@@ -15,9 +15,9 @@ interface Turn {
   readonly waiting: GoesOn[]
 }
 
-/** From here on a call is a long one: Redis is not at hand. */
+/** A call that takes this long counts as a long one: Redis is not nearby. */
 const LONG_CALL_MS = 5
-/** So many requests of a long call go on within one turn of the event loop. */
+/** After a long call, this many requests go on in one turn of the event loop. */
 const AT_ONCE = 2
 
 export class SharedTurns {
@@ -26,13 +26,13 @@ export class SharedTurns {
   /** By their first key. */
   #turns = new Map<string, Turn[]>()
 
-  /** @param together sends what is asked for within its argument in one go */
+  /** @param together sends all calls that its argument makes in one write */
   constructor(send: Send, together: (calls: () => void) => void) {
     this.#send = send
     this.#together = together
   }
 
-  /** A slot is held by one request, so asks for slots go alone. */
+  /** A slot is held by one request, so asks for slots are never shared. */
   take(asks: readonly Ask[], holder: string): Promise<Answer[] | undefined> {
     if (asks.some(({ demand }) => demand.kind === 'slots')) {
       return this.#send(asks, holder, 1).then(answers => answers?.[0])
@@ -70,9 +70,9 @@ export class SharedTurns {
 }
 
 /**
- * The first are answered while the last have yet to be forwarded. If all went on at once after a long call, each would wait for
- * all, and their clients would send their next requests in one bunch again. After a short call the bunch is worth more: it
- * shares the next one.
+ * Lets waiting requests go on, `atOnce` in each turn: the first are answered before the last are forwarded. If all went
+ * on at once after a long call, each would wait for all, and their clients would send their next requests in one bunch
+ * again. After a short call a bunch is worth more, because it shares the next call.
  */
 function goOn(
   waiting: readonly GoesOn[],
@@ -85,7 +85,7 @@ function goOn(
   if (end < waiting.length) setImmediate(goOn, waiting, answers, atOnce, end)
 }
 
-/** A rule's demand is one object while its numbers stand, so the same object means the same question. */
+/** A rule's demand is one object until its numbers change, so the same object means the same question. */
 function areEqual(some: readonly Ask[], others: readonly Ask[]): boolean {
   return (
     some.length === others.length &&

@@ -5,12 +5,13 @@
  * even pacing at 95 % of the quota is never refused while a greedy client gets at least 95 % of it (P2).
  *
  * Times are exact while they are few. When they become many, they are rounded up to one of PARTS parts of the window:
- * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small whatever the quota.
+ * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small, however large
+ * the quota is.
  */
 import type { Spent, WindowAlgorithm } from './algorithm.js'
 
 export const PARTS = 50
-/** More than PARTS, and enough for P2: a quota up to this is never rounded, a larger one gives way for a part. */
+/** More than PARTS, and enough for P2: quotas up to this are never rounded, larger ones by at most one part. */
 const MOST_TIMES = 64
 
 export const slidingWindow: WindowAlgorithm = {
@@ -22,7 +23,7 @@ export const slidingWindow: WindowAlgorithm = {
 
   spend(spent, { ms }, now, cost) {
     const last = spent.length - 2
-    // A later time is the careful side, so a token may always join the last one.
+    // A later time is the safe side, so a token may always join the last entry.
     if (last >= 0 && (spent[last] as number) >= now) spent[last + 1] = (spent[last + 1] as number) + cost
     else spent.push(now, cost)
     if (spent.length > 2 * MOST_TIMES) roundUp(spent, Math.ceil(ms / PARTS))
@@ -32,16 +33,17 @@ export const slidingWindow: WindowAlgorithm = {
     let excess = Math.max(used + cost - quota, 1)
     for (let i = 0; i < spent.length; i += 2) {
       excess -= spent[i + 1] as number
-      // To the microsecond: a rest of floating point must not make whole seconds one more.
+      // Rounded to microseconds: a floating-point error must not turn whole seconds into one more.
       if (excess <= 0) return Math.round(((spent[i] as number) + ms - now) * 1000) / 1000
     }
     return 0
   },
 
   /**
-   * Takes the first tokens that count as spent at `at` or up to a part later. They may be another's, but those that were
-   * charged at `at` stand nowhere before them: so each token that stays is still counted no earlier than it was spent, which
-   * is all that P1 needs. When they may have left the window already, none is taken: it would be one of a later request.
+   * Takes the first tokens that count as spent at `at` or up to a part later. They may be another request's, but tokens
+   * charged at `at` are never before them, so each token that stays is still counted no earlier than it was spent,
+   * which is all that P1 needs. If the tokens may have left the window already, none is taken: it would be one of a
+   * later request.
    */
   giveBack(spent, { ms }, at, now, cost) {
     if (at + ms <= now) return
@@ -58,7 +60,7 @@ export const slidingWindow: WindowAlgorithm = {
   },
 }
 
-/** Joins the tokens of each part at the part's end. */
+/** Merges the tokens of each part into one entry at the part's end. */
 function roundUp(spent: Spent, part: number): void {
   let kept = -2
   for (let i = 0; i < spent.length; i += 2) {

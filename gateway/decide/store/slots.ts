@@ -1,18 +1,18 @@
 /** The slots this process holds in Redis: renewed while their requests live, given back once. */
 import type { Log } from '../../types.js'
 
-/** What is asked of Redis. */
+/** The Redis commands that slots need. */
 export interface SlotCommands {
   /** `lua/renew-1.lua`: 1 when renewed, 0 when the slot was gone. */
   renew(key: string, member: string, ttlUs: number): Promise<number>
   zrem(key: string, member: string): Promise<unknown>
 }
 
-/** One slot, as the request that took it knows it. */
+/** A slot, for the request that took it. */
 export interface SlotHandle {
   /** Gives it back; safe to call twice. */
   release(): void
-  /** `listener` hears, at most once, that it ran out unrenewed and may belong to another by now. */
+  /** Calls `listener`, at most once, if the slot expired unrenewed and may belong to another request by now. */
   onLost(listener: () => void): void
 }
 
@@ -30,16 +30,16 @@ interface Hold extends Slot {
   lost: () => void
 }
 
-/** A slot that may have been taken, and is nobody's. */
+/** A slot that may have been taken, but that no request holds. */
 interface Orphan {
   readonly slot: Slot
-  /** Then it has run out by itself. */
+  /** When it expires by itself. */
   readonly endsAt: number
   isAsked: boolean
 }
 
 const TICK_MS = 250
-/** How long Redis may take for a renewal, and how long a failed one waits for the next. */
+/** How long Redis may take for a renewal, and how long a failed one waits for the next at most. */
 const PATIENCE_MS = 1000
 
 export class RedisSlots {
@@ -51,7 +51,7 @@ export class RedisSlots {
   readonly #orphans = new Set<Orphan>()
   readonly #ticks: NodeJS.Timeout
 
-  /** `onSilence` hears of a key whose renewal is not answered: a connection that swallows bytes must be given up for a new one. */
+  /** `onSilence` is called with a key whose renewal is not answered: its connection must be replaced. */
   constructor(redis: SlotCommands, log: Log, onSilence: (key: string) => void) {
     this.#redis = redis
     this.#log = log
@@ -59,7 +59,7 @@ export class RedisSlots {
     this.#ticks = setInterval(() => this.#tick(), TICK_MS).unref()
   }
 
-  /** Looks after a slot that was just taken. */
+  /** Renews a slot that was just taken, until it is released. */
   hold(slot: Slot): SlotHandle {
     const renewAt = performance.now() + intervalOf(slot.ttlMs)
     const hold: Hold = { ...slot, renewAt, sentAt: undefined, lost: () => {} }
@@ -89,7 +89,7 @@ export class RedisSlots {
     this.#freeOrphan(orphan)
   }
 
-  /** Renews nothing more: what is still held ends with its TTL. */
+  /** Stops renewing: slots that are still held end with their TTL. */
   close(): void {
     clearInterval(this.#ticks)
     this.#holds.clear()
@@ -97,7 +97,7 @@ export class RedisSlots {
     this.#orphans.clear()
   }
 
-  /** False when it is held no more. */
+  /** False if it was no longer held. */
   #drop(hold: Hold): boolean {
     if (!this.#holds.delete(hold)) return false
     const left = this.heldOf(hold.key) - 1
@@ -124,7 +124,7 @@ export class RedisSlots {
     const now = performance.now()
     let unanswered: Hold | undefined
     for (const hold of this.#holds) {
-      // Never two at a time: a Redis that is slow must not be asked more for it.
+      // Never two at a time: a slow Redis must not get more calls because of it.
       if (hold.sentAt === undefined) {
         if (hold.renewAt <= now) this.#renew(hold, now)
       } else if (hold.sentAt + PATIENCE_MS <= now) unanswered = hold
@@ -133,7 +133,7 @@ export class RedisSlots {
       if (orphan.endsAt <= now) this.#orphans.delete(orphan)
       else if (!orphan.isAsked) this.#freeOrphan(orphan)
     }
-    // After a pause of this process the answer may be here, unread: what arrived is read first.
+    // After a pause of this process the answer may have arrived unread: what arrived is read first.
     if (unanswered !== undefined)
       setImmediate(() => unanswered.sentAt !== undefined && this.#onSilence(unanswered.key))
   }
@@ -157,12 +157,12 @@ export class RedisSlots {
   }
 }
 
-/** What stands for the slot in Redis: see `lua/take.lua`. */
+/** The slot's member of its set in Redis: see `lua/take.lua`. */
 function memberOf({ holder, ttlMs }: Slot): string {
   return `${holder}@${ttlMs * 1000}`
 }
 
-/** Two renewals may fail before the slot runs out. */
+/** Two renewals may fail before the slot expires. */
 function intervalOf(ttlMs: number): number {
   return ttlMs / 3
 }

@@ -1,7 +1,7 @@
 /**
- * A Redis Cluster keeps keys in slots, and a script reaches only those of one. What a request asks of other slots than its
- * project's is asked first, as a reservation: it is confirmed when all was granted and given back when something was not,
- * so a refused request charges nothing, and what was only reserved never begins a block.
+ * A Redis Cluster keeps keys in slots, and a script can access only one of them. What a request asks of other slots
+ * than its project's is asked first, as a reservation. It is confirmed when everything was granted and given back
+ * otherwise, so a refused request charges nothing, and a mere reservation never begins a block.
  */
 import { isWithoutProject } from '../key.js'
 import { hashTag } from './hash-slot.js'
@@ -20,7 +20,7 @@ export interface Splittable extends CounterStore {
   confirm(asks: readonly Ask[]): void
 }
 
-/** What is asked in one call, as places in the list of all asks. */
+/** The asks of one call, as indexes in the list of all asks. */
 type Part = readonly number[]
 
 export class SplitStore implements CounterStore {
@@ -76,7 +76,7 @@ export class SplitStore implements CounterStore {
   ): Promise<Answer[]> {
     const reserving = asks.map(ask => (ask.demand.kind === 'meter' ? { ...ask, reserves: true } : ask))
     const answers: Answer[] = []
-    // What others were charged is given back also when one of them fails.
+    // Waits for all, so that what other parts were charged is given back even if one fails.
     const first = await Promise.allSettled(
       others.map(async part => {
         const given = await this.#inner.take(at(reserving, part), holder)
@@ -116,7 +116,7 @@ export class SplitStore implements CounterStore {
   }
 }
 
-/** Asks by the slot that keeps them; those of the project last, which most requests ask. */
+/** Asks by the slot that keeps them. The project's slot comes last: most requests ask it. */
 function partsOf(asks: readonly Ask[]): number[][] {
   const parts = new Map<string, number[]>()
   for (const [i, ask] of asks.entries()) {

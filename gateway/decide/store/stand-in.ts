@@ -1,4 +1,4 @@
-/** What one instance may spend by itself while Redis is away, and how that is told. */
+/** What one instance may spend by itself while Redis is away, and how its answers report that. */
 import type { Demand, Window } from '../../types.js'
 import type { Told } from './last-told.js'
 import { type Answer, type Ask, type Count, costOf, counted } from './store.js'
@@ -8,7 +8,10 @@ export function partOf(whole: number, instances: number, cost = 1): number {
   return Math.max(Math.min(cost, whole), Math.floor(whole / instances))
 }
 
-/** The ask for this instance's part; while what Redis told still counts, its part of what was left then, which may be 0. */
+/**
+ * The ask with this instance's part of the quota or, while Redis's last answer still counts, its part of what was left
+ * then, which may be 0.
+ */
 export function shareOf(ask: Ask, instances: number, told: Told | undefined): Ask {
   const { demand } = ask
   if (demand.kind === 'slots') {
@@ -16,7 +19,7 @@ export function shareOf(ask: Ask, instances: number, told: Told | undefined): As
   }
   if (demand.kind === 'meter') {
     const quota = shareLeft(demand, costOf(demand), instances, told, 0, true)
-    // No admitted request of this process passed a quota of none.
+    // With a quota of 0, this process admits no request that could begin a block.
     const blockMs = quota === 0 ? 0 : demand.blockMs
     return { ...ask, demand: { ...demand, quota, blockMs } }
   }
@@ -27,7 +30,9 @@ export function shareOf(ask: Ask, instances: number, told: Told | undefined): As
   return { ...ask, demand: { ...demand, windows } }
 }
 
-/** What this process counted of its share, told against its part of the quota: what others may have spent counts as used. */
+/**
+ * The answer for this instance's share, in terms of its part of the quota: what others may have spent counts as used.
+ */
 export function countedHere(ask: Ask, answer: Answer, instances: number, told: Told | undefined): Answer {
   const { demand } = ask
   if (demand.kind === 'slots') return answer
@@ -53,12 +58,16 @@ function shareLeft(
   const count = told?.counts[i]
   const whole = partOf(quota, instances, cost)
   if (count?.used === undefined || told === undefined) return whole
-  // What was spent in a sliding window counts for its length at most; elsewhere, until its window, period or block ends.
+  // In calendar windows and meters, tokens count until the period, window or block ends; elsewhere for the window's
+  // length at most.
   if (told.elapsedMs >= (endsWhole ? count.resetMs : ms)) return whole
   return Math.min(whole, Math.floor(Math.max(0, quota - count.used) / instances))
 }
 
-/** While the share has no room for a request at all, waiting for one's own window would not help. */
+/**
+ * Milliseconds until Redis's last answer promised a reset, if the share has no room even for one request: waiting for
+ * this process's own window would not help.
+ */
 function lockedMs(told: Told | undefined, i: number, { quota }: Count, cost: number): number {
   if (told === undefined || quota >= cost) return 0
   return Math.max(0, (told.counts[i]?.resetMs ?? 0) - told.elapsedMs)

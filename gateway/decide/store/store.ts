@@ -7,10 +7,13 @@ export interface Ask {
   /** Full counter key, hash tag included. */
   readonly key: string
   readonly demand: Demand
-  /** Asks of one group are granted together or not at all. Group 0 is the enforced verdict; each report-only rule is its own. */
+  /**
+   * Asks of one group are granted together or not at all. Group 0 is the enforced verdict; each report-only rule has
+   * its own.
+   */
   readonly group: number
   readonly onStoreError: OnStoreError
-  /** A meter of another Cluster slot: what it is charged may be cancelled, and starts no block until it is confirmed. */
+  /** For a meter in another Cluster slot: its charge may be cancelled, and starts no block until it is confirmed. */
   readonly reserves?: boolean | undefined
 }
 
@@ -27,19 +30,19 @@ export interface Answer {
   readonly counts: readonly Count[]
   /** Gives a slot back; safe to call twice. Present when a slot was taken. */
   readonly release?: (() => void) | undefined
-  /** Tells `listener`, at most once, that the slot ran out and may be another's. Absent where slots cannot run out. */
+  /** Calls `listener`, at most once, if the slot expired and may be another's. Absent where slots cannot expire. */
   readonly onLost?: ((listener: () => void) => void) | undefined
   /** True if the store was not asked, because another ask of the group was refused first. */
   readonly skipped?: boolean | undefined
-  /** When windows were charged, on the store's clock, or which spending of a lease it was: what `giveBack` needs. */
+  /** What `giveBack` needs: when the ask was charged, on the store's clock, or the number of a lease's spend. */
   readonly at?: number | undefined
-  /** On refusal: when asking again may pay, if that can be sooner than the resets promise (tokens lent out may return). */
+  /** On refusal: when asking again may succeed, if that can be sooner than the resets say (lent tokens may return). */
   readonly askAgainMs?: number | undefined
 }
 
-/** What an answer of the upstream has told of a request's cost. */
+/** A cost that became known only with the upstream's response. */
 export interface LateCharge {
-  /** As it was granted. */
+  /** The ask as it was granted. */
   readonly ask: Ask
   /** Whole units from 1. */
   readonly units: number
@@ -47,8 +50,8 @@ export interface LateCharge {
 
 export interface CounterStore {
   /**
-   * Reads every ask, then charges each group whole or not at all; a refused group consumes nothing.
-   * Answers stand in the order of the asks. A promise only when the store is remote.
+   * Reads every ask, then charges each group whole or not at all; a refused group consumes nothing. Answers are in the
+   * order of the asks. A promise only when the store is remote.
    */
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
   /** True when a report-only ask may join the call that `enforced` asks make: it costs no call, and no time. */
@@ -70,9 +73,12 @@ export interface CounterStore {
 
 /** A store over the network. */
 export interface RemoteStore extends CounterStore {
-  /** `take` for several equal requests at once, in their order; slots are asked for by one. Rejects when it cannot be reached. */
+  /**
+   * `take` for several equal requests, whose answers are in their order; for only one if it asks for slots. Rejects
+   * when the store cannot be reached.
+   */
   takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]>
-  /** What `calls` asks for travels together. */
+  /** Sends what `calls` asks for in one write. */
   together(calls: () => void): void
   /** How many slots of `key` this process holds there. */
   slotsHeld(key: string): number
@@ -80,14 +86,14 @@ export interface RemoteStore extends CounterStore {
   abandon(asks: readonly Ask[], holder: string): void
   /** Charges what was admitted elsewhere, room or not, before any call that follows. Rejects when it fails. */
   settle(debts: readonly Debt[]): Promise<void>
-  /** What asks that reserve were charged stands. Best effort, like `giveBack`. */
+  /** Confirms what reserving asks were charged. Best effort, like `giveBack`. */
   confirm(asks: readonly Ask[]): void
 }
 
 /**
  * A count whose numbers the store knows.
  *
- * @param windowMs length of the present period, where that changes
+ * @param windowMs length of the current period, where periods differ in length
  */
 export function counted(
   quota: number,
@@ -110,13 +116,13 @@ export function uncounted({ demand }: Ask): Count[] {
   }))
 }
 
-/** What is counted against: one quota per window, or that of a meter or of slots. */
+/** The quotas that are counted against: one per window, or that of a meter or of slots. */
 export function quotasOf(demand: Demand): number[] {
   if (demand.kind === 'windows') return demand.windows.map(({ quota }) => quota)
   return [demand.kind === 'slots' ? demand.max : demand.quota]
 }
 
-/** True when a grant charges nothing: what the request costs is told by its answer. */
+/** True when a grant charges nothing, because the request's cost is known only with the response. */
 export function tellsLater(demand: Demand): boolean {
   return demand.kind === 'meter' && demand.afterAnswer !== undefined
 }
@@ -126,7 +132,10 @@ export function costOf(demand: Demand): number {
   return demand.kind === 'slots' ? 1 : (demand.cost ?? 1)
 }
 
-/** True when two demands count by the same windows or meter, at whatever cost; a rule's demand is one object while its numbers stand. */
+/**
+ * True when two demands count by the same windows or meter, at whatever cost. A rule's demand is one object until its
+ * numbers change.
+ */
 export function sameQuota(one: Demand, other: Demand): boolean {
   if (one === other) return true
   if (one.kind === 'meter' && other.kind === 'meter') {
@@ -150,15 +159,17 @@ function isSameWindow(one: Window, other: Window): boolean {
   )
 }
 
-/** How long a client refused by a full in-flight rule should wait; nobody can know when a slot comes back. */
+/** How long a client refused by a full in-flight rule should wait: when a slot comes back is unknown. */
 export const SLOT_RETRY_MS = 1000
 
-/** Those at these places. */
+/** The elements at these indexes. */
 export function at<T>(list: readonly T[], places: readonly number[]): T[] {
   return places.map(i => list[i] as T)
 }
 
-/** Where one of a group was refused, the others are too, and hold nothing; `undo` hears of those that were granted. */
+/**
+ * If one ask of a group was refused, so are the others, and hold nothing; `undo` is called for those that were granted.
+ */
 export function standTogether(
   asks: readonly Ask[],
   answers: readonly Answer[],
@@ -173,7 +184,7 @@ export function standTogether(
   })
 }
 
-/** Groups of which an ask was refused; those without an answer yet were not. */
+/** Groups with a refused ask; an ask without an answer yet is not refused. */
 export function refusedGroups(asks: readonly Ask[], answers: readonly (Answer | undefined)[]): Set<number> {
   return new Set(asks.filter((_, i) => answers[i]?.granted === false).map(ask => ask.group))
 }

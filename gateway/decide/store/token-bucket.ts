@@ -1,8 +1,8 @@
 /**
- * The token bucket: holds the quota when full and refills evenly, so no interval of the window's length admits more than
- * twice the quota: a full bucket, and what flows into it meanwhile.
+ * The token bucket: holds the quota when full and refills evenly, so no interval of the window's length admits more
+ * than twice the quota: a full bucket, and what is refilled meanwhile.
  *
- * The list: when it was last looked at, and how many tokens were missing then.
+ * The list: when it was last updated, and how many tokens were missing then.
  */
 import type { Window } from '../../types.js'
 import { CRUMB, lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
@@ -10,7 +10,7 @@ import { CRUMB, lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
 export const tokenBucket: WindowAlgorithm = {
   settle(spent, window, now) {
     if (spent.length === 0) return
-    // No more can be missing than the bucket holds, also after the quota was lowered.
+    // No more tokens can be missing than the bucket holds, even after the quota was lowered.
     const missing = Math.min(tokens(spent), window.quota) - refilled(window, now - (lastOf(spent) as number))
     if (missing < CRUMB) spent.length = 0
     else spent.splice(0, Infinity, now, missing)
@@ -28,7 +28,7 @@ export const tokenBucket: WindowAlgorithm = {
     return Math.ceil((Math.max(untilWhole, untilRoom) * ms * 1000) / quota) / 1000
   },
 
-  /** What has flowed in since may have been the refill of these very tokens: that part is not given a second time. */
+  /** What was refilled since may have been these very tokens: that part is not given back again. */
   giveBack(spent, window, at, now, cost) {
     const rest = tokens(spent) - Math.max(0, cost - refilled(window, now - at))
     if (rest < CRUMB) spent.length = 0

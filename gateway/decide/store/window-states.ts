@@ -1,20 +1,20 @@
-/** The windows of many keys in this process, small and bounded. */
+/** The windows of many keys in this process, in little, bounded memory. */
 import type { Window } from '../../types.js'
 import { type Epoch, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lifetimeMs } from './algorithms.js'
 
 /**
- * Most keys are asked once and never again: while a key has spent one token in each of its windows, the time of that token
- * is all there is to know.
+ * Most keys are used once and never again: as long as a key has spent one token in each of its windows, only that
+ * token's time is kept.
  */
 type Kept = number | Spent[]
 
-/** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas begin anew. */
+/** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas start again. */
 const MOST_KEYS = 250_000
 
 const LITTLE = 8
 
-/** Keys whose windows are longer than this are kept apart: what is soon forgotten must not wait for them, or push them out. */
+/** Keys with longer windows are kept apart, so that short-lived keys neither wait for them nor push them out. */
 const SHORT_MS = 3_600_000
 
 export class WindowStates {
@@ -26,12 +26,12 @@ export class WindowStates {
     this.#epoch = epoch
   }
 
-  /** One list per window, as of `now`. Changes to them count once they are written; who only looks gets copies. */
+  /** One list per window, as of `now`. Changes to them take effect with `write`; with `looks`, the lists are copies. */
   read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
     const lifetime = lifetimeMs(windows)
     const own = lifetime > SHORT_MS ? this.#long : this.#short
     if (!looks) own.turn(lifetime, now)
-    // An edit of its windows may have moved the key.
+    // After an edit of its windows, the key may still be among the others.
     const kept = own.get(key) ?? (own === this.#long ? this.#short : this.#long).get(key)
     const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
     return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now, this.#epoch)
@@ -55,8 +55,8 @@ export class WindowStates {
 }
 
 /**
- * Keys live in two generations. A key that spends moves to the young one; at each turn the old one is dropped whole, so
- * keys that nobody uses cost nothing to forget.
+ * Keys live in two generations. A key that spends moves to the young one; at each turn the old one is dropped as a
+ * whole, so unused keys cost nothing to forget.
  */
 class Generations {
   #young = new Map<string, Kept>()
@@ -108,12 +108,12 @@ function settled(lists: Spent[], windows: readonly Window[], now: number, epoch:
   return lists
 }
 
-/** Growing leaves room for more behind a list: many times what it holds while that is little. */
+/** A copy: a list that grew has spare room, many times what a short list holds. */
 function trimmed(spent: Spent): Spent {
   return spent.length <= LITTLE ? spent.slice() : spent
 }
 
-/** The time of the one token that each window holds, or undefined when there is more to know. */
+/** The time of the one token that each window holds; undefined if the state is anything else. */
 function onlyToken(state: readonly Spent[]): number | undefined {
   const at = state[0]?.[0]
   for (const spent of state)

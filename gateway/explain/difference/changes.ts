@@ -17,7 +17,7 @@ export interface Change {
 
 export type FieldValues = Readonly<Record<string, unknown>>
 
-/** The fields of which the values differ, in the order in which they first stand. */
+/** The fields whose values differ, in the order in which they first appear. */
 export function changedFields(before: FieldValues, after: FieldValues): FieldChange[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   return [...names]

@@ -85,7 +85,7 @@ function quotaFields(config: BucketConfig): FieldValues {
 function compareRules(before: ReadonlyMap<string, FieldValues>, after: ReadonlyMap<string, FieldValues>) {
   return changesOf(before, after).map(change => ({
     ...change,
-    /** Of a rule that is another kind's now, the new one. */
+    /** The new kind, if it changed. */
     kind: String((after.get(change.name) ?? before.get(change.name))?.kind),
   }))
 }
@@ -141,7 +141,7 @@ function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
   return new Map(config.projects.map(project => [project.id, project]))
 }
 
-/** Of a key the begin of its hash tells which it is. */
+/** The beginning of a key's hash tells which key it is. */
 function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): FieldValues {
   const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
   return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }

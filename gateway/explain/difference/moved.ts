@@ -6,7 +6,7 @@ import { ANY_METHOD, extentOf, witnessesOf } from '../../policy/witness.js'
 import type { Loaded } from '../../run/load.js'
 import type { Mode } from '../../types.js'
 
-/** Asks both for every request that their patterns can tell apart; a bucket of null means that nothing limits it. */
+/** Looks up every request that the patterns can tell apart in both; a bucket of null means that nothing limits it. */
 export function movedRequests(before: Loaded, after: Loaded) {
   return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
 }
@@ -23,7 +23,7 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   >()
   for (const pattern of patterns) {
     for (const { method, path } of witnessesOf(pattern, extent)) {
-      // Of two patterns that mean the same, the first stands for both.
+      // Of two patterns that match the same, the first stands for both.
       const name = `${method} ${path}`
       if (asked.has(name)) continue
       asked.add(name)
@@ -46,7 +46,7 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
   }))
 }
 
-/** A project that is in only one configuration has moved nowhere. */
+/** The plans and environments of both: requests of one that was added or removed have not moved. */
 function sharedWords(one: PlanWords, other: PlanWords): PlanWords {
   return {
     plans: one.plans.filter(plan => other.plans.includes(plan)),
@@ -68,7 +68,7 @@ function bucketOf(
   return compiled.policy.columns.get(column)?.buckets[mode].find(method, path)?.value ?? null
 }
 
-/** Of a pattern for all methods, which method it is about, if it is one. */
+/** The pattern's text; of a pattern for all methods, with the method in question if it is a particular one. */
 function labelOf({ method, text }: Pattern, asked: string): string {
   const path = text === '*' ? '/**' : text
   return method === undefined && asked !== ANY_METHOD
@@ -78,7 +78,7 @@ function labelOf({ method, text }: Pattern, asked: string): string {
       : path
 }
 
-/** Where all methods moved alike, one line says so; HEAD goes without saying where GET went the same way. */
+/** If all methods moved alike, one line says so; HEAD is left out if GET moved the same way. */
 function withoutSpecial<
   M extends { requests: string; from: string | null; to: string | null; columns: Set<string> },
 >(moves: readonly M[]): M[] {

@@ -1,4 +1,4 @@
-/** A difference, a sentence for each change. */
+/** A difference as sentences, one for each change. */
 import { bucketOfTrial } from '../../../config/rollout.js'
 import type { Mode } from '../../types.js'
 import { settingText } from '../settings.js'
@@ -74,7 +74,7 @@ function quotaText(change: FieldChange): string {
   return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
 }
 
-/** What is not told of a bucket that is new. */
+/** Settings that are only reported when their value changes. */
 const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
 function ruleText({ name, kind, change, fields }: RuleChange): string {
@@ -88,7 +88,7 @@ function ruleText({ name, kind, change, fields }: RuleChange): string {
   return `${name}: ${texts.join(', ')}${fresh ? '. Its counters start again' : ''}`
 }
 
-/** These stand in the names of counters. */
+/** Settings that are part of counter keys. */
 const FRESH = new Set(['mode', 'key', 'kind'])
 
 function projectTexts({ name, change, fields, buckets, as }: ProjectChange): string[] {
