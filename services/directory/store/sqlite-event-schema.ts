@@ -41,7 +41,7 @@ CREATE INDEX IF NOT EXISTS webhook_log_scope ON webhook_log (tenant, product, cr
 CREATE INDEX IF NOT EXISTS webhook_log_age ON webhook_log (created);
 `
 
-/** Columns that files from before several webhooks lack. */
+/** Columns missing in files made before a directory could have several webhooks. */
 export const laterColumns = ['dead_letters', 'webhook_log'].map(table => ({
   table,
   column: 'webhook_id',

@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS memberships (
 CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
 `
 
-/** For a file from before resources were counted as they come and go: counts them once. */
+/** For a file made before resources were counted by triggers: counts them once. */
 export const countOnce = `
 INSERT INTO resource_counts SELECT directory_id, type, count(*) FROM resources GROUP BY directory_id, type
 `
