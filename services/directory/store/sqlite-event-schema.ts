@@ -2,8 +2,8 @@ import { firstWebhook } from '../lane.js'
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 
 /**
- * Tables of events. `event_queue` names the events that are neither delivered nor dead; its `directory_id`, and that of
- * `deliveries`, is a lane (lane.ts), so that each webhook has a queue of its own.
+ * Tables of events. `event_queue` lists the events that are neither delivered nor dead; its `directory_id`, like that
+ * of `deliveries`, is a lane (lane.ts), so that each webhook has its own queue.
  */
 export const eventSchema = `
 CREATE TABLE IF NOT EXISTS events (
