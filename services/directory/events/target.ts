@@ -15,9 +15,9 @@ export function isPublicAddress(address: string): boolean {
 
 /** What the operator allows beyond public addresses and https. */
 export interface TargetRules {
-  /** Also private and loopback addresses, and these by http too. */
+  /** Also private and loopback addresses, over http too. */
   readonly allowPrivate: boolean
-  /** Also http. */
+  /** Also http to public addresses. */
   readonly allowHttp: boolean
 }
 

@@ -4,7 +4,9 @@ import { type Store, Unavailable } from '../store/contract.js'
 import { ConnectionError, ProviderError } from './error.js'
 import { isToken, type OAuth, type TokenSet } from './oauth.js'
 
-/** The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError. */
+/**
+ * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError.
+ */
 export interface Connection {
   /** Without `state`, makes one that only the library's caller can use: our own callback does not accept it. */
   authorizationUrl(directoryId: string, redirectUrl: string, state?: string): Promise<string>

@@ -3,7 +3,7 @@ import type { Caller } from './call.js'
 import { ConnectionError, ProviderError } from './error.js'
 import type { ExternalSettings } from './settings.js'
 
-/** What the provider gives for a code (the spec's "External token set"). `expiry_date` is epoch ms. */
+/** The provider's response to a code (the spec's "External token set"). `expiry_date` is epoch ms. */
 export interface TokenSet {
   readonly access_token: string
   /** Empty when the provider returned none, as some do when consent was given before. */

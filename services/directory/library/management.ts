@@ -40,14 +40,14 @@ export function managementOf(call: Call) {
       /** Fields that are not named stay as they are. */
       update: (id: string, change: DirectoryChange): Promise<Answer<DirectoryView>> =>
         call('PATCH', [id], { body: change }),
-      /** With all its users, groups and events. */
+      /** Also deletes all its users, groups and events. */
       delete: (id: string) => end([id]),
       /** The old secret stays valid for a day, unless `overlap_seconds` says otherwise. */
       rotateScimSecret: (id: string, rotation: SecretRotation = {}) =>
         post<DirectoryView>([id, 'scim-secret'], { body: rotation }),
     },
     users: {
-      /** By `email` also where it is the userName; by `group` the members of one. */
+      /** `email` also matches the userName; `group` limits the list to its members. */
       list: (of: Where & Paging & { email?: string; group?: string }) => get<Listed<UserView>>(['users'], of),
       get: (id: string, of: Where) => get<Answer<UserView>>(['users', id], of),
     },

@@ -10,7 +10,10 @@ export function credential(request: Request, schemes: readonly string[]): string
   return scheme !== undefined && schemes.includes(scheme.toLowerCase()) ? value : undefined
 }
 
-/** The token of `Authorization: Bearer <token>`, or the token alone: Okta's header authentication sends just what is typed. */
+/**
+ * The token of `Authorization: Bearer <token>`, or the token alone: Okta's header authentication sends exactly what
+ * was typed.
+ */
 export const bearer = (request: Request): string | undefined =>
   /^(?:bearer +)?(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
 

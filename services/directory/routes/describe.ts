@@ -11,7 +11,7 @@ export interface About {
   readonly description?: string
   /** Names of path parameters. */
   readonly path?: readonly string[]
-  /** Query parameters by name; those that must be sent are not optional. */
+  /** Query parameters by name; required ones are not marked as optional. */
   readonly query?: TProperties
   readonly body?: TSchema
   /** The schema of `data`. */

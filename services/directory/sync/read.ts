@@ -17,7 +17,7 @@ import { createGroupsOf, type GroupsOf } from './user-groups.js'
 export interface Wish {
   readonly projection: Projection
   readonly base: string
-  /** True to leave out a group's members, whatever the projection says. */
+  /** True to leave out a group's members, regardless of the projection. */
   readonly withoutMembers?: boolean
 }
 

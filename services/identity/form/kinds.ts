@@ -5,7 +5,10 @@ export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'arr
 export type Types = ReadonlySet<Type>
 export type Resolve = (reference: string) => JsonValue
 
-/** How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an `if`. */
+/**
+ * How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an
+ * `if`.
+ */
 export type Role = 'always' | 'branch' | 'test'
 
 /** One schema that applies at a path. */
@@ -42,7 +45,10 @@ export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragme
   return found
 }
 
-/** The types declared by `type`, `const` or `enum` below one fragment; undefined when it declares none. Throws KindConflict. */
+/**
+ * The types that `type`, `const` or `enum` declare below one fragment; undefined when it declares none. Throws
+ * KindConflict.
+ */
 export function typesOf(schema: JsonValue | undefined, resolve: Resolve): Types | undefined {
   if (!isJsonObject(schema)) return undefined
   let types = declared(schema)

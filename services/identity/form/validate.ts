@@ -38,7 +38,7 @@ const CODES: Readonly<Record<string, string>> = {
   const: 'enum',
 }
 
-/** Builds the validator. Throws SchemaError when the schema breaks the draft-07 meta-schema. */
+/** Builds the validator. Throws SchemaError when the schema violates the draft-07 meta-schema. */
 export function compileValidator({ root, patterns, effort }: SchemaDocument): Validate {
   const ajv = new Ajv({
     allErrors: true,

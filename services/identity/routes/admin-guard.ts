@@ -18,7 +18,9 @@ THIS_MACHINE.addAddress('::1', 'ipv6')
 
 const MIN_KEY_LENGTH = 8
 
-/** The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence. */
+/**
+ * The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence.
+ */
 export function readAdminKeys(text: string | undefined): string[] {
   const keys = (text ?? '')
     .trim()
