@@ -18,7 +18,7 @@ const FILE = /^([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.json$/
 const MAX_FILE_BYTES = 1024 * 1024
 /** Longer texts are unlikely to be our own. */
 const MAX_TEXT = 2000
-/** Longer parts are not translated: alternatives are few and short. */
+/** Longer parts are not split: alternatives are few and short. */
 const MAX_PART = 200
 const OR = ' or '
 const MAX_RANGES = 20
