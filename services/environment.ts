@@ -1,11 +1,11 @@
-/** Settings from variables, or from files. */
+/** Settings from environment variables, or from files. */
 import { isUtf8 } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
 
 const MAX_BYTES = 64 * 1024
 
 /**
- * `env`, in which `NAME` is also what the file named by `NAME_FILE` holds. Looking at a variable throws an Error with a
+ * `env`, in which `NAME` may also come from the file that `NAME_FILE` names. Reading a variable throws an Error with a
  * sentence when both are set, or when the file cannot be read or is empty.
  */
 export function withFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

@@ -30,12 +30,12 @@ export interface Core {
   readonly metrics: Metrics
   readonly health: StoreHealth
   readonly log: Log
-  /** To be called, the last first, when the service ends; whoever adds to the service adds here. */
+  /** Called in reverse order on close; every part that needs cleanup registers it here. */
   readonly closers: Array<() => Promise<void> | void>
   close(): Promise<void>
 }
 
-/** Opens the data folder and the database, and starts what works in the background. Throws as `start` does. */
+/** Opens the data folder and the database, and starts the background work. Throws as `start` does. */
 export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log }): Promise<Core> {
   const settings = readSettings(env)
   openDataFolder(settings.dataDir)
@@ -89,7 +89,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
   }
 }
 
-/** A wrong encryption key is better found at start than by the first identity provider that calls. */
+/** A wrong encryption key should fail the start, not the first request of an identity provider. */
 async function tryKey(store: Store, box: SecretBox): Promise<void> {
   const tried = [await store.oldestDirectory(), await store.newestDirectory()]
   try {

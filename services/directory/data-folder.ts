@@ -12,7 +12,10 @@ export function openDataFolder(folder: string): void {
   }
 }
 
-/** The hash of the management key, and the key itself when this call made it (it is never shown again), with the file that holds the hash. */
+/**
+ * The hash of the management key and the file that holds it; `made` is the key itself if this call made it (it is
+ * never shown again).
+ */
 export function managementKey(folder: string): { hash: Buffer; made: string | undefined; file: string } {
   const key = `sk_${randomBytes(32).toString('base64url')}`
   const file = join(folder, 'api-key.sha256')
@@ -37,8 +40,8 @@ function keptOnce(file: string, fresh: Buffer): { bytes: Buffer; made: boolean }
 export const isKey = (text: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(text)
 
 /**
- * If two processes start at once, one creates the file and both read it. It is renamed into place once it is
- * complete. Returns false for the other.
+ * If two processes start at once, one creates the file and both read it: the complete file is linked into place.
+ * Returns false when another process created it.
  */
 function keep(file: string, text: string): boolean {
   const options = { flag: 'wx', mode: 0o600 } as const
@@ -49,7 +52,7 @@ function keep(file: string, text: string): boolean {
       linkSync(fresh, file)
     } catch (error) {
       if (isThere(error)) return false
-      // Some network file systems have no links.
+      // Some network file systems do not support hard links.
       writeFileSync(file, text, options)
     } finally {
       rmSync(fresh)

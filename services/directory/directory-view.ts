@@ -15,7 +15,7 @@ export interface ViewParts {
   readonly baseUrl: string
 }
 
-/** Directories as they are shown, in the order given. */
+/** Directories as the API shows them, in the given order. */
 export async function viewDirectories(
   { store, box, baseUrl }: ViewParts,
   directories: readonly Directory[],
@@ -37,13 +37,13 @@ export async function viewDirectories(
   })
 }
 
-/** One directory as it is shown. */
+/** One directory as the API shows it. */
 export async function viewDirectory(parts: ViewParts, directory: Directory): Promise<DirectoryView> {
   const [view] = await viewDirectories(parts, [directory])
   return view as DirectoryView
 }
 
-/** A pull as it is shown; `until` is the end of its lease (epoch ms). */
+/** A pull as the API shows it; `until` is the end of its lease (epoch ms). */
 export function viewPull(
   { outcome, started, finished, problem, counts }: PullState,
   until: number,

@@ -53,7 +53,7 @@ export interface DirectoryService extends EmbeddedDirectory {
   readonly notes: string[]
   /** The series `directory_*` in the Prometheus text format. */
   metrics(): Promise<string>
-  /** A sentence while the database does not work as it should. */
+  /** A sentence while the database is failing. */
   trouble(): string | undefined
 }
 
@@ -64,21 +64,21 @@ export interface OpenOptions {
 }
 
 export interface StartOptions extends OpenOptions {
-  /** Where wrong keys are counted; without it in this process. */
+  /** Counts wrong keys; by default within this process. */
   readonly wrongKey?: WrongKey
 }
 
 /**
- * Opens the service within this process, without any listener: for those who pass SCIM requests on themselves. Throws an
- * Error with a sentence for the operator when a setting or the database is unusable.
+ * Opens the service within this process, without a listener, for callers that pass SCIM requests on themselves. Throws
+ * an Error with a sentence for the operator when a setting or the database is unusable.
  */
 export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
   return embed(await openCore(options))
 }
 
 /**
- * Starts the embedded directory service on a free loopback port. It stands behind the gateway and knows
- * nothing of limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
+ * Starts the embedded directory service on a free loopback port. It runs behind the gateway and knows nothing of
+ * rate limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
  */
 export async function start(options: StartOptions): Promise<DirectoryService> {
   const core = await openCore(options)
@@ -88,7 +88,7 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
     core.closers.push(() => server.close())
     addRoutes(server, core, keyHashes, options.wrongKey ?? countWrongKeys(core.log))
     await server.listen({ host: '127.0.0.1', port: 0 })
-    // Last: a key is shown once, so it is made when nothing can fail any more.
+    // Last: a key is shown only once, so it is made when nothing else can fail.
     const { hashes, notes } = managementKeys(core.settings)
     keyHashes.push(...hashes)
     const { port } = server.server.address() as AddressInfo

@@ -1,26 +1,26 @@
-/** The webhook that `webhook_url` and `webhook_secret` of a directory name. */
+/** Id of the webhook that `webhook_url` and `webhook_secret` of a directory define. */
 export const firstWebhook = 'default'
 
 /**
- * The queue of one webhook, with its own order and retries: named by the directory's id and, for another than its first
- * webhook, a dot and the webhook's id.
+ * The queue of one webhook, with its own order and retries. Its name is the directory's id, followed, for any but the
+ * first webhook, by a dot and the webhook's id.
  */
 export const laneOf = (directoryId: string, webhookId: string): string =>
   webhookId === firstWebhook ? directoryId : `${directoryId}.${webhookId}`
 
-/** Whose queue it is. */
+/** The directory and webhook that a queue belongs to. */
 export function ownerOf(lane: string): { readonly directoryId: string; readonly webhookId: string } {
   const [directoryId = '', webhookId = firstWebhook] = lane.split('.')
   return { directoryId, webhookId }
 }
 
-/** The bounds of all lanes of a directory, in the order of texts: from the first on, and before the second. */
+/** The range of all queue names of a directory in string order: from the first on, and before the second. */
 export const lanesOf = (directoryId: string): [from: string, before: string] => [
   directoryId,
   `${directoryId}/`,
 ]
 
-/** The id under which a dead letter or log entry is kept: two webhooks may each have one of the same event. */
+/** The id under which a dead letter or log entry is stored: two webhooks may each have one for the same event. */
 export const keptId = (id: string, webhookId: string): string => laneOf(sentId(id), webhookId)
 
 /** The id of the event or batch itself. */

@@ -1,4 +1,4 @@
-/** How much one request may ask for. Together these bound the time and the memory that any request can take. */
+/** Limits on one request. Together they bound the time and memory that any request can take. */
 export const limits = {
   bodyBytes: 1024 * 1024,
   bodyDepth: 32,
@@ -10,24 +10,24 @@ export const limits = {
   nameLength: 1024,
   /** Members that one request may name. */
   members: 10_000,
-  /** Members of groups and groups of users on one SCIM page, which ends early rather than carry more. */
+  /** Members of groups and groups of users on one SCIM page; a page that would hold more ends early. */
   membershipsPerPage: 20_000,
-  /** Members of one group, or groups of one user, in an answer. */
+  /** Members of one group, or groups of one user, in a response. */
   membershipsPerResource: 100_000,
   filterBytes: 4096,
   filterDepth: 50,
-  /** Operations of one PATCH; an operation without a path counts once for each attribute it gives. */
+  /** Operations of one PATCH; an operation without a path counts once for each attribute it sets. */
   operations: 1000,
   /** Operations of one Bulk request. */
   bulkOperations: 1000,
-  /** Resources that one question may look at: to compare each with a filter, or to sort them. */
+  /** Resources that one query may read, to filter or to sort them. */
   searchedResources: 200_000,
   /** Names in a path such as `name.givenName`. */
   pathNames: 8,
-  /** Values that all operations of one PATCH may look at, each counted as often as it is looked at. */
+  /** Values that all operations of one PATCH may look at, counted each time they are looked at. */
   patchLooks: 1_000_000,
   /** All webhook events of one change, as JSON text. */
   eventBytes: 32 * 1024 * 1024,
-  /** Resources that are in memory at a time while many are gone through. */
+  /** Resources held in memory at a time while many are processed. */
   resourcesAtOnce: 100,
 } as const

@@ -1,6 +1,6 @@
 type Write = (fields: object, message: string) => void
 
-/** Where the service writes its log; never with secrets, e-mail addresses or names in it. */
+/** The service's log; it never contains secrets, e-mail addresses or names. */
 export interface Log {
   readonly debug: Write
   readonly info: Write

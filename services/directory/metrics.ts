@@ -3,12 +3,12 @@ import { Counter, Gauge, Registry } from 'prom-client'
 import type { StoreHealth } from '../storage/health.js'
 import type { EventStore } from './store/event-contract.js'
 
-/** What became of the events in a call to a webhook: those that `failed` are repeated, until they are `dead`. */
+/** The outcome of the events in a webhook call: `failed` ones are retried until they are `dead`. */
 export type CallOutcome = 'delivered' | 'failed' | 'dead'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Labels come from closed lists, never from a tenant, a directory or what a client wrote. */
+/** Label values come from closed lists, never from a tenant, a directory or client input. */
 export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: Pick<StoreHealth, 'text'>) {
   const registry = new Registry()
   const registers = [registry]
@@ -34,9 +34,9 @@ export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: 
   })
   return {
     scimAnswered: (method: string, code: number) => requests.inc({ method, code }),
-    /** So many events have that outcome. */
+    /** Counts that many events with the outcome. */
     called: (outcome: CallOutcome, count: number) => events.inc({ outcome }, count),
-    /** The answer to a scrape. */
+    /** The response to a scrape. */
     text: async () => (await registry.metrics()) + health.text(),
   }
 }

@@ -27,13 +27,13 @@ export interface Directory {
   readonly logWebhookEvents: boolean
   readonly deactivated: boolean
   readonly scimSecret: string
-  /** SCIM secrets from before rotations, the newest first. */
+  /** SCIM secrets that rotations replaced, newest first. */
   readonly oldScimSecrets?: readonly OldSecret[]
-  /** The one that `webhook_url` and `webhook_secret` name. */
+  /** The webhook of `webhook_url` and `webhook_secret`. */
   readonly webhook: Webhook | undefined
-  /** Further ones. */
+  /** Further webhooks. */
   readonly webhooks?: readonly NamedWebhook[]
-  /** Of the types that are pulled. */
+  /** Only for the types that are pulled. */
   readonly external?: External
   /** ISO 8601, UTC. */
   readonly created: string
@@ -43,11 +43,11 @@ export interface Directory {
 export interface External {
   /** The workspace's domain; empty: all domains of the account that gave its consent. */
   readonly domain: string
-  /** Absent until the provider's admin gave their consent. Sealed. */
+  /** Absent until the provider's admin has given consent. Sealed. */
   readonly tokens?: {
     readonly access: string
     readonly refresh: string
-    /** When the access token ends (epoch ms), if that is known. */
+    /** When the access token expires (epoch ms), if that is known. */
     readonly expires?: number
   }
 }
@@ -56,19 +56,22 @@ export interface External {
 export interface Webhook {
   readonly endpoint: string
   readonly secret: string
-  /** Secrets from before changes, which sign calls too; the newest first. */
+  /** Replaced secrets, which also sign calls; newest first. */
   readonly oldSecrets?: readonly OldSecret[]
-  /** The events that go there; absent: all. */
+  /** The events that are sent there; absent: all. */
   readonly events?: readonly EventName[]
   /** Sent with each call; values are sealed. */
   readonly headers?: readonly SealedHeader[]
-  /** Absent: false. What happens meanwhile does not go there. */
+  /** Absent: false. Events that happen meanwhile are never sent there. */
   readonly disabled?: boolean
-  /** The directory's last event when it was set: those up to it went to another of its id. Absent: it was made with the directory. */
+  /**
+   * The directory's last event when the webhook was set: events up to it belong to an earlier webhook with this id.
+   * Absent: it was made with the directory.
+   */
   readonly since?: number
 }
 
-/** A webhook with the id that it has within its directory. */
+/** A webhook with its id, unique within its directory. */
 export interface NamedWebhook extends Webhook {
   readonly id: string
 }
@@ -79,7 +82,7 @@ export interface SealedHeader {
   readonly value: string
 }
 
-/** All that a directory tells. */
+/** All events that a directory sends. */
 export const eventNames = [
   ...(['user.created', 'user.updated', 'user.deleted'] as const),
   ...(['group.created', 'group.updated', 'group.deleted'] as const),
@@ -88,7 +91,7 @@ export const eventNames = [
 ] as const
 export type EventName = (typeof eventNames)[number]
 
-/** A secret that was replaced and is good until then (ISO 8601, UTC). Sealed. */
+/** A replaced secret, valid until the given time (ISO 8601, UTC). Sealed. */
 export interface OldSecret {
   readonly secret: string
   readonly until: string
@@ -117,16 +120,16 @@ export interface Member {
   readonly label: string
 }
 
-/** Where a read looks: in one directory, or in all directories of a tenant's product. */
+/** What a read covers: one directory, or all directories of a tenant and product. */
 export type Scope = { readonly directoryId: string } | { readonly tenant: string; readonly product: string }
 
-/** A place in the order of creation: time (ISO 8601), then id. Members have no time of their own: theirs is ''. */
+/** A position in the order of creation: time (ISO 8601), then id. Members have no time of their own: theirs is ''. */
 export interface Place {
   readonly created: string
   readonly id: string
 }
 
-/** Part of a list: `limit` items after a place, or after so many items. */
+/** Part of a list: `limit` items after a place, or after `offset` items. */
 export interface Page {
   readonly offset: number
   readonly limit: number

@@ -8,25 +8,26 @@ import { readSettings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { databaseFile, openStore } from './store/open.js'
 
-/** How a rotation ended. */
+/** The result of a rotation. */
 export interface Rotation {
   readonly directories: number
-  /** Directories of which a secret was encrypted anew. */
+  /** Directories with at least one secret that was re-encrypted. */
   readonly reencrypted: number
-  /** Directories with a secret that none of the keys opens. */
+  /** Directories with a secret that none of the keys can decrypt. */
   readonly unreadable: readonly string[]
-  /** True when all that can be read is under the first key: the others are needed no more. */
+  /** True when everything readable is under the first key: the others are no longer needed. */
   readonly done: boolean
 }
 
 const batch = 100
-/** A process that still encrypts with an older key would keep us going for ever. */
+/** A process that still encrypts with an older key would keep us going forever. */
 const mostPasses = 3
 const mostAttempts = 20
 
 /**
- * Encrypts all stored secrets with the first of the keys, while the service runs: each directory by itself, and only as it
- * was read, so that no change is lost. Throws an Error with a sentence when a setting or the database is unusable.
+ * Re-encrypts all stored secrets with the first of the keys, while the service runs. A directory is written only if it
+ * is unchanged since it was read, so that no change is lost. Throws an Error with a sentence when a setting or the
+ * database is unusable.
  */
 export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): Promise<Rotation> {
   const settings = readSettings(env)
@@ -43,7 +44,7 @@ export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): 
   }
 }
 
-/** As `rotateKeys`, with what is open already. */
+/** Like `rotateKeys`, with a store and keys that are already open. */
 export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation> {
   const changed = new Set<string>()
   for (let pass = 1; ; pass++) {
@@ -57,19 +58,19 @@ export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation>
       if (outcome === 'changed') changed.add(directory.id)
       if (outcome !== 'kept' && outcome !== 'unreadable') left += 1
     }
-    // A pass that found nothing to do proves that the one before has left nothing.
+    // A pass that found nothing to do proves that the previous one left nothing behind.
     const done = left === 0
     if (done || pass === mostPasses) return { directories, reencrypted: changed.size, unreadable, done }
   }
 }
 
-/** Where a directory is read and written. */
+/** How a directory is read and written. */
 interface DirectoryPlace {
   read(id: string): Promise<Directory | undefined>
   replace(before: Directory, after: Directory): Promise<boolean>
 }
 
-/** Also those that are removed, while their removal is still to be told. */
+/** Includes removed directories whose removal has not been delivered yet. */
 async function* everyDirectory(
   store: Store,
 ): AsyncGenerator<{ directory: Directory; place: DirectoryPlace }> {
@@ -108,7 +109,7 @@ async function rotate(box: SecretBox, read: Directory, place: DirectoryPlace): P
   return before ? 'contested' : 'kept'
 }
 
-/** All that is sealed in a directory. */
+/** Re-encrypts everything that is sealed in a directory. */
 function reseal(box: SecretBox, directory: Directory): Directory {
   const { id, scimSecret, oldScimSecrets, external } = directory
   const scim = (sealed: string): string => box.reseal(sealed, id, 'scim')

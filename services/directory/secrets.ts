@@ -21,7 +21,7 @@ export interface SecretBox {
   seal(secret: string, owner: string, field: string): string
   /** Throws when the text was sealed with another key, for another owner or field, or was altered. */
   open(sealed: string, owner: string, field: string): string
-  /** The same secret under the first key: the text itself where it is so already. Throws as `open` does. */
+  /** The same secret under the first key; returned unchanged if it already is. Throws as `open` does. */
   reseal(sealed: string, owner: string, field: string): string
 }
 
@@ -31,9 +31,10 @@ interface Key {
 }
 
 /**
- * AES-256-GCM with a random 12-byte nonce; the owner's id and the field's name are bound as additional data, so a
- * sealed text copied to another row does not open. The first key seals, all open. Text form, the parts in base64url:
- * `v2.<key id>.<nonce>.<tag>.<ciphertext>`, once `v1.<nonce>.<tag>.<ciphertext>`, which may be any key's.
+ * AES-256-GCM with a random 12-byte nonce; the owner's id and the field's name are bound as additional data, so that a
+ * sealed text copied to another row does not open. The first key seals, all keys open. Text form, with its parts in
+ * base64url: `v2.<key id>.<nonce>.<tag>.<ciphertext>`, formerly `v1.<nonce>.<tag>.<ciphertext>`, which any key may
+ * have sealed.
  */
 export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBox {
   const keys = bytes.map(each => ({ id: keyId(each), bytes: each }))
@@ -62,7 +63,7 @@ export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBo
   }
 }
 
-/** Names a key beside what it sealed, and tells nothing of it. */
+/** Identifies the key in what it sealed, without revealing anything about it. */
 const keyId = (key: Buffer): string =>
   createHmac('sha256', key).update('sluice key id').digest('base64url').slice(0, 8)
 
@@ -73,7 +74,7 @@ function openWithAny(keys: readonly Key[], parts: readonly string[], data: Buffe
     try {
       return openWith(key, parts, data)
     } catch {
-      // Another key's, perhaps.
+      // It may have been sealed with another key.
     }
   }
   return openWith(keys.at(-1) as Key, parts, data)

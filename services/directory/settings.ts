@@ -9,9 +9,9 @@ export interface Settings {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
   readonly dataDir: string
-  /** Undefined: one is made at first start. */
+  /** Undefined: a key is made at the first start. */
   readonly apiKeys: readonly string[] | undefined
-  /** Of 32 bytes, the one that encrypts first; undefined: made at first start. */
+  /** 32 bytes each; the first one encrypts. Undefined: one is made at the first start. */
   readonly encryptionKeys: readonly [Buffer, ...Buffer[]] | undefined
   readonly webhookTargets: TargetRules
   /** Undefined: events are delivered in real time. */
@@ -23,7 +23,10 @@ export interface Settings {
   readonly external: ExternalSettings
 }
 
-/** Reads the environment, and the files that `NAME_FILE` names. Throws an Error that names the variable and what it should hold. */
+/**
+ * Reads the environment and the files named by `NAME_FILE`. Throws an Error that names the variable and what it should
+ * hold.
+ */
 export function readSettings(given: NodeJS.ProcessEnv): Settings {
   const env = withFiles(given)
   return {

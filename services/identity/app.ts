@@ -1,4 +1,4 @@
-/** The service over HTTP: fastify carries, the handlers know nothing of it. */
+/** The service over HTTP, on fastify; the handlers do not depend on it. */
 import { STATUS_CODES } from 'node:http'
 import fastify, {
   type FastifyError,
@@ -17,7 +17,7 @@ import { PAGE_HEADERS, renderPage } from './page.js'
 import { CHANGED_MEANWHILE, takenError } from './routes/self-service.js'
 import { IdentifierTaken, StoreUnavailable } from './store/contract.js'
 
-/** Where the service writes what an operator should know. */
+/** The service's log, for the operator. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -29,9 +29,9 @@ type LanguageOf = (request: FastifyRequest) => Language
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const DEFAULT_PROJECT = 'default'
-/** About as long as a store takes to be found again. */
+/** About as long as it takes to reconnect to a store. */
 const RETRY_AFTER_SECONDS = 5
-/** No path is longer: node refuses a longer request head. So an id of any length is looked up, and not found. */
+/** Node.js refuses a longer request head, so an id of any length is looked up, and not found. */
 const MAX_PATH = 16 * 1024
 
 /** Builds the server; it does not listen yet. */
@@ -49,18 +49,18 @@ export function buildApp(
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     logger: false,
-    // The gateway keeps connections open for later; closing waits for requests, not for those.
+    // The gateway keeps idle connections open; closing waits for requests, not for those.
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: MAX_PATH, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
       void fail(error, request, reply)
     },
   })
-  // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
+  // A refused body is read to its end and dropped: closing the connection in the middle of it would lose the response.
   app.addHook('onSend', async (_request, reply) => {
     if (reply.statusCode === 413) reply.removeHeader('connection')
   })
-  // Bodies are decoded by our own rules, whatever their media type says.
+  // Bodies are decoded by our own code, whatever their media type.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.setErrorHandler(fail)
@@ -121,7 +121,7 @@ async function run(
   return send(reply, answer, language)
 }
 
-/** Personal data: nothing on the way may keep an answer, and what it is depends on Accept and Accept-Language. */
+/** Personal data: no cache may store a response, and its content depends on Accept and Accept-Language. */
 function send(reply: FastifyReply, { status, headers, body }: Answer, { say }: Language): FastifyReply {
   reply.status(status).headers({
     'cache-control': 'no-store',
@@ -139,7 +139,7 @@ function isRefusal(body: unknown): body is { readonly errors: readonly FieldErro
   return typeof body === 'object' && body !== null && 'errors' in body && Array.isArray(body.errors)
 }
 
-/** Problem details (RFC 9457), as the gateway in front answers, with what is wrong at each place as `errors`. */
+/** Problem details (RFC 9457), as the gateway in front sends them, with the problem at each place in `errors`. */
 function said(status: number, list: readonly FieldError[], say: Language['say']): object {
   const errors = list.map(error => ({ ...error, message: say(error.message) }))
   const [first] = errors
@@ -151,7 +151,7 @@ function problem(error: HttpError): Answer {
   return refusal(error.status, [{ path: '', code: error.code, message: error.message }])
 }
 
-/** An error as a page, for a person in front of a browser. */
+/** An error as a page, for a person with a browser. */
 function inWords(request: FastifyRequest, answer: Answer, language: Language): Answer {
   if (!prefers(request.headers.accept, 'text/html', 'application/json')) return answer
   const { errors } = answer.body as { errors: readonly FieldError[] }
@@ -164,7 +164,7 @@ function inWords(request: FastifyRequest, answer: Answer, language: Language): A
   return { ...answer, headers: { ...PAGE_HEADERS, ...answer.headers }, body }
 }
 
-/** What was thrown, as an answer. Only the unexpected is logged, without anything a client sent. */
+/** The response to an error. Only unexpected errors are logged, without anything a client sent. */
 function answerTo(error: unknown, request: FastifyRequest, log: Log, failed: StoreHealth['failed']): Answer {
   if (error instanceof HttpError) return problem(error)
   if (error instanceof IdentifierTaken) return refusal(409, [takenError(error)])

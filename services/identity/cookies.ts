@@ -1,4 +1,4 @@
-/** Cookies of the self-service pages (RFC 6265): never for scripts, never sent along by other sites' forms. */
+/** Cookies of the self-service pages (RFC 6265): not readable by scripts, not sent with other sites' forms. */
 import type { Request } from './http.js'
 
 /** The value of a cookie, the first when it is sent twice. */
@@ -8,7 +8,7 @@ export function readCookie(request: Request, name: string): string | undefined {
   return pairs.find(pair => pair.startsWith(start))?.slice(start.length)
 }
 
-/** A Set-Cookie field. Without `seconds` the cookie lives as long as the browser runs. */
+/** A Set-Cookie field. Without `seconds` it is a session cookie. */
 export function setCookie(request: Request, name: string, value: string, seconds?: number): string {
   return [
     `${name}=${value}`,

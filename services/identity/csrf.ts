@@ -1,7 +1,7 @@
 /**
- * Keeps other sites from posting our forms through somebody's browser. Browsers say where a post comes from
- * (Sec-Fetch-Site, else Origin); and once a browser has been shown a form, its posts carry that form's token as well.
- * Programs that are no browser send neither, and hold no cookie that another site could use.
+ * Keeps other sites from posting our forms through a user's browser. Browsers say where a post comes from
+ * (Sec-Fetch-Site, else Origin); and once a browser has been shown a form, its posts must carry that form's token as
+ * well. Programs other than browsers send neither, and have no cookie that another site could use.
  */
 import { randomBytes } from 'node:crypto'
 import { readCookie, setCookie } from './cookies.js'
@@ -14,7 +14,7 @@ const PURPOSE = 'form'
 /** The name of the hidden field. */
 export const TOKEN_FIELD = 'csrf_token'
 
-/** A form's token, and the header fields that make the browser remember its other half. */
+/** A form's token, and the header fields that store its other half in the browser. */
 export interface FormToken {
   readonly token: string
   readonly headers: Readonly<Record<string, string>>
@@ -36,7 +36,7 @@ function isOwnOrigin(request: Request): boolean {
   if (origin === undefined) return true
   const [scheme = ''] = origin.split('://', 1)
   const own = `${scheme}://${request.header('x-forwarded-host') ?? request.header('host') ?? ''}`
-  // Parsing leaves out a port that goes without saying.
+  // Parsing drops a default port.
   return URL.canParse(origin) && URL.canParse(own) && new URL(origin).host === new URL(own).host
 }
 
@@ -50,7 +50,10 @@ export function issueToken(signer: Signer, request: Request): FormToken {
     : { token, headers: {} }
 }
 
-/** True unless a browser that was shown a form posts one without its token. JSON no other site can post unasked. */
+/**
+ * True unless a browser that was shown a form posts one without its token. Other sites cannot post JSON without our
+ * consent.
+ */
 export function hasToken(signer: Signer, request: Request, entries: readonly Entry[]): boolean {
   const half = readCookie(request, COOKIE)
   if (half === undefined || mediaTypeOf(request) === 'application/json') return true

@@ -1,6 +1,6 @@
 /**
- * Whose settings a request may see. There is no sign-in: a signed cookie ties an identity to the browser that
- * registered it, for a limited time.
+ * Determines whose settings a request may see. There is no sign-in: a signed cookie ties an identity to the browser
+ * that registered it, for a limited time.
  */
 import { readCookie, setCookie } from './cookies.js'
 import type { Request } from './http.js'
@@ -9,7 +9,7 @@ import type { Signer } from './secret.js'
 const COOKIE = 'sluice_identity'
 const SECONDS = 3600
 
-/** The header fields that make the client hold the identity `id`. `now` in milliseconds. */
+/** The header fields that tie the client to the identity `id`. `now` is in milliseconds. */
 export function holdIdentity(
   signer: Signer,
   request: Request,
@@ -21,7 +21,7 @@ export function holdIdentity(
   return { 'set-cookie': setCookie(request, COOKIE, value, SECONDS) }
 }
 
-/** The id of the identity the client holds, undefined when there is none or its time is over. */
+/** The id of the identity the client is tied to; undefined when there is none or its time has expired. */
 export function heldIdentity(signer: Signer, request: Request, now: number): string | undefined {
   const [id = '', expires = '', signed = ''] = (readCookie(request, COOKIE) ?? '').split('.')
   if (!signer.hasSigned(signed, 'holder', request.project, id, expires)) return undefined

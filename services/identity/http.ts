@@ -1,18 +1,18 @@
-/** What a handler gets and gives, apart from any web framework; and the one shape of a refusal. */
+/** What a handler receives and returns, independent of any web framework; and the common form of a refusal. */
 import type { FieldError } from './form/errors.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
 import type { Language } from './languages.js'
 
 export interface Request {
   readonly query: URLSearchParams
-  /** A header field's value by lower-case name. */
+  /** A header field's value by lowercase name. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
-  /** Identities are kept apart by project. */
+  /** Identities of different projects are separate. */
   readonly project: string
-  /** Whom the gateway in front took the request from; without one, who sent it here. */
+  /** The client's network as reported by the gateway in front; without one, the address of the peer. */
   readonly source: string
-  /** The one the client likes best of those there are. */
+  /** The available language that the client prefers. */
   readonly language: Language
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
@@ -21,7 +21,7 @@ export interface Request {
 export interface Answer {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** A JSON value, or a page's text when `content-type` is set. */
+  /** A JSON value, or the text of a page when `content-type` is set. */
   readonly body?: unknown
 }
 
@@ -31,7 +31,7 @@ export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' |
 /** The service's routes: paths with `:name` parameters. */
 export type Routes = ReadonlyMap<string, Methods>
 
-/** Thrown by a handler to answer with an error about the whole document. */
+/** Thrown by a handler to respond with an error about the whole document. */
 export class HttpError extends Error {
   readonly status: number
   readonly code: string
@@ -52,14 +52,14 @@ export function refusal(status: number, errors: readonly FieldError[]): Answer {
   return { status, body: { errors } }
 }
 
-/** The status that fits what is wrong with a submission. */
+/** The status for the errors of a submission. */
 export function statusOf(errors: readonly FieldError[]): number {
   if (errors.some(({ code }) => code === 'unsupported_media_type')) return 415
   if (errors.some(({ code }) => code === 'too_large')) return 413
   return errors.some(({ code }) => code === 'taken') ? 409 : 400
 }
 
-/** The body's media type, without parameters and in lower case. */
+/** The body's media type, without parameters and in lowercase. */
 export function mediaTypeOf(request: Request): string | undefined {
   return request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
 }
@@ -80,7 +80,7 @@ export function jsonBody(request: Request): Record<string, JsonValue> {
   return value
 }
 
-/** True when the client names `mediaType` itself (not by a wildcard) and likes no less than `other`. */
+/** True when the client names `mediaType` itself (not by a wildcard) and prefers it at least as much as `other`. */
 export function prefers(accept: string | undefined, mediaType: string, other: string): boolean {
   const wanted = quality(accept, mediaType)
   return wanted > 0 && wanted >= quality(accept, other)

@@ -1,4 +1,4 @@
-/** What can be done with identities, whatever the transport and the store. */
+/** Operations on identities, independent of the transport and the store. */
 import type { Precondition } from './etag.js'
 import type { FieldError } from './form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './form/json.js'
@@ -15,26 +15,26 @@ export interface Identity {
   readonly traits: JsonObject
   readonly created_at: string
   readonly updated_at: string
-  /** How stored traits differ from what the project's schema asks for today; the next write has to mend it. */
+  /** How stored traits differ from what the project's schema requires today; the next write has to fix it. */
   readonly schema_problems?: readonly FieldError[]
 }
 
-/** An identity with its version, which grows with every write. */
+/** An identity with its version, which increases with every write. */
 export interface Versioned {
   readonly identity: Identity
   readonly version: number
 }
 
-/** The outcome of a write: the identity, what is wrong with the traits, or undefined when there is no such identity. */
+/** The outcome of a write: the identity, the problems of the traits, or undefined when there is no such identity. */
 export type Written = Versioned | Extract<ParseResult, { errors: unknown }> | undefined
 
-/** A write on no condition. */
+/** A write without a condition. */
 const ALWAYS: Precondition = () => true
 
 /** Conflicting writers retry on the newer version; more conflicts than this mean something else is wrong. */
 const MAX_ATTEMPTS = 50
 
-/** The identity is not in a version that the writer named. */
+/** The identity's version is none that the writer named. */
 export class PreconditionFailed extends Error {}
 
 export class Identities {
@@ -77,7 +77,7 @@ export class Identities {
     return stored && this.#shown(stored)
   }
 
-  /** One page behind the identity `after`, and whether there is more. */
+  /** One page after the identity `after`, and whether there is more. */
   async list(
     project: string,
     after: string | undefined,
@@ -108,7 +108,7 @@ export class Identities {
     return true
   }
 
-  /** Repeats `change` on the newest traits until nobody else wrote in between. */
+  /** Repeats `change` on the newest traits until no other write came in between. */
   async #update(
     project: string,
     id: string,

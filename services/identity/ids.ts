@@ -26,12 +26,12 @@ export function idMaker(now: () => number): () => string {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** The opaque token of the page behind the identity `id`. */
+/** The opaque token of the page after the identity `id`. */
 export function pageToken(id: string): string {
   return Buffer.from(id).toString('base64url')
 }
 
-/** The id inside a page token, undefined when it is none of ours. */
+/** The id inside a page token; undefined for a token that is not ours. */
 export function readPageToken(token: string): string | undefined {
   const id = Buffer.from(token, 'base64url').toString('latin1')
   return UUID.test(id) ? id : undefined

@@ -14,7 +14,7 @@ export type { Running, StartOptions } from './service.js'
  * when the schema or the store cannot be used.
  */
 export async function start(options: StartOptions): Promise<Running> {
-  // Whoever only parses forms loads neither the server nor the stores.
+  // Callers that only parse forms load neither the server nor the stores.
   const service = await import('./service.js')
   return service.startService(options)
 }

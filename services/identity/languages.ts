@@ -1,13 +1,13 @@
 /**
- * The languages that pages and messages are told in. A language is a JSON file from English texts to its own, `{1}` and so on
- * standing for what varies; what it does not hold stays English, a schema's own titles too.
+ * The languages of pages and messages. A language is a JSON file that maps English texts to its own, with `{1}` and so
+ * on for variable parts; texts without an entry stay English, including a schema's own titles.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A language as a request is answered in it. */
+/** A language in which a request is answered. */
 export interface Language {
-  /** As HTML's `lang` and Content-Language name it. */
+  /** As in HTML's `lang` and Content-Language. */
   readonly tag: string
   say(text: string): string
 }
@@ -16,9 +16,9 @@ export const ENGLISH: Language = { tag: 'en', say: text => text }
 
 const FILE = /^([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.json$/
 const MAX_FILE_BYTES = 1024 * 1024
-/** Longer ones are hardly our own words. */
+/** Longer texts are unlikely to be our own. */
 const MAX_TEXT = 2000
-/** Alternatives are few and short. */
+/** Longer parts are not split: alternatives are few and short. */
 const MAX_PART = 200
 const OR = ' or '
 const MAX_RANGES = 20
@@ -26,7 +26,7 @@ const MAX_RANGES = 20
 export class Languages {
   readonly #byTag = new Map<string, Language>([['en', ENGLISH]])
 
-  /** Reads the `.json` files of the folders; what a later one holds comes first. Throws an Error with a sentence. */
+  /** Reads the `.json` files of the folders; later folders take precedence. Throws an Error with a sentence. */
   constructor(folders: readonly string[]) {
     const tables = new Map<string, Map<string, string>>()
     for (const folder of folders) {
@@ -40,10 +40,12 @@ export class Languages {
     for (const [tag, table] of tables) this.#byTag.set(tag.toLowerCase(), { tag, say: speaker(table) })
   }
 
-  /** The one that an Accept-Language field likes best; English when it names none of them (RFC 9110 section 12.5.4). */
+  /**
+   * The language that an Accept-Language field prefers; English when it names none of ours (RFC 9110 section 12.5.4).
+   */
   choose(acceptLanguage: string | undefined): Language {
     for (const range of preferred(acceptLanguage ?? '')) {
-      // A range stands for its own kinds: Austrian German is answered in German.
+      // A range falls back to its prefixes: Austrian German gets German.
       for (let tag = range; tag !== ''; tag = tag.slice(0, Math.max(0, tag.lastIndexOf('-')))) {
         const language = this.#byTag.get(tag)
         if (language) return language
@@ -94,7 +96,7 @@ function places(text: string): string {
 }
 
 interface Template {
-  /** What stands between the places. */
+  /** The text between the placeholders. */
   readonly parts: readonly string[]
   readonly numbers: readonly string[]
   readonly own: string
@@ -109,7 +111,7 @@ function speaker(table: ReadonlyMap<string, string>): Language['say'] {
     })
   const or = table.get(OR) ?? OR
 
-  /** What stands in a place: words that are known, or alternatives that all are; undefined when they are not. */
+  /** Translates the text of a placeholder: a known text, or alternatives that are all known; otherwise undefined. */
   function sayPart(text: string): string | undefined {
     const known = table.get(text)
     if (known !== undefined || text.length > MAX_PART) return known
@@ -132,14 +134,14 @@ function speaker(table: ReadonlyMap<string, string>): Language['say'] {
         return sayPart(part) ?? part
       })
     }
-    // The rows of a list are numbered.
+    // Labels of list rows end in a number.
     const [, label, row] = /^(\S.*) (\d{1,4})$/.exec(text) ?? []
     const own = label === undefined ? undefined : table.get(label)
     return own === undefined ? text : `${own} ${row}`
   }
 }
 
-/** What stands in the places, each as short as it can be; undefined when the text is another. */
+/** The texts at the placeholders, each as short as possible; undefined when the text does not match. */
 function match(text: string, parts: readonly string[]): string[] | undefined {
   const [first = ''] = parts
   if (!text.startsWith(first)) return undefined

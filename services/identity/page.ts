@@ -1,4 +1,4 @@
-/** A whole page: one stylesheet inside, nothing loaded from anywhere. */
+/** A whole page: one inline stylesheet, nothing loaded from anywhere. */
 import { createHash } from 'node:crypto'
 import { Html, html } from '../pages/html.js'
 import type { Language } from './languages.js'
@@ -32,15 +32,15 @@ code { overflow-wrap: anywhere; }
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 
-/** Fields every page is sent with: it may load nothing, stand in no frame, and post only to us. */
+/** Header fields of every page: it may load nothing, be framed nowhere, and post only to us. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
-  // Other sites learn nothing; our own posts still say where they come from.
+  // Other sites learn nothing; our own posts still carry their origin.
   'referrer-policy': 'same-origin',
 }
 
-/** A page with a heading and its content, which is in the language already. */
+/** A page with a heading and its content, which is translated already. */
 export function renderPage({ tag, say }: Language, title: string, heading: string, content: Html): string {
   return html`<!doctype html>
 <html lang="${tag}">

@@ -1,24 +1,24 @@
-/** The schemas of this service, and which of them each project's identities follow. */
+/** The schemas of this service, and which of them each project uses. */
 import { type Dirent, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject, type JsonValue } from './form/json.js'
 import { type CompiledSchema, compileSchema } from './form/schema.js'
 
-/** In a folder of schemas: which project has which, by id. */
+/** In a folder of schemas: the schema's id by project. */
 const CHOICE_FILE = 'projects.json'
-/** Stands for every project the choice file does not name. */
+/** Stands for every project that the choice file does not name. */
 const OTHERS = '*'
 
 /** Which schema each project's identities follow. */
 export interface Schemas {
   of(project: string): CompiledSchema
-  /** Schemas by the projects that are named, and by `*` for all others. */
+  /** Schemas by project, with `*` for all projects that are not named. */
   readonly chosen: ReadonlyMap<string, CompiledSchema>
 }
 
 /**
- * Reads `path`: one schema for every project, or a folder of schemas (`*.json`) where `projects.json` says which
- * project has which. Throws an Error with a sentence that names the file.
+ * Reads `path`: one schema for every project, or a folder of schemas (`*.json`) in which `projects.json` assigns them
+ * to projects. Throws an Error with a sentence that names the file.
  */
 export function readSchemas(path: string): Schemas {
   if (!isFolder(path)) return choose(new Map([[OTHERS, readSchema(path)]]))

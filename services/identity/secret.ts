@@ -1,11 +1,11 @@
-/** The secrets behind cookies and form tokens, and what is signed with them. */
+/** The secrets behind cookies and form tokens, and the signatures made with them. */
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * From `ENCRYPTION_KEY`, so that several processes know each other's cookies; else kept in DATA_DIR, where the first
- * start makes it. Throws an Error with a sentence about a key that is none.
+ * From `ENCRYPTION_KEY`, so that several processes accept each other's cookies; else from DATA_DIR, where the first
+ * start makes one. Throws an Error with a sentence about an invalid key.
  */
 export function serviceSecrets({ ENCRYPTION_KEY, DATA_DIR }: NodeJS.ProcessEnv): Buffer[] {
   const keys = (ENCRYPTION_KEY ?? '').split(/[\s,]+/).filter(Boolean)
@@ -33,8 +33,8 @@ function isKey(text: string): boolean {
 }
 
 /**
- * If two processes start for the first time, one creates the file and both read it. It is renamed into place
- * once it is complete.
+ * If two processes start for the first time, one creates the file and both read it: the complete file is linked into
+ * place.
  */
 function keep(file: string, text: string): void {
   const options = { flag: 'wx', mode: 0o600 } as const
@@ -43,14 +43,14 @@ function keep(file: string, text: string): void {
   try {
     linkSync(fresh, file)
   } catch (error) {
-    // Some network file systems have no links.
+    // Some network file systems do not support hard links.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') writeFileSync(file, text, options)
   } finally {
     rmSync(fresh)
   }
 }
 
-/** Signs with the first of its secrets, and knows what was signed with any of them. */
+/** Signs with the first of its secrets, and accepts signatures made with any of them. */
 export class Signer {
   readonly #secrets: readonly Buffer[]
 

@@ -25,23 +25,25 @@ export interface Running {
   readonly notes: string[]
   /** The series `identity_store_*` in the Prometheus text format. */
   metrics(): Promise<string>
-  /** A sentence while the database does not work as it should. */
+  /** A sentence while the database is failing. */
   trouble(): string | undefined
   close(): Promise<void>
 }
 
 export interface StartOptions {
   /**
-   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder), IDENTITY_LANGUAGES (a folder),
-   * IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine only), BASE_URL (a name under which that answers, too), ENCRYPTION_KEY; each may be in a file that `NAME_FILE` names.
+   * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
+   * IDENTITY_LANGUAGES (a folder), IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine
+   * only), BASE_URL (its host is another name for administration without a key), ENCRYPTION_KEY; each may be in a file
+   * that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
-  /** Where wrong keys are counted; without it in this process. */
+  /** Counts wrong keys; by default within this process. */
   readonly wrongKey?: WrongKey
 }
 
-/** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about what is set wrong. */
+/** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about an invalid setting. */
 export async function startService({ env: given, log, wrongKey }: StartOptions): Promise<Running> {
   const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
@@ -116,7 +118,7 @@ async function openStore(
   }
 }
 
-/** The folder of our package.json, from sources and from the build alike. */
+/** The folder of our package.json, whether run from sources or from the build. */
 function packageFolder(): string {
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)

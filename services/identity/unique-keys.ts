@@ -1,10 +1,10 @@
-/** How the store finds the values that must be unique: per project and trait, whatever their letter case. */
+/** How the store finds the values that must be unique: per project and trait, in any letter case. */
 import { createHash } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './form/json.js'
 import type { Schemas } from './schemas.js'
 import type { Identifiers } from './store/contract.js'
 
-/** The identifier traits (`x-identifier`) of every schema; each project has those of its own. */
+/** The identifier traits (`x-identifier`) of every schema; each project has its own. */
 export function identifiersOf(schemas: Schemas): Identifiers {
   const traitsOf = [...schemas.chosen].map(([project, schema]) => {
     return [project, schema.identifiers.map(path => path.join('.')).sort()] as const

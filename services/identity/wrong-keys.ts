@@ -3,16 +3,17 @@ import { createHash } from 'node:crypto'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import type { Log } from './app.js'
 
-/** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined while it need not; never rejects. */
+/** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined when it need not; never rejects. */
 export type WrongKey = (area: 'identity', source: string, key: string) => Promise<number | undefined>
 
-/** Wrong keys of one sender in a minute, and of one and the same key wherever it comes from. */
+/** Wrong keys allowed in a minute: from one sender, and of the same key from anywhere. */
 const MOST = { source: 20, key: 100 }
 const SECONDS = 60
 
 /**
- * Counts in this process, for a service without a gateway that counts for it. The right key is never counted and always
- * taken, so nobody can lock another out. Hashed into a bounded number of counters, so that no flood fills the memory.
+ * Counts in this process, for a service without a gateway that counts for it. The right key is never counted and
+ * always accepted, so nobody can lock others out. Senders and keys are hashed into a bounded number of counters, so
+ * that a flood cannot fill the memory.
  */
 export function countWrongKeys(log: Log): WrongKey {
   const counters = new RateLimiterMemory({ points: MOST.source, duration: SECONDS })

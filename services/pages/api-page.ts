@@ -1,4 +1,7 @@
-/** An OpenAPI 3.1 document as one HTML page: no script, nothing loaded, so that it costs one request and no dependency. */
+/**
+ * An OpenAPI 3.1 document as one HTML page: no scripts and nothing loaded, so that it needs one request and no
+ * dependency.
+ */
 import { createHash } from 'node:crypto'
 import { Html, html } from './html.js'
 
@@ -15,7 +18,7 @@ pre { overflow-x: auto; background: var(--soft); padding: .5rem; }
 `
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 
-/** Fields the page is sent with. */
+/** Header fields of the page. */
 export const API_PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -41,7 +44,7 @@ interface ApiOperation {
   readonly requestBody?: Content
   readonly responses?: Readonly<Record<string, Described>>
 }
-/** What the page shows of a document. */
+/** The parts of a document that the page shows. */
 interface ApiDocument {
   readonly info: { readonly title: string; readonly description?: string }
   readonly tags?: readonly { readonly name: string; readonly description?: string }[]
@@ -49,7 +52,7 @@ interface ApiDocument {
   readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> }
 }
 
-/** The page of `document`, which is to be found at `documentPath`. */
+/** The page of `document`, which is served at `documentPath`. */
 export function apiPage(document: object, documentPath: string): string {
   const { info, tags = [], paths = {}, components } = document as ApiDocument
   const operations = Object.entries(paths).flatMap(([path, item]) =>
@@ -115,7 +118,7 @@ function content(of: Content): Html[] {
   )
 }
 
-/** A schema that is only a reference is a link; others are shown as they are. */
+/** A schema that is only a reference becomes a link; others are shown in full. */
 function shape(schema: unknown): Html {
   const { $ref } = schema as { readonly $ref?: string }
   const name = $ref?.replace(/^#\/components\/schemas\//, '')

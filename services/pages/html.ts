@@ -1,6 +1,6 @@
-/** HTML by template: every value is escaped unless it is HTML already. */
+/** HTML templates: every value is escaped unless it is already HTML. */
 
-/** Text that is safe to stand in a page. */
+/** Text that is safe to include in a page. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -10,12 +10,12 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Part[]
 
-/** Template tag; undefined leaves nothing, lists are joined. */
+/** Template tag; undefined renders as nothing, lists are joined. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(strings.map((text, at) => (at < parts.length ? text + written(parts[at]) : text)).join(''))
 }
 
-/** Attributes with a leading blank; undefined values are left out. */
+/** Attributes with a leading space; undefined values are left out. */
 export function attributes(values: Readonly<Record<string, string | undefined>>): Html {
   const written = Object.entries(values).filter(([, value]) => value !== undefined)
   return new Html(written.map(([name, value]) => ` ${name}="${escaped(value ?? '')}"`).join(''))

@@ -1,6 +1,6 @@
-/** Database drivers are optional dependencies of the package: whoever needs none may leave them out. */
+/** Database drivers are optional dependencies of the package: unused ones need not be installed. */
 
-/** Loads the adapter that needs the package `driver`. Throws an Error with a sentence when that is not installed. */
+/** Loads the adapter that needs the package `driver`. Throws an Error with a sentence when it is not installed. */
 export async function loadAdapter<Adapter>(
   driver: 'libsql' | 'mongodb',
   load: () => Promise<Adapter>,
@@ -8,7 +8,7 @@ export async function loadAdapter<Adapter>(
   try {
     return await load()
   } catch (error) {
-    // Of libsql the part that is made for this platform may be what is missing.
+    // With libsql, it may be only the part for this platform that is missing.
     const { code, message } = error as NodeJS.ErrnoException
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error
     if (!message.includes(driver)) throw error

@@ -1,17 +1,18 @@
 /**
- * The health of a service's database: failures are counted, logged now and then, and retried until it works.
+ * The health of a service's database: failures are counted and logged at intervals, and the database is retried until
+ * it works.
  */
 import { setInterval } from 'node:timers'
 
 /**
- * What keeps a database from answering: no room, a disk that fails, a lock that another process holds too long, a file or disk
- * that may not be written, or a server that cannot be reached.
+ * Why a database fails: no room, a failing disk, a lock that another process holds too long, a read-only file or disk,
+ * or a server that cannot be reached.
  */
 export const storeFaults = ['full', 'failing', 'busy', 'locked', 'away'] as const
 export type StoreFault = (typeof storeFaults)[number]
 
 export interface StoreHealthOptions {
-  /** What the series begin with: `directory` gives `directory_store_errors_total`. */
+  /** Prefix of the series: `directory` gives `directory_store_errors_total`. */
   readonly name: string
   readonly log: {
     info(fields: object, message: string): void
@@ -22,10 +23,10 @@ export interface StoreHealthOptions {
 export type StoreHealth = ReturnType<typeof createStoreHealth>
 
 const lookMs = 1000
-/** One line at the first failure, one a minute while it lasts, and one when it is over. */
+/** One log line at the first failure, one a minute while it lasts, and one when it ends. */
 const quietMs = 60_000
 
-/** Nothing has failed yet. */
+/** The health of a database that has not failed yet. */
 export function createStoreHealth({ name, log }: StoreHealthOptions) {
   const counts = new Map<StoreFault, number>(storeFaults.map(fault => [fault, 0]))
   let trouble: { readonly fault: StoreFault; readonly since: number; refused: number } | undefined
@@ -51,7 +52,7 @@ export function createStoreHealth({ name, log }: StoreHealthOptions) {
   }
 
   return {
-    /** Counts a failure. Its cause is for the log only. */
+    /** Counts a failure. The cause is for the log only. */
     failed(fault: StoreFault, cause: string): void {
       counts.set(fault, (counts.get(fault) ?? 0) + 1)
       if (!trouble) {
@@ -69,13 +70,13 @@ export function createStoreHealth({ name, log }: StoreHealthOptions) {
       const fields = { fault, failures: trouble.refused, seconds: seconds(trouble.since), err: cause }
       log.error(fields, `The ${name} database ${sentences[fault]}: requests that need it get 503`)
     },
-    /** `restore` is tried every second while something is wrong; it is over when that is fulfilled. */
+    /** `restore` is called every second while the database is failing; the failure ends when it is fulfilled. */
     watch(restore: () => Promise<void>): void {
       mend = restore
     },
-    /** A sentence while the database does not work as it should. */
+    /** A sentence while the database is failing. */
     trouble: (): string | undefined => trouble && `the ${name} database ${sentences[trouble.fault]}`,
-    /** Its series in the Prometheus text format. */
+    /** The series in the Prometheus text format. */
     text(): string {
       const total = `${name}_store_errors_total`
       const state = `${name}_store_degraded`

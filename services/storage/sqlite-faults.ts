@@ -1,6 +1,6 @@
 import type { StoreFault } from './health.js'
 
-/** By the beginning of SQLite's own name (https://sqlite.org/rescode.html), or of that of the system's error. */
+/** By the beginning of SQLite's own error name (https://sqlite.org/rescode.html), or of the system's. */
 const faults: readonly (readonly [string, StoreFault])[] = [
   ['SQLITE_FULL', 'full'],
   ['ENOSPC', 'full'],
@@ -13,7 +13,7 @@ const faults: readonly (readonly [string, StoreFault])[] = [
   ['EROFS', 'locked'],
 ]
 
-/** What is wrong with the disk or the file, if that is what an error of SQLite or of its file system tells. */
+/** The fault of the disk or the file that an error of SQLite or of its file system reports, if any. */
 export function sqliteFault(error: unknown): StoreFault | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code
   if (typeof code !== 'string') return undefined

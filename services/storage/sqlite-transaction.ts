@@ -1,6 +1,7 @@
 /**
- * Runs the work as one transaction that takes the write lock at once, so that two processes cannot block each other half-way.
- * Throws what failed: after a full disk SQLite has rolled back by itself, and a second rollback would hide why.
+ * Runs the work as one transaction that takes the write lock at once, so that two processes cannot block each other
+ * halfway. Rethrows the original error: after a full disk SQLite has already rolled back, and the error of a second
+ * rollback would hide it.
  */
 export function atomically<Result>(db: { exec(sql: string): unknown }, work: () => Result): Result {
   db.exec('BEGIN IMMEDIATE')

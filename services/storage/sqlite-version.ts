@@ -1,4 +1,4 @@
-/** Brings a SQLite file of an older release forward, with a copy of it as it was. */
+/** Migrates a SQLite file of an older release, and keeps a copy of it. */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { atomically } from './sqlite-transaction.js'
@@ -11,20 +11,23 @@ interface Database {
 export interface Versions {
   readonly db: Database
   readonly file: string
-  /** Of the tables that this release uses; `user_version` of the file. */
+  /** Version of this release's tables; `user_version` of the file. */
   readonly version: number
-  /** The oldest version that can be brought forward. */
+  /** The oldest version that can be migrated. */
   readonly oldest: number
-  /** True of a file without tables. */
+  /** True for a file without tables. */
   readonly isNew: boolean
-  /** Makes what this release's tables have and the file lacks. Part of one transaction with the version's number. */
+  /**
+   * Creates what this release's tables have and the file lacks. Runs in one transaction with the change of the
+   * version.
+   */
   readonly migrate: () => void
-  /** Gets a sentence when an older file is brought forward. */
+  /** Called with a sentence after an older file was migrated. */
   readonly say: (fields: object, message: string) => void
 }
 
 /**
- * Makes the tables, or brings them forward: wholly or not at all, and only after a copy was made beside the file. Throws an
+ * Creates or migrates the tables: completely or not at all, and only after a copy was made next to the file. Throws an
  * Error with a sentence for a file of a newer release, and for one that is older than the oldest.
  */
 export function openVersion({ db, file, version, oldest, isNew, migrate, say }: Versions): void {
@@ -50,20 +53,22 @@ export function openVersion({ db, file, version, oldest, isNew, migrate, say }: 
   say(fields, `The tables were upgraded from version ${found} to ${version}; a copy of the old file is kept`)
 }
 
-/** Where the copy of a file of that version is kept. */
+/** Path of the copy of a file of that version. */
 const backupOf = (file: string, version: number): string => `${file}.version-${version}`
 
 function versionOf(db: Database): number {
   return (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version
 }
 
-/** Whole, with what its log holds, on the disk, and with its name only then. A copy from an earlier try is replaced. */
+/**
+ * The copy is complete, contents of the log included, and on disk before it gets its name. An earlier one is replaced.
+ */
 function copy(db: Database, file: string, version: number): void {
   const backup = backupOf(file, version)
   const part = `${backup}.part`
   try {
     rmSync(part, { force: true })
-    // SQLite takes over the mode of an empty file.
+    // SQLite keeps the mode of an empty file.
     closeSync(openSync(part, 'wx', 0o600))
     db.exec(`VACUUM INTO '${part.replaceAll("'", "''")}'`)
     flush(part)

@@ -1,4 +1,4 @@
-/** The embedded welcome service: one page on `/` that says what the configuration that comes with Sluice serves. */
+/** The embedded welcome service: one page on `/` that says what the bundled configuration serves. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +7,7 @@ import { PAGE_HEADERS, pageOf, textOf } from './page.js'
 /** Starts it on a free port of 127.0.0.1. ADMIN_HOST and ADMIN_PORT say where the page finds the admin port. */
 export async function start({ env }: { readonly env: NodeJS.ProcessEnv }) {
   const { ADMIN_HOST = '', ADMIN_PORT } = env
-  // Every address is no address to go to.
+  // A wildcard address is not one to connect to.
   const host = ['', '0.0.0.0', '::'].includes(ADMIN_HOST) ? '127.0.0.1' : ADMIN_HOST
   const admin = `http://${host}:${ADMIN_PORT || '8081'}`
   const server = createServer((req, res) => answer(req, res, admin))
@@ -31,7 +31,7 @@ function answer(req: IncomingMessage, res: ServerResponse, admin: string): void 
     return
   }
   const links = { here: originOf(req), admin }
-  // Browsers ask for HTML by name, curl takes anything.
+  // Browsers name HTML in Accept, curl accepts anything.
   const isBrowser = req.headers.accept?.includes('text/html') === true
   const body = isBrowser ? pageOf(links) : textOf(links)
   const headers = isBrowser ? PAGE_HEADERS : { 'content-type': 'text/plain; charset=utf-8' }

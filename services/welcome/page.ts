@@ -1,8 +1,8 @@
-/** What the welcome page says, for browsers and for terminals. */
+/** The content of the welcome page, for browsers and for terminals. */
 import { createHash } from 'node:crypto'
 import { Html, html } from '../pages/html.js'
 
-/** Origins, without a slash at the end. */
+/** Origins, without a trailing slash. */
 interface Links {
   readonly here: string
   readonly admin: string
@@ -46,7 +46,7 @@ code { display: block; padding: .5rem .75rem; border-radius: .375rem; background
 `
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 
-/** It loads nothing and may not be framed. */
+/** The page loads nothing and may not be framed. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,

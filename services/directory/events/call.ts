@@ -5,15 +5,15 @@ import type { Poster } from './post.js'
 import { signatureHeaders } from './sign.js'
 import { openHeaders, signingSecrets } from './webhook.js'
 
-/** How a call of a webhook went. */
+/** The result of a webhook call. */
 export interface CallResult {
-  /** Undefined when no answer came. */
+  /** Undefined when there was no response. */
   readonly status?: number
-  /** Undefined when the message arrived. */
+  /** Undefined on success. */
   readonly problem?: string
 }
 
-/** Calls a webhook with a message, signed; any 2xx is success. Never rejects. */
+/** Calls a webhook with a signed message; any 2xx is success. Never rejects. */
 export type CallWebhook = (
   directoryId: string,
   webhook: NamedWebhook,

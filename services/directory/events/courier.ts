@@ -7,41 +7,41 @@ import { createDelivery, type DeliveryParts } from './deliver.js'
 import type { Poster } from './post.js'
 import { webhooksOf } from './webhooks.js'
 
-/** How often the outbox is looked through for work of other processes or of an earlier run. */
+/** How often the outbox is searched for work of other processes or of an earlier run. */
 const pollMs = 5_000
 const maxActive = 200
-/** How long a call under way may take when the service ends; cut off, it is repeated at the next start. */
+/** How long a running call may take on close; when it is cut off, it is repeated at the next start. */
 const graceMs = 3_000
-/** Longest sleep before a claim asks anew: meanwhile another process may have mended what fails here. */
+/** Longest sleep before the queue is claimed again: another process may have cleared the failure meanwhile. */
 const longestSleep = 60_000
 
 export interface Courier {
-  /** Says that a queue (lane.ts) has new events. Returns at once; in batch mode they wait for the next run. */
+  /** Announces new events in a queue (lane.ts). Returns at once; in batch mode the events wait for the next run. */
   notify(lane: string): void
-  /** Tries a queue's events now, whenever their next attempt would be. Returns at once. */
+  /** Tries a queue's events now, even if their next attempt is not due yet. Returns at once. */
   hasten(lane: string): void
-  /** Begins a run through all queues with events. Returns at once. */
+  /** Starts a run through all queues with events. Returns at once. */
   processEvents(): void
   close(): Promise<void>
 }
 
 export interface CourierParts extends Omit<DeliveryParts, 'batchSize' | 'closing'> {
   readonly poster: Pick<Poster, 'close'>
-  /** In batch mode events wait for runs; `intervalMs` undefined: only for those that are asked for. */
+  /** In batch mode events wait for runs; with `intervalMs` undefined there are runs only on request. */
   readonly batch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
 }
 
-/** Delivers the outbox in the background. A failing webhook waits for its next attempt and holds up no other. */
+/** Delivers the outbox in the background. A failing webhook waits for its next attempt without delaying others. */
 export function startCourier({ batch, ...parts }: CourierParts): Courier {
   const { store, log, poster } = parts
   const active = new Map<string, Promise<void>>()
-  /** Queues told of while busy, and whether to hasten: they are looked at once more before they rest. */
+  /** Queues announced while they were active or all slots were taken, with `hasten`: they are looked at once more. */
   const again = new Map<string, boolean>()
   const timers = new Map<string, NodeJS.Timeout>()
   let closed = false
   const deliver = createDelivery({ ...parts, batchSize: batch?.size, closing: () => closed })
 
-  /** Database failures are logged now and then, not for each queue. */
+  /** The store's health check already reports database failures, so they are logged here at debug level only. */
   function tell(error: unknown, fields: object, sentence: string): void {
     const write = error instanceof StoreFailed ? log.debug : log.error
     write({ ...fields, err: message(error) }, sentence)
@@ -106,7 +106,7 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   if (!batch) processEvents()
 
   return {
-    // A queue that sleeps till its next attempt takes what is new along.
+    // A queue that sleeps until its next attempt delivers new events along with the old ones.
     notify: lane => {
       if (!batch && !timers.has(lane)) look(lane, false)
     },
@@ -124,7 +124,7 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   }
 }
 
-/** Says which queues have new events. */
+/** Notifies the courier of the queues with new events. */
 export function notifyAll(courier: Courier, directoryId: string, events: readonly ToldEvent[]): void {
   const lanes = events.flatMap(({ to }) => to.map(webhook => laneOf(directoryId, webhook)))
   for (const lane of new Set(lanes)) courier.notify(lane)

@@ -10,9 +10,9 @@ import { type Message, toMessages } from './message.js'
 import { backOff, isFinal, isStale } from './retry.js'
 import { isOwed, webhookOf } from './webhooks.js'
 
-/** Most events that are handed out at a time, and so repeated after a crash. */
+/** Most events claimed at a time, and so repeated after a crash. */
 const claimSize = 50
-/** When to look again whether another process has left something behind. */
+/** How long to wait before looking again at a queue that another process holds. */
 const heldMs = 1000
 
 export interface DeliveryParts {
@@ -20,16 +20,16 @@ export interface DeliveryParts {
   readonly call: CallWebhook
   readonly log: Log
   readonly called: Metrics['called']
-  /** Events in one call; undefined sends them one by one. */
+  /** Events per call; undefined sends them one by one. */
   readonly batchSize: number | undefined
-  /** True when the service is ending: what was not sent by then waits for its next start. */
+  /** True while the service is closing: events not sent by then wait for the next start. */
   closing(): boolean
 }
 
-/** Delivers what waits in one webhook's queue (lane.ts). Gives the time (epoch ms) to come back, if there is one. */
+/** Delivers the events in one webhook's queue (lane.ts). Returns the time (epoch ms) to come back, if any. */
 export type Deliver = (lane: string, hasten: boolean) => Promise<number | undefined>
 
-/** How the messages of one lease went so far; what is gathered here goes to the store with the next report. */
+/** The results of one lease so far; what is gathered here is stored with the next report. */
 interface Progress {
   delivered?: number
   dead: DeadLetter[]
@@ -40,28 +40,28 @@ interface Progress {
   due: number
 }
 
-/** Whose queue is worked off. */
+/** The directory and webhook whose queue is being delivered. */
 interface Target {
   readonly directory: Directory
   readonly webhookId: string
-  /** Undefined when it was taken away. */
+  /** Undefined when the webhook has been removed. */
   readonly webhook: NamedWebhook | undefined
 }
 
-/** What is sent, and where. */
+/** A message and the webhook to send it to. */
 type OwedMessage<Event extends StoredEvent = StoredEvent> = Message<Event> & {
   readonly webhook: NamedWebhook
 }
 
 /**
- * Deliveries of one process: per webhook one message after the other in order, at least once. What was delivered is
- * written down when a claim is worked off or its lease is renewed, so a crash repeats at most one claim.
+ * Deliveries of one process: one message at a time per webhook, in order, at least once. Progress is stored when a
+ * claim is finished or its lease is renewed, so a crash repeats at most one claim.
  */
 export function createDelivery(parts: DeliveryParts): Deliver {
   const { store, call, log, called, batchSize, closing } = parts
   const limit = batchSize ?? claimSize
 
-  /** Also of a removed directory, which is kept for what its removal tells. */
+  /** Also finds a removed directory, which is kept until its removal has been delivered. */
   async function find(lane: string): Promise<Target | undefined> {
     const { directoryId, webhookId } = ownerOf(lane)
     const directory = (await store.directory(directoryId)) ?? (await store.departed(directoryId))
@@ -69,7 +69,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   }
 
   async function deliver(lane: string, hasten: boolean): Promise<number | undefined> {
-    // What waits for a webhook that is switched off stays until it is on again.
+    // Events for a disabled webhook wait until it is enabled again.
     if ((await find(lane))?.webhook?.disabled) return undefined
     let fence: number | undefined
     for (;;) {
@@ -85,7 +85,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     }
   }
 
-  /** Undefined to go on; else when to come back, or 0 for not at all. */
+  /** Returns undefined to continue, otherwise when to come back, or 0 for never. */
   async function workOff(lane: string, delivery: Delivery): Promise<number | undefined> {
     const { fence, attempts, due, replays, events } = delivery
     const progress: Progress = { dead: [], failedAgain: [], revived: [], log: [], attempts, due }
@@ -95,7 +95,8 @@ export function createDelivery(parts: DeliveryParts): Deliver {
       tellOfDead([...report.dead, ...report.failedAgain])
       return store.reportDelivery(lane, fence, report)
     })
-    // Asked before each call: a webhook may be changed, switched off or taken away while its events are under way.
+    // Looked up before each call: the webhook may be changed, disabled or removed while its events are being
+    // delivered.
     let target: Target | undefined
     const goesOn = async (): Promise<boolean> => {
       if (closing() || !lease.held()) return false
@@ -121,7 +122,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     return stop ? progress.due : undefined
   }
 
-  /** One more attempt at dead letters; those of a webhook that was taken away stay what they are. */
+  /** Makes one more attempt at dead letters; those of a removed webhook stay dead letters. */
   async function replay(target: Target, asked: Message<DeadLetter>, progress: Progress): Promise<void> {
     const message = owed(target, asked)
     progress.failedAgain.push(...asked.events.filter(event => !message?.events.includes(event)))
@@ -131,12 +132,12 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     if (closing() && problem !== undefined) return
     if (problem === undefined) {
       progress.revived.push(...message.events.map(event => keptId(event.id, target.webhookId)))
-      // The receiver is back: what waits behind need not wait any longer.
+      // The receiver is back: the events behind need not wait any longer.
       progress.due = 0
     } else progress.failedAgain.push(...buried(target, message.events, failures, problem))
   }
 
-  /** True when the message is done with, delivered or dead; false when it has to wait for its next attempt. */
+  /** True when the message is finished, delivered or dead; false when it has to wait for its next attempt. */
   async function advance(target: Target, claimed: Message, progress: Progress): Promise<boolean> {
     const done = (attempts: number): true => {
       progress.delivered = claimed.events.at(-1)?.sequence ?? 0
@@ -179,7 +180,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     const { body, events } = message
     const created = new Date().toISOString()
     const answer = await call(directory.id, webhook, message)
-    // One that the end of the service cut off is repeated at its next start, and counted then.
+    // A call cut off by closing is repeated after the next start, and counted then.
     if (closing() && answer.problem !== undefined) return answer
     called(answer.problem === undefined ? 'delivered' : 'failed', events.length)
     if (directory.logWebhookEvents) {
@@ -199,7 +200,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     return answer
   }
 
-  /** The message without what its webhook is not to get; undefined when nothing is left, and nobody waits for it. */
+  /** The message without the events its webhook must not get; undefined when none are left. */
   function owed<Event extends StoredEvent>(
     { webhook }: Target,
     message: Message<Event>,
@@ -211,7 +212,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     return rest && { ...rest, webhook }
   }
 
-  /** The events as dead letters. */
+  /** Turns the events into dead letters. */
   function buried(
     { directory, webhookId }: Target,
     events: readonly StoredEvent[],

@@ -23,7 +23,7 @@ export type Happening =
       readonly data: ConnectionView
     }
 
-/** What the events of a directory itself tell of it. */
+/** What the events of a directory itself carry. */
 export interface ConnectionView {
   readonly id: string
   readonly name: string
@@ -31,7 +31,7 @@ export interface ConnectionView {
   readonly deactivated: boolean
 }
 
-/** The directory as its own events tell it. */
+/** A directory as its own events show it. */
 export const viewConnection = ({ id, name, type, deactivated }: Directory): ConnectionView => ({
   id,
   name,
@@ -39,12 +39,12 @@ export const viewConnection = ({ id, name, type, deactivated }: Directory): Conn
   deactivated,
 })
 
-/** In order; many of them are made one by one as they are asked for. */
+/** In order; long sequences are generated one by one on demand. */
 export type Happenings = Iterable<Happening> | AsyncIterable<Happening>
 
 /**
- * Numbers the happenings on from the head, writes each as the JSON text that is delivered, and names the webhooks that want it. Throws 413
- * when they come to more than one change may tell.
+ * Numbers the happenings on from the head, writes each as the JSON text to deliver, and names the webhooks that
+ * receive it. Throws 413 when the events of one change are too large.
  */
 export async function toEvents(
   directory: Directory,

@@ -1,21 +1,24 @@
 import { setInterval } from 'node:timers'
 
-/** How long the deliveries of a process that died keep others waiting. */
+/** How long other processes have to wait for the deliveries of a process that died. */
 export const leaseMs = 6_000
 
 /** A lease that is renewed while its holder works. */
 export interface Lease {
-  /** False once it was lost or could not be renewed. */
+  /** False once the lease was lost or could not be renewed. */
   held(): boolean
-  /** Renews no more. */
+  /** Stops renewing. */
   stop(): void
-  /** The last report; `release` gives the lease back. False when the lease was lost before, or could not be renewed. Rejects as reports do. */
+  /**
+   * Sends the last report; `release` gives the lease back. False when the lease was lost before. Rejects when the
+   * report does.
+   */
   end(release: boolean): Promise<boolean>
 }
 
 /**
- * Renews by reports: each takes what was done since the one before, so they are sent one after the other, and none after
- * one that failed. `report` is given the time (epoch ms) until which the lease is wanted.
+ * Renews the lease by reports. Each carries what was done since the one before, so they are sent one after the other,
+ * and none after one that failed. `report` gets the time (epoch ms) until which the lease is wanted.
  */
 export function keepLease(report: (until: number) => Promise<boolean>): Lease {
   let held = true
@@ -34,7 +37,7 @@ export function keepLease(report: (until: number) => Promise<boolean>): Lease {
     last = sent.catch(() => undefined)
     return sent
   }
-  // What goes wrong here is told by `end`.
+  // A failure here makes `end` return false.
   const timer = setInterval(() => send(leaseMs).catch(() => undefined), leaseMs / 3).unref()
   return {
     held: () => held,

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { sentId } from '../lane.js'
 import type { StoredEvent } from '../store/event-contract.js'
 
-/** What one webhook call carries: an event, or in batch mode an array of them. */
+/** The content of one webhook call: an event, or in batch mode an array of events. */
 export interface Message<Event extends StoredEvent = StoredEvent> {
-  /** Sent as `webhook-id`; the same events have the same id, however often they are sent. */
+  /** Sent as `webhook-id`; the same events always have the same id, however often they are sent. */
   readonly id: string
   readonly body: string
   readonly events: readonly Event[]
 }
 
-/** Most bytes of a batch's body; an event alone may have more. */
+/** Most bytes of a batch's body; a single event may be larger. */
 const maxBytes = 256 * 1024
 
 /** Packs events for their calls: one by one, or in arrays of at most `batchSize`. */

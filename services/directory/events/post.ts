@@ -2,7 +2,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { lookupFor, type Resolve, refusedTarget, type TargetRules } from './target.js'
 
-/** Sends one webhook body. Rejects with the reason when no answer came. */
+/** Posts one webhook body and returns the status. Rejects with the reason when there is no response. */
 export interface Poster {
   post(url: string, body: string, headers: Record<string, string>): Promise<number>
   close(): void
@@ -11,7 +11,7 @@ export interface Poster {
 const timeoutMs = 15_000
 const maxAnswerBytes = 64 * 1024
 
-/** Webhook calls over kept-alive connections; redirects are answers like any other, never followed. */
+/** Webhook calls over keep-alive connections; redirects are never followed, their status counts like any other. */
 export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
   const settings = (protocol: 'http:' | 'https:') => ({
     ...{ keepAlive: true, maxFreeSockets: 64, lookup: lookupFor(protocol, rules, resolve) },
@@ -39,7 +39,8 @@ export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
     try {
       return await statusOf(request)
     } catch (error) {
-      // The receiver closed the kept connection just then: no failure of its own. Another one is tried, until a new one fails.
+      // The receiver closed the kept-alive connection just then, which is no failure: retried until a new connection
+      // fails.
       if (!closed && request.reusedSocket && isReset(error)) return post(address, body, headers)
       throw reason(error as Error)
     }
@@ -54,7 +55,7 @@ export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
   }
 }
 
-/** The status is the answer, also when its body is too long, too slow or cut. */
+/** Resolves with the status even when the body is too long, too slow or cut off. */
 function statusOf(request: http.ClientRequest): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | undefined

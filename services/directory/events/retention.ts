@@ -6,7 +6,10 @@ import { retentionMs } from './retry.js'
 
 const hour = 60 * 60 * 1000
 
-/** Deletes, at least every hour, what is kept of events only for a time: the log for `logTtlMs`, feed and dead letters for 30 days. */
+/**
+ * Deletes expired event data at least every hour: log entries after `logTtlMs`, feed events and dead letters after 30
+ * days.
+ */
 export function startRetention(store: Store, logTtlMs: number, log: Log): { close(): Promise<void> } {
   let closed = false
   let running: Promise<void> | undefined

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 
 /**
- * The signatures of a webhook call: Standard Webhooks (`v1,<base64>` over `<id>.<seconds>.<body>`, one for each secret) and
- * the header that receivers written for BoxyHQ check (`t=<ms>,s=<hex>` over `<ms>.<body>`), which has room for one: that of
- * the first secret. All are HMAC-SHA256.
+ * The signatures of a webhook call: Standard Webhooks (`v1,<base64>` over `<id>.<seconds>.<body>`, one for each
+ * secret) and the header that receivers written for BoxyHQ check (`t=<ms>,s=<hex>` over `<ms>.<body>`), which has room
+ * for the first secret only. All are HMAC-SHA256.
  */
 export function signatureHeaders(
   secrets: readonly [string, ...string[]],
@@ -25,6 +25,6 @@ export function signatureHeaders(
   }
 }
 
-/** A secret `whsec_…` holds its key in base64; any other secret is the key as it stands. */
+/** A secret `whsec_…` contains its key in base64; any other secret is itself the key. */
 const standardKey = (secret: string): Buffer =>
   secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret)

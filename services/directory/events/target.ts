@@ -2,7 +2,7 @@ import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** The whole of ::/96: an IPv4 address in a form that some systems still take for that address. */
+/** All of ::/96: some systems still treat such an address as the IPv4 address it contains. */
 const ipv4Compatible = new BlockList()
 ipv4Compatible.addSubnet('::', 96, 'ipv6')
 
@@ -15,15 +15,15 @@ export function isPublicAddress(address: string): boolean {
 
 /** What the operator allows beyond public addresses and https. */
 export interface TargetRules {
-  /** Also private and loopback addresses, and these by http too. */
+  /** Also private and loopback addresses, over http too. */
   readonly allowPrivate: boolean
-  /** Also http. */
+  /** Also http to public addresses. */
   readonly allowHttp: boolean
 }
 
 /**
- * Ports that are not called: those below 1024 but 80 and 443, the "bad ports" of the Fetch standard above, and those of
- * databases and of Docker, which may take an HTTP request for one of their own.
+ * Refused ports from 1024 on: the "bad ports" of the Fetch standard, and those of databases and of Docker, which may
+ * mistake an HTTP request for one of their own. Below 1024 only 80 and 443 are allowed.
  */
 const badPorts = new Set([
   ...[1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566],
@@ -36,7 +36,7 @@ const refusal = (host: string): string =>
   `${host} is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it`
 const noHttp = 'http is not encrypted: use https; WEBHOOK_ALLOW_HTTP=true allows http'
 
-/** Why a webhook's address must not be called, or undefined. Names are judged once more when they are resolved. */
+/** Why a webhook's address is refused, or undefined. Host names are checked again when they are resolved. */
 export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules): string | undefined {
   const isHttp = url.protocol === 'http:'
   const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -50,8 +50,8 @@ export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules
 }
 
 /**
- * Resolves a name for a connection and refuses it when `judge` refuses any of its addresses. The connection is made to the
- * very addresses that were checked, so a second answer of the name server cannot slip in.
+ * Resolves a name for a connection and refuses it when `judge` rejects any of its addresses. The connection is made to
+ * the addresses that were checked, so a second DNS response cannot slip in.
  */
 export const checked =
   (resolve: Resolve, judge: (hostname: string, address: string) => string | undefined): LookupFunction =>
@@ -76,7 +76,7 @@ export type Resolve = (
 export const publicOnly = (resolve: Resolve): LookupFunction =>
   checked(resolve, (hostname, address) => (isPublicAddress(address) ? undefined : refusal(hostname)))
 
-/** How names are resolved for a scheme, by these rules. */
+/** The name resolution for a scheme under these rules. */
 export function lookupFor(
   protocol: 'http:' | 'https:',
   { allowPrivate, allowHttp }: TargetRules,

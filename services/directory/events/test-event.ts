@@ -4,7 +4,7 @@ import { viewConnection } from './event.js'
 import { type Message, toMessages } from './message.js'
 
 /**
- * A message to try a webhook with: no event of the directory, so it has no place in its count. `batchSize` as in
+ * A message to test a webhook. It is not an event of the directory, so its sequence is 0. `batchSize` as in
  * `toMessages`.
  */
 export function testMessage(directory: Directory, batchSize: number | undefined): Message {

@@ -11,9 +11,9 @@ const headerField = (webhookId: string, name: string): string =>
   `webhook ${webhookId} header ${name.toLowerCase()}`
 
 /**
- * The webhook with its secret encrypted; without a new secret the present one stays. A replaced secret stays
- * valid for `overlap` seconds, so that the receiver can switch, and older ones for as long as they were
- * promised. 0 ends all old ones at once.
+ * Seals the webhook's secret; without a new secret the current one stays. A replaced secret stays valid for `overlap`
+ * seconds, so that the receiver can switch, and older ones for as long as they were promised. 0 ends all old ones at
+ * once.
  */
 export function sealWebhook(
   box: SecretBox,
@@ -32,7 +32,7 @@ export function sealWebhook(
   return { ...sealed, oldSecrets: [{ secret: before.secret, until }, ...goodOnes(before.oldSecrets)] }
 }
 
-/** Headers with their values sealed. */
+/** Headers with sealed values. */
 export const sealHeaders = (
   box: SecretBox,
   directoryId: string,
@@ -44,7 +44,7 @@ export const sealHeaders = (
     value: box.seal(value, directoryId, headerField(webhookId, name)),
   }))
 
-/** The headers of a call, by name and in clear. */
+/** The decrypted headers of a call, by name. */
 export const openHeaders = (
   box: SecretBox,
   directoryId: string,
@@ -54,7 +54,7 @@ export const openHeaders = (
     headers.map(({ name, value }) => [name, box.open(value, directoryId, headerField(id, name))]),
   )
 
-/** The directory's webhooks with their secrets under the first encryption key. */
+/** The directory's webhooks with their secrets re-encrypted under the first key. */
 export function resealWebhooks(
   box: SecretBox,
   directory: Directory,
@@ -83,14 +83,14 @@ function reseal(box: SecretBox, directoryId: string, webhook: NamedWebhook): Nam
   }
 }
 
-/** A webhook as the management API shows it within its directory, its secret in clear. */
+/** A webhook as the management API shows it within its directory, with its secret in clear. */
 export interface WebhookView {
   endpoint: string
   secret: string
   old_secret_valid_until?: string
 }
 
-/** The webhook within its directory. */
+/** A webhook as its directory's view shows it. */
 export const viewWebhook = (
   box: SecretBox,
   directoryId: string,

@@ -1,13 +1,13 @@
 import { firstWebhook } from '../lane.js'
 import type { Directory, EventName, NamedWebhook } from '../model.js'
 
-/** All webhooks of a directory; that of `webhook_url` is the first. */
+/** All webhooks of a directory, that of `webhook_url` first. */
 export const webhooksOf = ({ webhook, webhooks = [] }: Directory): NamedWebhook[] => [
   ...(webhook ? [{ ...webhook, id: firstWebhook }] : []),
   ...webhooks,
 ]
 
-/** The webhook of that id. */
+/** The webhook with that id. */
 export const webhookOf = (directory: Directory, id: string): NamedWebhook | undefined =>
   webhooksOf(directory).find(webhook => webhook.id === id)
 
@@ -17,11 +17,11 @@ export const receivers = (directory: Directory, event: EventName): string[] =>
     .filter(({ disabled, events }) => !disabled && (events === undefined || events.includes(event)))
     .map(({ id }) => id)
 
-/** Whether an event of that sequence is this webhook's: what was before it went to another of its id. */
+/** Whether this webhook gets the event: events up to `since` belonged to an earlier webhook with the same id. */
 export const isOwed = ({ since = 0 }: NamedWebhook, { sequence }: { readonly sequence: number }): boolean =>
   sequence > since
 
-/** The directory with this webhook in place of the one of its id, or as its last one. */
+/** The directory with this webhook added, or in place of the one with the same id. */
 export function withWebhook(directory: Directory, { id, ...webhook }: NamedWebhook): Directory {
   if (id === firstWebhook) return { ...directory, webhook }
   const { webhooks = [] } = directory
@@ -33,7 +33,7 @@ export function withWebhook(directory: Directory, { id, ...webhook }: NamedWebho
   }
 }
 
-/** The directory without the webhook of that id. */
+/** The directory without the webhook with that id. */
 export const withoutWebhook = (directory: Directory, id: string): Directory =>
   id === firstWebhook
     ? { ...directory, webhook: undefined }

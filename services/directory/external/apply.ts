@@ -6,21 +6,22 @@ import type { Writers } from '../sync/writers.js'
 import { type Difference, nameOf, type Work } from './compare.js'
 import type { Item, Snapshot } from './read.js'
 
-/** What one change of memberships names at most: the events of a change are in memory together. */
+/** Most members in one change: all events of a change are in memory at once. */
 const membersAtOnce = 500
 
 export interface ApplyParts {
   readonly directory: Directory
   readonly writers: Writers
-  /** Users or groups written side by side: they are made one after the other all the same, but kept together. */
+  /** Users or groups written concurrently: they are still applied one after the other, but stored together. */
   readonly atOnce: number
-  /** Called after each change; throws when the pull must not go on. */
+  /** Called after each change; throws when the pull must stop. */
   readonly written: () => Promise<void>
 }
 
 /**
- * Brings a directory to its provider's state, by the same writes that SCIM makes. Deletions come first, so that a name is free
- * for whoever takes it over; without `deletions` nothing is removed. Returns what could not be done, in sentences.
+ * Brings a directory to its provider's state with the same writes that SCIM makes. Deletions come first, so that a
+ * freed name can be taken over; without `deletions` nothing is removed. Returns sentences about what could not be
+ * done.
  */
 export async function apply(
   { directory, writers, atOnce, written }: ApplyParts,
@@ -31,7 +32,7 @@ export async function apply(
   const { users, groups, moves } = work
   let refused = 0
 
-  /** One write. What the intake refuses, as it would refuse it to an identity provider, is counted and passed over. */
+  /** One write. A refusal by the intake is returned, any other error is thrown. */
   async function attempt(write: () => Promise<unknown>): Promise<'done' | 'conflict' | 'refused'> {
     try {
       await write()
@@ -55,7 +56,7 @@ export async function apply(
     else ids.set(external, (await sync.create(directory, body)).id)
   }
 
-  /** Writes all, also when one takes a name that another gives up only later. Gives those whose name stays taken. */
+  /** Writes all, even when one takes a name that another gives up only later. Returns those whose name stays taken. */
   async function settle(
     type: 'users' | 'groups',
     difference: Difference,
@@ -77,7 +78,7 @@ export async function apply(
     }
   }
 
-  /** Where names go round in a circle, one of their holders steps aside for a moment. False when there is no circle. */
+  /** Breaks a cycle of names by renaming one of their holders for a moment. False when there is no cycle. */
   async function untie(
     type: 'users' | 'groups',
     difference: Difference,

@@ -1,15 +1,15 @@
-/** Timeouts and bounds of a pull from its provider. All times in ms. */
+/** Limits of a pull from its provider. All times in ms. */
 export interface Bounds {
-  /** From the request to the end of its answer. */
+  /** From the request to the end of the response. */
   readonly answerMs: number
   readonly answerBytes: number
-  /** Tries of one request. */
+  /** Attempts at one request. */
   readonly attempts: number
   /** Wait before the second attempt; doubles from there. */
   readonly firstWaitMs: number
-  /** A provider that asks for a longer wait is left alone until the next pull. */
+  /** A provider that asks for a longer wait is not called again before the next pull. */
   readonly longestWaitMs: number
-  /** For all that is read of one directory. */
+  /** For reading one whole directory. */
   readonly readMs: number
   /** Pages of one list. */
   readonly pages: number

@@ -15,27 +15,28 @@ export interface Call {
 
 export interface Answer {
   readonly status: number
-  /** Empty when the answer was no JSON object. */
+  /** Empty when the response was not a JSON object. */
   readonly body: JsonObject
 }
 
-/** Calls the provider until it gives an answer that is worth reading: 200, or a refusal other than "too many". */
+/** Calls the provider until there is a usable response: 200, or a refusal other than "too many requests". */
 export type Caller = (call: Call, signal: AbortSignal) => Promise<Answer>
 
 interface Attempt {
   readonly answer?: Answer
-  /** Absent when the attempt came to an answer. */
+  /** Absent when the response is usable. */
   readonly problem?: string
-  /** What the provider asks for, in ms. */
+  /** The wait the provider asks for, in ms. */
   readonly retryAfter?: number | undefined
 }
 
-/** Reasons in Google's 403 that mean what others say with 429. */
+/** Reasons in Google's 403 that mean what 429 means elsewhere. */
 const tooMany = /^(userRateLimitExceeded|rateLimitExceeded|quotaExceeded)$/
 
 /**
- * Calls with limits on time, size and attempts. Redirects are not followed: the token is for this host only. Failures of the
- * network, 5xx, cut or broken answers are tried again with growing waits; 429 when the provider says so. Throws ProviderError.
+ * Calls with limits on time, size and attempts. Redirects are not followed: the token is for this host only. Network
+ * failures, 5xx and cut or broken responses are retried with growing waits; 429 when the provider says so. Throws
+ * ProviderError.
  */
 export function createCaller(bounds: Bounds): Caller {
   async function attempt(call: Call, signal: AbortSignal): Promise<Attempt> {

@@ -5,32 +5,32 @@ import type { Store } from '../store/contract.js'
 import { allMembers } from '../sync/members.js'
 import type { Item, Snapshot } from './read.js'
 
-/** What separates the users or groups of a directory from those of its provider. */
+/** The differences between a directory's users or groups and those of its provider. */
 export interface Difference {
-  /** Our id of each of the provider's that is here already. */
+  /** Our ids by the provider's ids, of those that are already here. */
   readonly ids: Map<string, string>
-  /** By the provider's ids. */
+  /** The provider's ids, as in `created`. */
   readonly changed: string[]
   readonly created: string[]
   /** Our ids. */
   readonly gone: string[]
-  /** Who of the changed has which name so far; names as `nameOf` gives them. */
+  /** The provider's ids of the changed, by their present names as `nameOf` returns them. */
   readonly names: Map<string, string>
 }
 
-/** Who has to leave a group (our ids) and who to join it (the provider's ids, some of which are not here yet). */
+/** The users to remove from a group (our ids) and to add to it (the provider's ids, some of which are not here yet). */
 export interface Moves {
   readonly leaving: string[]
   readonly joining: string[]
 }
 
-/** All that a pull has to do. */
+/** All the work of a pull. */
 export interface Work {
   readonly users: Difference
   readonly groups: Difference
-  /** By the provider's id of the group. */
+  /** By the provider's group id. */
   readonly moves: Map<string, Moves>
-  /** Memberships of the provider's users in its groups, as they are here. */
+  /** Memberships of the provider's users in its groups, as they are stored here. */
   readonly memberships: number
 }
 
@@ -49,7 +49,7 @@ export async function compare(store: Store, directory: Directory, snapshot: Snap
     const leaving: string[] = []
     for (const { userId } of groupId === undefined ? [] : await allMembers(store, groupId)) {
       const external = own.get(userId)
-      // The provider must not remove users it does not know; deleted users leave with their deletion.
+      // Users the provider does not know stay in the group; deleted users leave it with their deletion.
       if (external === undefined) continue
       memberships++
       present.add(external)
@@ -70,7 +70,7 @@ async function compareResources(
 ): Promise<Difference> {
   const difference: Difference = { ids: new Map(), changed: [], created: [], gone: [], names: new Map() }
   const { ids, changed, created, gone, names } = difference
-  /** Those that did not come from the provider, by name. */
+  /** Users or groups that did not come from the provider, by name. */
   const others = new Map<string, string>()
   for (let after: Place | undefined; ; ) {
     const page = await store.scan({ directoryId: directory.id, type, after, limit: pageSize })
@@ -93,7 +93,7 @@ async function compareResources(
   }
   for (const [external, { body }] of wanted) {
     if (ids.has(external) || !body) continue
-    // Made here by hand or by SCIM before the provider was connected: the same user, not a second one.
+    // Made here by hand or through SCIM before the provider was connected: adopted rather than created a second time.
     const id = others.size > 0 ? others.get(nameOf(JSON.parse(body))) : undefined
     if (id === undefined) created.push(external)
     else {
@@ -104,6 +104,6 @@ async function compareResources(
   return difference
 }
 
-/** The name that only one user, or one group, of a directory can have. */
+/** The name that must be unique among the users, or groups, of a directory. */
 export const nameOf = ({ userName, displayName }: JsonObject): string =>
   String(userName ?? displayName).toLowerCase()

@@ -4,11 +4,13 @@ import { type Store, Unavailable } from '../store/contract.js'
 import { ConnectionError, ProviderError } from './error.js'
 import { isToken, type OAuth, type TokenSet } from './oauth.js'
 
-/** The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError. */
+/**
+ * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError.
+ */
 export interface Connection {
-  /** Without a `state` it gets one that only the library's caller may rely on: our own callback does not take it. */
+  /** Without `state`, makes one that only the library's caller can use: our own callback does not accept it. */
   authorizationUrl(directoryId: string, redirectUrl: string, state?: string): Promise<string>
-  /** Refuses what could not be connected anyway. */
+  /** Throws when the directory could not be connected anyway. */
   requirePossible(directoryId: string): Promise<void>
   exchange(directoryId: string, code: string, redirectUrl: string): Promise<TokenSet>
   store(directoryId: string, tokens: GivenTokens): Promise<Directory>
@@ -16,17 +18,17 @@ export interface Connection {
   accessToken(directory: Directory, signal: AbortSignal): AccessToken
 }
 
-/** Tokens to keep; `expires` (epoch ms) if it is known. */
+/** Tokens to store; `expires` (epoch ms) if it is known. */
 export interface GivenTokens {
   readonly access: unknown
   readonly refresh: unknown
   readonly expires?: number
 }
 
-/** An access token that is renewed when it ends; a new one is stored before it is used. */
+/** An access token that is renewed when it expires; a new one is stored before it is used. */
 export interface AccessToken {
   current(): Promise<string>
-  /** After the provider has refused the current one. */
+  /** For when the provider has refused the current one. */
   renew(): Promise<string>
 }
 
@@ -38,7 +40,7 @@ export interface ConnectionParts {
   readonly closing: AbortSignal
 }
 
-/** A stored token that ends this soon is renewed before it is used. */
+/** A stored token that expires this soon is renewed before it is used. */
 const marginMs = 60_000
 const maxAttempts = 5
 
@@ -54,7 +56,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
     )
   }
 
-  /** Keeps tokens, whatever else of the directory changes at the same time. */
+  /** Stores tokens, and retries when the directory is changed at the same time. */
   async function save(directoryId: string, tokens: GivenTokens): Promise<Directory> {
     const { access, refresh, expires } = tokens
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -139,7 +141,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
 
 const field = (which: 'access' | 'refresh'): string => `external ${which} token`
 
-/** The provider's part of a directory with its tokens under the first encryption key. */
+/** A directory's provider settings with the tokens re-encrypted under the first key. */
 export function resealTokens(box: SecretBox, directoryId: string, external: External): External {
   const { tokens } = external
   if (!tokens) return external

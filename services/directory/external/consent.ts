@@ -5,15 +5,15 @@ import { ConnectionError } from './error.js'
 import type { StateSigner } from './state.js'
 
 /**
- * A consent over HTTP. It is begun with a one-time link, ends in the browser that began it, and uses the link up: who only
- * knows a directory's id can neither connect it nor replace its tokens. All throw ConnectionError.
+ * A consent over HTTP. It starts with a one-time link, ends in the browser that started it, and uses the link up:
+ * knowing a directory's id is not enough to connect it or to replace its tokens. All methods throw ConnectionError.
  */
 export interface Consent {
-  /** A new link to the directory's consent: its token, which is kept nowhere, and its end (epoch ms). */
+  /** Makes a new link to the directory's consent. Returns its token, which is not stored, and its end (epoch ms). */
   link(directoryId: string, lifeMs: number): Promise<{ token: string; until: number }>
-  /** Where to send the browser that opened the link, and what it must keep until it comes back. */
+  /** Where to redirect the browser that opened the link, and the cookie it must send back. */
   begin(token: string, redirectUrl: string): Promise<{ authorizationUrl: string; cookie: Cookie }>
-  /** The consent that a browser comes back with; `trusted` needs no cookie. */
+  /** Checks the browser that returns from the provider; `trusted` callers need no cookie. */
   resume(state: string, cookies: ReadonlyMap<string, string>, trusted: boolean): Promise<Resumed>
 }
 
@@ -22,7 +22,7 @@ export interface Cookie {
   readonly value: string
 }
 
-/** A consent whose state, link and browser belong together. */
+/** A consent whose state, link and browser match. */
 export interface Resumed {
   readonly cookieName: string
   /** Exchanges the provider's code, uses the link up and stores the tokens. */
@@ -36,7 +36,7 @@ export interface ConsentParts {
 }
 
 const hashOf = (token: string): string => hashKey(token).toString('base64url')
-/** Each consent has a cookie of its own, so two tabs do not disturb one another. */
+/** Each consent has its own cookie, so that two tabs do not interfere. */
 const cookieNameOf = (browser: string): string => `sluice_consent_${browser.slice(0, 12)}`
 
 export function createConsent({ store, connection, states }: ConsentParts): Consent {

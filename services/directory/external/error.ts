@@ -1,4 +1,4 @@
-/** A step of the connection that cannot be done; `status` is that of HTTP. */
+/** A step of the connection failed; `status` is an HTTP status. */
 export class ConnectionError extends Error {
   readonly status: 400 | 403 | 404 | 501 | 502
 
@@ -8,9 +8,11 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The provider did not give what was asked of it. The message never holds a token, an address of a person or a name. */
+/**
+ * The provider did not deliver what was requested. The message never contains a token, a person's address or a name.
+ */
 export class ProviderError extends Error {
-  /** Of its last answer, if there was one. */
+  /** Status of the provider's last response, if there was one. */
   readonly status: number | undefined
 
   constructor(message: string, status?: number) {

@@ -1,11 +1,11 @@
 import type { Work } from './compare.js'
 
-/** Below these numbers, each goes as it comes: in a small directory every single one is a large share. */
+/** Up to these numbers deletions pass: in a small directory every single one is a large share. */
 const always = { users: 1, groups: 1, memberships: 10 }
 
 /**
- * Why a pull must delete nothing, or undefined. What goes all at once has more likely got lost at the provider than left it:
- * an empty list, or more than `share` (0 to 1) of the users, groups or memberships.
+ * Why a pull must delete nothing, or undefined. An empty list of users, or the loss of more than `share` (0 to 1) of
+ * the users, groups or memberships at once, is more likely a fault at the provider than intended.
  */
 export function refusal(work: Work, share: number): string | undefined {
   const { users, groups, moves, memberships } = work

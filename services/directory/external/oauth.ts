@@ -3,10 +3,10 @@ import type { Caller } from './call.js'
 import { ConnectionError, ProviderError } from './error.js'
 import type { ExternalSettings } from './settings.js'
 
-/** What the provider gives for a code (the spec's "External token set"). `expiry_date` is epoch ms. */
+/** The provider's response to a code (the spec's "External token set"). `expiry_date` is epoch ms. */
 export interface TokenSet {
   readonly access_token: string
-  /** Empty when the provider gave none, as some do when consent was given before. */
+  /** Empty when the provider returned none, as some do when consent was given before. */
   readonly refresh_token: string
   readonly scope: string
   readonly token_type: string
@@ -22,10 +22,10 @@ export interface OAuth {
 }
 
 const longestToken = 8192
-/** Of an access token, where the provider does not say (RFC 6749, section 5.1, leaves it open). */
+/** Lifetime of an access token when the provider does not state it (RFC 6749, section 5.1, leaves it open). */
 const usualLifeSeconds = 3600
 
-/** The token calls throw ProviderError; all throw ConnectionError 501 when the operator has set no client. */
+/** The token calls throw ProviderError; all throw ConnectionError 501 when the operator has configured no client. */
 export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
   const { authorizeUrl, tokenUrl, scopes } = settings
 
@@ -54,7 +54,7 @@ export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
       const url = new URL(authorizeUrl)
       const asked = {
         ...{ response_type: 'code', client_id: client().id, redirect_uri: redirectUrl, scope: scopes, state },
-        // A refresh token is given only on request, and on later consents only when asked for anew.
+        // A refresh token is only given on request, and on later consents only after a new prompt.
         ...{ access_type: 'offline', prompt: 'consent' },
       }
       for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
@@ -83,6 +83,6 @@ function readTokens(body: JsonObject): TokenSet {
   }
 }
 
-/** True for what can travel in an Authorization header. */
+/** True for a token that can be sent in an Authorization header. */
 export const isToken = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= longestToken && /^[\x21-\x7e]+$/.test(value)

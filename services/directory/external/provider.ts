@@ -5,7 +5,7 @@ import type { Caller } from './call.js'
 import type { AccessToken } from './connection.js'
 import { ProviderError } from './error.js'
 
-/** A provider's directory API, page by page as it comes. All throw ProviderError. */
+/** A provider's directory API, one page at a time. All methods throw ProviderError. */
 export interface Provider {
   users(): AsyncGenerator<JsonObject[]>
   groups(): AsyncGenerator<JsonObject[]>

@@ -18,9 +18,9 @@ import { readProvider } from './read.js'
 import type { ExternalSettings } from './settings.js'
 
 export interface PullWish {
-  /** Only if no pull began after this time (epoch ms). */
+  /** Pulls only if no pull began after this time (epoch ms). */
   readonly idleSince?: number
-  /** Deletes as many as there are to delete, this once. */
+  /** Lifts the limit on deletions for this pull. */
   readonly allowDeletions?: boolean
   readonly callback?: EventCallback | undefined
 }
@@ -36,12 +36,16 @@ export interface PullParts {
   readonly closing: AbortSignal
 }
 
-/** Pulls one directory. Undefined when there is nothing to do: deactivated, not connected, not due, or another process is at it. */
+/**
+ * Pulls one directory. Undefined when there is nothing to do: deactivated, not connected, not due, or being pulled by
+ * another process.
+ */
 export type Pull = (directoryId: string, wish: PullWish) => Promise<PullState | undefined>
 
 /**
- * A pull reads the provider, compares, and then writes what differs as SCIM would. Nothing is deleted when not all could be
- * read, or when more would go than the guard allows. What goes wrong ends up in the directory's state, not in an exception.
+ * A pull reads the provider, compares, and then writes the differences as SCIM would. Nothing is deleted when the read
+ * was incomplete, or when more would go than the guard allows. Failures end up in the directory's state, not in an
+ * exception.
  */
 export function createPull(parts: PullParts): Pull {
   const { store, writers, connection, call, settings, bounds, log, closing } = parts
@@ -64,7 +68,7 @@ export function createPull(parts: PullParts): Pull {
       await listen.told()
       requireLease()
     }
-    // A callback that throws must not miss events that are stored.
+    // Written one by one, so that a callback that throws does not miss events of changes already stored.
     const atOnce = callback ? 1 : writtenAtOnce
     const target = { directory, writers: writers(listen.hear), atOnce, written }
     const undone = await apply(target, difference, snapshot, isWhole && refused === undefined)
@@ -126,12 +130,12 @@ function summary(problems: readonly string[]): string {
 
 interface Listener {
   readonly hear: (directory: Directory, events: readonly StoredEvent[]) => void
-  /** Hands what was heard to the callback. */
+  /** Hands the events heard so far to the callback. */
   told(): Promise<void>
   counts(): PullCounts
 }
 
-/** Counts what happens, and keeps the events till the callback has got them. */
+/** Counts the events, and keeps them until the callback has received them. */
 function createListener(callback: EventCallback | undefined): Listener {
   const seen: Record<string, number> = {}
   let waiting: DirectoryEvent[] = []

@@ -5,20 +5,20 @@ import type { Store } from '../store/contract.js'
 import type { PullState } from '../store/pull-contract.js'
 import type { Pull, PullWish } from './pull.js'
 
-/** Directories that one process pulls at a time: one that is slow or fails holds up no other. */
+/** Directories that one process pulls at a time, so that a slow or failing one does not hold up others. */
 const atOnce = 16
-/** Longest time between two looks for directories whose interval is over. */
+/** Longest time between two checks for directories that are due. */
 const lookMs = 60_000
 
-/** How one directory's pull went. */
+/** The result of one directory's pull. */
 export interface Pulled extends PullState {
   readonly directoryId: string
 }
 
 export interface Puller {
-  /** Begins to pull one directory, or all that are connected; the work goes on after the promise. */
+  /** Starts to pull one directory, or all connected ones; resolves before the work is done. */
   begin(directoryId: string | undefined, wish: PullWish): Promise<void>
-  /** Pulls all that are connected and gives those that were pulled. */
+  /** Pulls all connected directories and returns those that were pulled. */
   pullAll(callback: EventCallback | undefined): Promise<Pulled[]>
   close(): Promise<void>
 }
@@ -28,15 +28,15 @@ export interface PullerParts {
   readonly pull: Pull
   readonly intervalMs: number | undefined
   readonly log: Log
-  /** Stops what is under way. */
+  /** Aborts running pulls. */
   readonly abort: () => void
 }
 
-/** Pulls when asked, and by itself once a directory's last pull is older than the interval. */
+/** Pulls on request, and by itself once a directory's last pull is older than the interval. */
 export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts): Puller {
   const queue: Array<() => Promise<void>> = []
   const active = new Set<Promise<void>>()
-  /** Directories that wait for their turn or are being pulled. */
+  /** Directories that are queued or being pulled. */
   const busy = new Set<string>()
   let closed = false
 
@@ -52,7 +52,7 @@ export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts
     }
   }
 
-  /** Undefined when this process is at it already, or when it fails before it begins. */
+  /** Undefined when this process is already pulling the directory, or when the pull fails to start. */
   async function enqueue(directoryId: string, wish: PullWish): Promise<PullState | undefined> {
     if (closed || busy.has(directoryId)) return undefined
     busy.add(directoryId)

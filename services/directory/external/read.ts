@@ -6,24 +6,24 @@ import { ConnectionError, ProviderError } from './error.js'
 import type { Provider } from './provider.js'
 import { distinctName, toGroup, toUser } from './translate.js'
 
-/** A provider's user or group. `body` is the JSON text of the SCIM resource, null when it cannot be kept as one. */
+/** A provider's user or group. `body` is the JSON text of the SCIM resource, null when it would not be a valid one. */
 export interface Item {
   readonly body: string | null
-  /** What a group is called when another one has its name. */
+  /** The name of a group when its own is taken by another. */
   readonly fallback?: string
 }
 
-/** What was read of a provider, by its own ids. */
+/** What was read from a provider, by the provider's ids. */
 export interface Snapshot {
   readonly users: Map<string, Item>
   readonly groups: Map<string, Item>
-  /** The users of each group whose members were read to the end. */
+  /** The users of each group whose members were read completely. */
   readonly members: Map<string, Set<string>>
-  /** Why it is not all; empty when it is. */
+  /** Why the snapshot is incomplete; empty when it is complete. */
   readonly problems: string[]
 }
 
-/** Reads users, groups and members as far as they can be read. A failure is a problem of the snapshot, not an error. */
+/** Reads users, groups and members as far as possible. A failure becomes a problem of the snapshot, not an error. */
 export async function readProvider(provider: Provider, bounds: Bounds): Promise<Snapshot> {
   const snapshot: Snapshot = { users: new Map(), groups: new Map(), members: new Map(), problems: [] }
   const { users, groups, members, problems } = snapshot
@@ -70,7 +70,7 @@ async function readItems(
   if (unusable > 0) problems.push(`${unusable} ${type}s of the provider are not valid and were left out`)
 }
 
-/** Undefined when this group's members cannot be read; others may be. */
+/** Undefined when this group's members cannot be read; reading goes on with the others. */
 async function readMembers(
   provider: Provider,
   groupId: string,
@@ -82,7 +82,7 @@ async function readMembers(
     for await (const page of provider.members(groupId)) {
       for (const { id, type } of page) {
         const userId = idOf(id)
-        // Groups within groups and whole domains are no users.
+        // Nested groups and whole domains are not users.
         if (userId !== undefined && (type === undefined || type === 'USER')) found.add(userId)
       }
       if (found.size > most) throw new ProviderError('The provider has more memberships than can be read')
@@ -90,7 +90,7 @@ async function readMembers(
     return found
   } catch (error) {
     const { status = 0 } = error instanceof ProviderError ? error : {}
-    // Gone since the list of groups was read, or closed to us.
+    // Deleted since the list of groups was read, or not accessible to us.
     if (status !== 403 && status !== 404) throw error
     problems.push(problemOf(error))
     return undefined
@@ -110,7 +110,7 @@ function textOf(translate: (item: JsonObject) => JsonObject, item: JsonObject): 
   }
 }
 
-/** The sentence that tells of an error; what is no failure of the provider is thrown on. */
+/** The message of a provider failure; any other error is rethrown. */
 function problemOf(error: unknown): string {
   if (error instanceof ProviderError || error instanceof ConnectionError) return error.message
   if ((error as Error).name === 'TimeoutError') return 'Reading from the provider took too long'

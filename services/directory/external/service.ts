@@ -12,14 +12,16 @@ import { type Puller, startPuller } from './puller.js'
 import type { ExternalSettings } from './settings.js'
 import { createStateSigner } from './state.js'
 
-/** All of the external provider that the rest of the service needs. */
+/** The parts of the external provider that the rest of the service uses. */
 export interface ExternalService {
   readonly connection: Connection
   readonly consent: Consent
   readonly puller: Puller
-  /** Where the provider sends the admin back to; `baseUrl` is this service's own address, undefined when it is not known. */
+  /**
+   * Where the provider redirects the admin; `baseUrl` is this service's own address, undefined when it is not known.
+   */
   redirectUrl(baseUrl: string | undefined): string | undefined
-  /** Where a consent begins: beside the callback, as the browser must bring the same cookie to both. */
+  /** Where a consent starts: on the callback's host, so that the cookie set here is sent there. */
   authorizeUrl(baseUrl: string): string
 }
 
@@ -33,11 +35,11 @@ export interface ExternalParts {
   readonly log: Log
 }
 
-/** Where the service itself takes the provider's answer. */
+/** Base path of the consent routes. */
 export const oauthPath = '/api/scim/oauth'
 const callbackPath = `${oauthPath}/callback`
 
-/** Starts the external provider's part; with an interval it begins to pull by itself. */
+/** Starts the external provider part; with an interval set, it pulls by itself. */
 export function startExternal(parts: ExternalParts): ExternalService {
   const { store, box, encryptionKey, writers, settings, bounds, log } = parts
   const stop = new AbortController()

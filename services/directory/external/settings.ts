@@ -1,20 +1,22 @@
 import { isIP } from 'node:net'
 
-/** How the provider of pulled directories is reached; set by the operator. The defaults are Google Workspace's. */
+/**
+ * How the provider of pulled directories is reached; set by the operator. The defaults are those of Google Workspace.
+ */
 export interface ExternalSettings {
-  /** The OAuth client; undefined: no directory can be connected. */
+  /** The OAuth client; without one no directory can be connected. */
   readonly client: { readonly id: string; readonly secret: string } | undefined
   readonly authorizeUrl: string
   readonly tokenUrl: string
   /** Base address of the directory API, without a trailing slash. */
   readonly apiUrl: string
-  /** Separated by blanks. */
+  /** Separated by spaces. */
   readonly scopes: string
-  /** Where the provider sends the admin back to; undefined: our own callback route. */
+  /** Where the provider redirects the admin; undefined: our own callback route. */
   readonly redirectUrl: string | undefined
-  /** How old a pull may be before the service begins the next by itself; undefined: it pulls only when asked. */
+  /** Age of a pull at which the service starts the next one by itself; undefined: it pulls only on request. */
   readonly intervalMs: number | undefined
-  /** Most that one pull may delete, as a share from 0 to 1. */
+  /** The largest share that one pull may delete, from 0 to 1. */
   readonly maxDeletions: number
 }
 
@@ -51,7 +53,7 @@ function client({ EXTERNAL_CLIENT_ID: id = '', EXTERNAL_CLIENT_SECRET: secret = 
   return { id, secret }
 }
 
-/** Tokens travel there, so the connection is encrypted unless it stays on this machine. */
+/** Tokens are sent there, so the connection must be encrypted unless it stays on this machine. */
 function address(env: NodeJS.ProcessEnv, name: string): string | undefined {
   const text = env[name]
   if (text === undefined || text === '') return undefined

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
-/** How long the provider's admin may take from the redirect to the consent. */
+/** How long the provider's admin may take from the redirect to giving consent. */
 export const stateLifeMs = 10 * 60 * 1000
 
 /** What a `state` of the authorization flow (RFC 6749, section 10.12) is bound to. */
@@ -8,14 +8,14 @@ export interface Bound {
   readonly directoryId: string
   /** Hash of the one-time link that began the consent. */
   readonly link: string
-  /** Hash of what the browser keeps in its cookie. */
+  /** Hash of the value in the browser's cookie. */
   readonly browser: string
 }
 
-/** Makes and reads states; only this service can make one. */
+/** Signs and verifies states; only this service can make one. */
 export interface StateSigner {
   sign(bound: Bound): string
-  /** Undefined for a state that was not made here or is older than ten minutes. */
+  /** Undefined for a state that was not signed here or is older than ten minutes. */
   read(state: string): Bound | undefined
 }
 

@@ -4,7 +4,10 @@ import { readGroup } from '../scim/group.js'
 import { isObject } from '../scim/json.js'
 import { readUser } from '../scim/user.js'
 
-/** A provider's user as the SCIM user that is kept; the provider's id is `externalId`. Throws ScimError. */
+/**
+ * Converts a provider's user to the SCIM user that is stored; the provider's id becomes `externalId`. Throws
+ * ScimError.
+ */
 export function toUser(item: JsonObject): JsonObject {
   const name = isObject(item.name) ? item.name : {}
   const [job] = preferPrimary(item.organizations)
@@ -24,14 +27,14 @@ export function toUser(item: JsonObject): JsonObject {
   })
 }
 
-/** A provider's group as the SCIM group that is kept. Throws ScimError. */
+/** Converts a provider's group to the SCIM group that is stored. Throws ScimError. */
 export const toGroup = (item: JsonObject): JsonObject =>
   readGroup({ schemas: [groupUrn], externalId: item.id, displayName: item.name || item.email }).raw
 
-/** Names of groups are not unique at the provider, addresses are. */
+/** Group names are not unique at the provider, addresses are. */
 export const distinctName = (item: JsonObject): string => `${item.name} (${item.email ?? item.id})`
 
-/** The primary address first; the provider lists it among the others too. */
+/** The primary address first; the provider also lists it among the others. */
 function emailsOf({ primaryEmail, emails }: JsonObject): JsonObject[] {
   const known = new Set([fold(primaryEmail)])
   const others = listOf(emails).flatMap(({ address, type }) => {
@@ -47,7 +50,7 @@ const listOf = (value: Json | undefined): JsonObject[] => (Array.isArray(value) 
 const preferPrimary = (value: Json | undefined): JsonObject[] =>
   listOf(value).sort((a, b) => Number(b.primary === true) - Number(a.primary === true))
 
-/** Those that are texts and hold something. */
+/** Keeps only non-empty strings. */
 const given = (values: Record<string, Json | undefined>): JsonObject =>
   Object.fromEntries(
     Object.entries(values).filter(([, value]) => typeof value === 'string' && value !== ''),

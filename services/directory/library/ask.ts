@@ -2,32 +2,32 @@ import { METHODS } from 'node:http'
 import type { Core } from '../core.js'
 import { createServer, HttpError, type Server } from '../routes/http.js'
 
-/** A question to routes of this process. It may come from anywhere, so nothing of it is taken on trust. */
+/** A request to routes of this process. It may come from anywhere, so all of it is checked. */
 export interface Question {
   readonly method: string
-  /** The parts of the path, not yet encoded. */
+  /** The path segments, not yet encoded. */
   readonly path: readonly unknown[]
-  /** Text, numbers and truth values by name; undefined and null are not asked. */
+  /** Strings, numbers and booleans by name; undefined and null are left out. */
   readonly query?: object | null | undefined
   readonly headers: Readonly<Record<string, string>>
-  /** JSON, parsed or as text; undefined and null are none. */
+  /** JSON, parsed or as text; undefined and null mean no body. */
   readonly body?: unknown
 }
 
 export interface Answered {
-  /** Of HTTP. */
+  /** HTTP status. */
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** JSON, or nothing. */
+  /** JSON, or empty. */
   readonly text: string
 }
 
-/** Asks one question. Throws HttpError: 400 and 405 for what no HTTP request could say, 503 once the service is closed. */
+/** Makes one request. Throws HttpError: 400 and 405 for what HTTP could not express, 503 once the service is closed. */
 export type Ask = (question: Question) => Promise<Answered>
 
 /**
- * Asks routes in this process, without a listener: the same readers of input, the same sentences and the same answers as over
- * HTTP, so that the library can neither lack a rule nor have one of its own. The routes are made with the first question.
+ * Calls routes in this process, without a listener: the same input checks, messages and responses as over HTTP, so
+ * that the library can neither lack a rule nor have its own. The routes are created on the first request.
  */
 export function createAsk(core: Core, add: (server: Server) => void): Ask {
   let server: Server | undefined
@@ -63,11 +63,11 @@ export function createAsk(core: Core, add: (server: Server) => void): Ask {
 }
 
 function partOf(part: unknown): string {
-  // An empty part, or dots, would lead to another path.
+  // An empty segment, or dots, would lead to another path.
   if (typeof part !== 'string' || /^\.{0,2}$/.test(part)) {
     throw new HttpError(400, 'The id must be a string, as in the answers.')
   }
-  // Half a surrogate pair cannot be encoded; this way it becomes a sign that no id holds.
+  // Half a surrogate pair cannot be encoded; this turns it into U+FFFD, which no id contains.
   return encodeURIComponent(Buffer.from(part).toString())
 }
 
@@ -86,7 +86,7 @@ function textOf(body: unknown): string {
     const text: string | undefined = JSON.stringify(body)
     if (text !== undefined) return text
   } catch {
-    // A cycle or a BigInt: told like any other text that is no JSON.
+    // A cycle or a BigInt: rejected below like any other text that is not JSON.
   }
   throw new HttpError(400, 'The body is not valid JSON.')
 }

@@ -6,19 +6,19 @@ import type { Refusal } from '../schemas/refusals.js'
 import { hashKey } from '../secrets.js'
 import { createAsk } from './ask.js'
 
-/** What the library answers with, as the management API does; `code` is an HTTP status. */
+/** What the library returns, in the form of the management API; `code` is an HTTP status. */
 export type Answer<Data> = { readonly data: Data; readonly error: null } | Refusal
-/** A page of a list; ask on with `pageToken` while there is one. */
+/** A page of a list; continue with `pageToken` while there is one. */
 export type Listed<Item> = (Answer<Item[]> & { readonly pageToken?: string }) | Refusal
 
-/** One call of the management API. `path` has its parts below `/api/v1/directory-sync`. */
+/** One call of the management API. `path` holds the segments below `/api/v1/directory-sync`. */
 export type Call = <Result>(
   method: Method,
   path: readonly string[],
   sent?: { readonly query?: object | undefined; readonly body?: unknown },
 ) => Promise<Result | Refusal>
 
-/** Calls the routes of the management API in this process, behind a key that nobody else knows. */
+/** Calls the routes of the management API in this process, with a key that nobody else knows. */
 export function createCalls(core: Core): Call {
   const key = randomBytes(32).toString('base64url')
   const headers = { authorization: `Api-Key ${key}` }
@@ -33,7 +33,7 @@ export function createCalls(core: Core): Call {
       refuseNull(query ?? {})
       const answer = await ask({ method, path, query, headers, body })
       const next = /[?&]pageToken=([^&>]+)>; rel="next"/.exec(answer.headers.link ?? '')?.[1]
-      // The answer for members carries `data` alone: over HTTP the place of its next page is a header.
+      // The response for members has no `pageToken` of its own: over HTTP its next page is in a header.
       return {
         error: null,
         ...(next ? { pageToken: decodeURIComponent(next) } : {}),
@@ -46,7 +46,7 @@ export function createCalls(core: Core): Call {
   }
 }
 
-/** Null where a page begins is as if it were absent; elsewhere it would widen the question to everybody. */
+/** Null for a page's start counts as absent; elsewhere it would widen the query to everything. */
 function refuseNull(query: object): void {
   for (const [name, value] of Object.entries(query)) {
     if (value !== null || /^(?:cursor|page)/.test(name)) continue

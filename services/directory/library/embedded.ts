@@ -10,29 +10,40 @@ import { type Answer, createCalls } from './calls.js'
 import { createHandler, type DirectoryRequest, type DirectoryResponse } from './handler.js'
 import { type Management, managementOf } from './management.js'
 
-/** How the pull of one directory went. */
+/** The result of one directory's pull. */
 export interface SyncResult extends PullView {
   readonly directory_id: string
 }
 
-/** The directory service for the process that embeds it: all that the management API can, SCIM, and what takes a callback. */
+/**
+ * The directory service for the process that embeds it: the management API, SCIM, and the calls that take a callback.
+ */
 export interface EmbeddedDirectory extends Management {
   /**
-   * Handles one SCIM request, as the HTTP intake does. The callback gets each event once the change is stored, one after the
-   * other, and is waited for; if it throws, so does `handle`, though the change stays.
+   * Handles one SCIM request, as the HTTP intake does. Once the change is stored, the callback gets its events one
+   * after the other and is awaited; if it throws, so does `handle`, though the change stays.
    */
   handle(request: DirectoryRequest, callback?: EventCallback): Promise<DirectoryResponse>
-  /** Pulls all connected directories of the external provider; gives those that were pulled, and the callback their events. */
+  /**
+   * Pulls all connected directories of the external provider. Returns those that were pulled; the callback gets their
+   * events.
+   */
   sync(callback?: EventCallback): Promise<Answer<SyncResult[]>>
   /** The three steps that connect a directory to the external provider. */
   readonly external: {
-    /** `redirectUrl` is needed when neither EXTERNAL_REDIRECT_URL nor BASE_URL is set; the same for the exchange. */
+    /**
+     * `redirectUrl` is required when neither EXTERNAL_REDIRECT_URL nor BASE_URL is set; the exchange needs the same
+     * one.
+     */
     generateAuthorizationUrl(of: {
       directoryId: string
       redirectUrl?: string
     }): Promise<Answer<{ authorizationUrl: string }>>
     getAccessToken(of: { directoryId: string; code: string; redirectUrl?: string }): Promise<Answer<TokenSet>>
-    /** `expiryDate` (epoch ms) is that of the token set; without it the access token is used until it is refused. */
+    /**
+     * `expiryDate` (epoch ms) comes from the token set; without it the access token is used until the provider refuses
+     * it.
+     */
     setToken(of: {
       directoryId: string
       accessToken: string
@@ -43,7 +54,7 @@ export interface EmbeddedDirectory extends Management {
   close(): Promise<void>
 }
 
-/** The library's side of the service. */
+/** The service as a library. */
 export function embed(core: Core): EmbeddedDirectory {
   const { store, box, external, settings } = core
   const { connection, puller } = external
@@ -96,7 +107,7 @@ export function embed(core: Core): EmbeddedDirectory {
   }
 }
 
-/** Refusals as answers; what is nobody's refusal is thrown. */
+/** Returns refusals as answers; any other error is thrown. */
 async function answer<Data>(work: () => Promise<Data>): Promise<Answer<Data>> {
   try {
     return { data: await work(), error: null }

@@ -11,23 +11,23 @@ import { type Ask, createAsk, type Question } from './ask.js'
 
 /** One SCIM request from the process that embeds the service (the spec's "in-process request handler"). */
 export interface DirectoryRequest {
-  /** `GET`, `HEAD`, `POST`, `PUT`, `PATCH` or `DELETE`, in whatever letter case. */
+  /** `GET`, `HEAD`, `POST`, `PUT`, `PATCH` or `DELETE`, in any letter case. */
   readonly method: string
   /** The request's JSON, parsed or as text. */
   readonly body?: unknown
   readonly directoryId: string
-  /** Empty or absent: all of the type. `.search` asks in the body (RFC 7644, section 3.4.3). */
+  /** Empty or absent: all of the type. `.search` takes its query from the body (RFC 7644, section 3.4.3). */
   readonly resourceId?: string | undefined
   /**
-   * `Users`, `Groups`, `Bulk`, `ServiceProviderConfig`, `ResourceTypes` or `Schemas`, in whatever letter case; empty: users and
-   * groups. As the first part of the path after the directory's own.
+   * `Users`, `Groups`, `Bulk`, `ServiceProviderConfig`, `ResourceTypes` or `Schemas`, in any letter case; empty: users
+   * and groups. The first path segment after the directory's own.
    */
   readonly resourceType: string
   /** The directory's SCIM secret, alone or as in `Authorization`: `Bearer <secret>`. */
   readonly apiSecret: string
-  /** As the URL has it: numbers may be text. */
+  /** As in the URL: numbers may be text. */
   readonly query?: ScimQuery | null | undefined
-  /** Of the request's header fields those that count: conditions (RFC 9110, section 13). */
+  /** The header fields that matter: conditions (RFC 9110, section 13). */
   readonly headers?: { readonly 'if-match'?: string; readonly 'if-none-match'?: string } | undefined
 }
 
@@ -43,18 +43,18 @@ export interface ScimQuery {
   readonly excludedAttributes?: string | undefined
 }
 
-/** What to answer the identity provider with. */
+/** The response for the identity provider. */
 export interface DirectoryResponse {
-  /** Of HTTP. */
+  /** HTTP status. */
   readonly status: number
-  /** The SCIM body, null with 204 and 304, and for HEAD. */
+  /** The SCIM body; null with 204 and 304, and for HEAD. */
   readonly data: JsonObject | null
-  /** For the header fields of these names. */
+  /** Values of the header fields with these names. */
   readonly etag?: string
   readonly location?: string
 }
 
-/** The first part of a path, by what it is in lowercase. */
+/** First path segments, by their lowercase form. */
 const kinds = new Map(
   ['Users', 'Groups', 'Bulk', 'ServiceProviderConfig', 'ResourceTypes', 'Schemas', 'Me'].map(kind => [
     kind.toLowerCase(),
@@ -62,9 +62,9 @@ const kinds = new Map(
   ]),
 )
 
-/** The handler: it asks the very routes that HTTP requests go to. */
+/** Creates the handler, which uses the same routes as HTTP requests. */
 export function createHandler(core: Core) {
-  // Each request hears of its own changes alone: other writers run in other contexts.
+  // Each request sees only its own changes: other writers run in other async contexts.
   const heard = new AsyncLocalStorage<DirectoryEvent[]>()
   const ask = createAsk(core, server => {
     const { store, writers, settings } = core
@@ -80,7 +80,7 @@ export function createHandler(core: Core) {
     const events: DirectoryEvent[] = []
     const work = (): Promise<DirectoryResponse> => answer(ask, request)
     const response = await (callback ? heard.run(events, work) : work())
-    // Also of a request that failed halfway: what was stored is told.
+    // Even a request that failed halfway reports what was stored.
     for (const event of events) await callback?.(event)
     return response
   }
@@ -121,7 +121,7 @@ function questionOf(request: DirectoryRequest): Question {
   }
 }
 
-/** Only these two count; a server may hand on all that it has, by names in any letter case or as `Headers`. */
+/** Only these two matter; a server may pass on all its header fields, in any letter case or as `Headers`. */
 function conditionsOf(headers: unknown): Record<string, string> {
   const fields = headers instanceof Headers ? [...headers] : Object.entries(headers ?? {})
   const counting = fields.filter(([name]) => /^if-(?:none-)?match$/i.test(name))

@@ -19,7 +19,7 @@ import type { NewSetupLinkView, SetupLinkView } from '../schemas/setup-links.js'
 import type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from '../schemas/webhooks.js'
 import type { Answer, Call, Listed } from './calls.js'
 
-/** A page of the events feed; `cursor` is always there: ask on with it, now or later. */
+/** A page of the events feed. `cursor` is always present: continue from it, now or later. */
 export type Feed = Answer<DirectoryEvent[]> & { readonly cursor?: string }
 
 /** The management API as methods, each named after what it does to what (docs/in-process.md has the table). */
@@ -35,19 +35,19 @@ export function managementOf(call: Call) {
       create: (fields: NewDirectory) => post<DirectoryView>([], { body: fields }),
       get: (id: string) => get<Answer<DirectoryView>>([id]),
       list: (of: { tenant: string; product: string } & Paging) => get<Listed<DirectoryView>>([], of),
-      /** Whatever their tenant. */
+      /** Regardless of their tenant. */
       listOfProduct: (of: { product: string } & Paging) => get<Listed<DirectoryView>>(['product'], of),
-      /** What is not named stays. */
+      /** Fields that are not named stay as they are. */
       update: (id: string, change: DirectoryChange): Promise<Answer<DirectoryView>> =>
         call('PATCH', [id], { body: change }),
-      /** With all its users, groups and events. */
+      /** Also deletes all its users, groups and events. */
       delete: (id: string) => end([id]),
-      /** The old secret stays good for a day, unless `overlap_seconds` says otherwise. */
+      /** The old secret stays valid for a day, unless `overlap_seconds` says otherwise. */
       rotateScimSecret: (id: string, rotation: SecretRotation = {}) =>
         post<DirectoryView>([id, 'scim-secret'], { body: rotation }),
     },
     users: {
-      /** By `email` also where it is the userName; by `group` the members of one. */
+      /** `email` also matches the userName; `group` limits the list to its members. */
       list: (of: Where & Paging & { email?: string; group?: string }) => get<Listed<UserView>>(['users'], of),
       get: (id: string, of: Where) => get<Answer<UserView>>(['users', id], of),
     },
@@ -60,7 +60,7 @@ export function managementOf(call: Call) {
     events: {
       /** All events of the last 30 days in order, delivered to a webhook or not. */
       feed: (of: Where & { cursor?: string; pageLimit?: number }) => get<Feed>(['feed'], of),
-      /** Delivers what is queued for webhooks; answers at once. For batch mode, to be called on a schedule. */
+      /** Delivers what is queued for webhooks; returns at once. For batch mode, to be called on a schedule. */
       process: () => post<Started>(['cron', 'process-events']),
     },
     webhooks: {
@@ -68,11 +68,11 @@ export function managementOf(call: Call) {
       create: (directoryId: string, fields: NewWebhook) =>
         post<ListedWebhook>([directoryId, 'webhooks'], { body: fields }),
       get: (directoryId: string, id: string) => get<Answer<ListedWebhook>>([directoryId, 'webhooks', id]),
-      /** What is not named stays. */
+      /** Fields that are not named stay as they are. */
       update: (directoryId: string, id: string, change: WebhookChange): Promise<Answer<ListedWebhook>> =>
         call('PATCH', [directoryId, 'webhooks', id], { body: change }),
       delete: (directoryId: string, id: string) => end([directoryId, 'webhooks', id]),
-      /** Sends a test event now, and tells how it went. */
+      /** Sends a test event now and returns the result. */
       test: (directoryId: string, id: string) => post<WebhookTrial>([directoryId, 'webhooks', id, 'test']),
     },
     webhookLogs: {
@@ -101,12 +101,12 @@ export function managementOf(call: Call) {
       deleteAll: (directoryId: string) => end([directoryId, 'setup-links']),
     },
     pulls: {
-      /** Begins to pull and answers at once; `sync` waits instead and hands out the events. */
+      /** Starts to pull and returns at once; `sync` waits instead and passes on the events. */
       begin: (of: { directoryId?: string; allowDeletions?: boolean } = {}) =>
         post<Started>(['cron', 'sync-external'], { query: of }),
     },
   }
 }
 
-/** The management API in the process that embeds it. */
+/** The management API as methods for the embedding process. */
 export type Management = ReturnType<typeof managementOf>

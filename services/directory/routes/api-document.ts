@@ -4,7 +4,7 @@ import { components } from '../schemas/index.js'
 import { operationId, withGatewayAnswers } from './api-operation.js'
 import { type Handler, resource, type Server } from './http.js'
 
-/** Where the document and the page that shows it are. */
+/** Paths of the document and of the page that shows it. */
 export const apiDocumentPath = '/api/v1/openapi.json'
 export const apiPagePath = '/api/v1/docs'
 
@@ -14,9 +14,9 @@ Identity providers write through SCIM 2.0 with a directory's own secret; integra
 management API with an API key.`
 
 /**
- * The OpenAPI document, made from the schemas beside the routes, and a page to browse it. Neither needs a key: they hold
- * nothing of any tenant. `baseUrl` is the service's own address where it is known; `alias` is a path whose routes repeat others and stay out of the document. To be called before
- * the routes are added.
+ * Adds the OpenAPI document, made from the schemas beside the routes, and a page to browse it. Neither needs a key:
+ * they contain no tenant's data. `baseUrl` is the service's own address if it is known; `alias` is a path whose routes
+ * repeat others and stay out of the document. To be called before the routes are added.
  */
 export function addApiDocument(server: Server, alias: string, baseUrl: string | undefined): void {
   server.register(swagger, {

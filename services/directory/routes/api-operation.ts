@@ -25,7 +25,7 @@ const capital = (word: string): string => `${word.charAt(0).toUpperCase()}${word
 
 type Answers = Readonly<Record<string, unknown>>
 
-/** The answers of a route, its errors also in the form that the gateway in front gives its own. */
+/** The responses of a route; errors also in the form of the gateway's own errors. */
 export function withGatewayAnswers(schema: FastifySchema): Answers {
   const own = schema.response as Answers
   const [mediaType = 'application/json'] = (schema as { produces?: string[] }).produces ?? []

@@ -3,8 +3,8 @@ import type { Request } from './http.js'
 const hostPattern = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 
 /**
- * The `{base_url}` of answers: the setting, else what the gateway in front says of the client's request
- * (X-Forwarded-Proto and -Host, set by it from trusted facts), else the Host header.
+ * The `{base_url}` of responses: the setting, else what the gateway in front reports about the client's request
+ * (X-Forwarded-Proto and -Host, which it sets from trusted facts), else the Host header.
  */
 export function baseUrlOf(request: Request, setting: string | undefined): string {
   if (setting !== undefined) return setting

@@ -8,8 +8,8 @@ export type BodyFields = ReadonlyMap<string, unknown>
 const longestQuoted = 60
 
 /**
- * The body's fields. One that is not `known` is refused, as a misspelt name would otherwise be taken for a wish that was
- * granted; `told` has sentences for names that are known elsewhere. `place` is the name of an object within the body.
+ * The body's fields. Unknown ones are refused, as a misspelt name would otherwise be ignored silently; `told` has
+ * messages for names that are known elsewhere. `place` is the name of an object within the body.
  */
 export function fieldsOf(
   body: unknown,
@@ -29,7 +29,7 @@ export function fieldsOf(
   return fields
 }
 
-/** The refusal of a name that nothing is known by. */
+/** The error for an unknown name. */
 export function unknownName(what: string, name: string, known: readonly string[], where = ''): HttpError {
   const meant = nearest(name, known)
   const all = known.length === 0 ? 'None is known here.' : `Known here: ${known.join(', ')}.`
@@ -42,7 +42,7 @@ function quoted(name: string): string {
   return clean.length > longestQuoted ? `${clean.slice(0, longestQuoted)}…` : clean
 }
 
-/** A whole number; `unset` when it is not named. */
+/** A whole number; `unset` when the field is absent. */
 export function wholeNumber(
   fields: BodyFields,
   name: string,
@@ -56,14 +56,14 @@ export function wholeNumber(
   throw new HttpError(400, `${name} must be a whole number from ${least} to ${most}.`)
 }
 
-/** True or false; undefined when it is not named. */
+/** A boolean; undefined when the field is absent. */
 export function flag(fields: BodyFields, name: string): boolean | undefined {
   const value = fields.get(name)
   if (value === undefined || typeof value === 'boolean') return value
   throw new HttpError(400, `${name} must be true or false.`)
 }
 
-/** A text of at most so many characters; undefined when it is not named, null or empty. */
+/** A string of at most `maxLength` characters; undefined when it is absent, null or empty. */
 export function optional(value: unknown, name: string, maxLength: number): string | undefined {
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value !== 'string') throw new HttpError(400, `${name} must be a string.`)

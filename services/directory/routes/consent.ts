@@ -30,19 +30,22 @@ export interface ConsentRouteParts {
 
 const longestCode = 4096
 
-/** The consent of a provider's admin: two pages that a browser opens with a one-time link. Mounted at `oauthPath`. */
+/**
+ * The consent of a provider's admin: two pages that a browser opens, starting with a one-time link. Mounted at
+ * `oauthPath`.
+ */
 export function addConsent(server: Server, { external, keyHashes, baseUrl, log }: ConsentRouteParts): void {
   const { consent } = external
   const redirectUrlOf = (request: Request): string => external.redirectUrl(baseUrlOf(request, baseUrl)) ?? ''
   const hasKey = (request: Request): boolean => isKeyOf(credential(request, ['api-key', 'bearer']), keyHashes)
 
   server.addHook('onSend', async (_request, reply) => {
-    // The address of the callback holds a code, that of the link a token.
+    // The callback's URL contains a code, that of the link a token.
     reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
   })
   server.setErrorHandler((error, request, reply) => {
     const { status, message } = explain(worded(error))
-    // The provider's or a setting's fault: the sentence says it all, and anybody may call this.
+    // The fault of the provider or of a setting: the message says it all, and anyone can cause it.
     if (error instanceof ConnectionError) log.warn({ status, err: message }, 'directory not connected')
     else if (status >= 500) logFault(log, request, error)
     if (status === 401) reply.header('www-authenticate', wwwAuthenticate)
@@ -98,7 +101,7 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
     ),
   })
 
-  /** Who has a management key needs no link of its own: it is made on the way. */
+  /** Callers with a management key need no link of their own: one is made for them. */
   async function ownLink(request: Request): Promise<string> {
     const directoryId = query(request, 'directoryId')
     if (!hasKey(request)) {
@@ -112,7 +115,7 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
   }
 }
 
-/** `Lax`, as the provider sends the browser back from its own site. */
+/** `Lax`, as the provider redirects the browser back from its own site. */
 function cookieText(name: string, value: string, redirectUrl: string, seconds: number): string {
   const { pathname, protocol } = new URL(redirectUrl)
   const secure = protocol === 'https:' ? '; Secure' : ''
@@ -127,7 +130,7 @@ function cookiesOf(request: Request): Map<string, string> {
 const worded = (error: unknown): unknown =>
   error instanceof ConnectionError ? new HttpError(error.status, error.message) : error
 
-/** A person with a browser gets a sentence, a program the envelope. */
+/** Browsers get a sentence, programs the envelope. */
 function tell(request: Request, reply: Reply, body: object, sentence: string): unknown {
   if (!String(request.headers.accept).includes('text/html')) return reply.send(body)
   return reply
@@ -136,7 +139,7 @@ function tell(request: Request, reply: Reply, body: object, sentence: string): u
     .send(`${sentence}\n`)
 }
 
-/** A page that a browser opens, with what the API document tells of it. */
+/** A page that a browser opens, with its description in the API document. */
 function page(
   summary: string,
   parameters: Record<string, string>,

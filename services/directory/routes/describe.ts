@@ -4,34 +4,34 @@ import { errorSchema } from '../schemas/refusals.js'
 import { unknownName } from './body.js'
 import { type Endpoint, type Handler, query as queryParameter, type Request } from './http.js'
 
-/** What the API document tells of a management endpoint. */
+/** The description of a management endpoint in the API document. */
 export interface About {
   readonly tag: 'Directories' | 'Webhooks' | 'Users and groups' | 'Events' | 'External provider'
   readonly summary: string
   readonly description?: string
   /** Names of path parameters. */
   readonly path?: readonly string[]
-  /** Query parameters by name; those that must be sent are not optional. */
+  /** Query parameters by name; required ones are not marked as optional. */
   readonly query?: TProperties
   readonly body?: TSchema
   /** The schema of `data`. */
   readonly data: TSchema
   readonly status?: 200 | 201
-  /** A list names the place of its next page. */
+  /** The list names its next page. */
   readonly paged?: boolean
-  /** The whole answer, where it is not `{data, error}`. */
+  /** The whole response, when it is not `{data, error}`. */
   readonly answer?: TSchema
 }
 
 const problems = { '4xx': refTo(errorSchema), '5xx': refTo(errorSchema) }
 
-/** The query parameters that choose one directory, or all of a tenant's product. */
+/** The query parameters that choose one directory, or all of a tenant and product. */
 export const scopeQuery = {
   tenant: Type.Optional(text()),
   product: Type.Optional(text()),
   directoryId: Type.Optional(text('In place of tenant and product')),
 }
-/** Where to look, as `scopeQuery` asks for it. */
+/** The scope of a query, as in `scopeQuery`. */
 export type Where = Static<TObject<typeof scopeQuery>>
 /** The query parameters of a list. */
 export const pageQuery = {
@@ -48,10 +48,10 @@ export const pageQuery = {
   ),
 }
 
-/** Which part of a list, as `pageQuery` asks for it. */
+/** The part of a list to return, as in `pageQuery`. */
 export type Paging = Static<TObject<typeof pageQuery>>
 
-/** An endpoint of the management API with its answer in the envelope `{data, error}`. */
+/** An endpoint of the management API whose response has the envelope `{data, error}`. */
 export function endpoint(about: About, handler: Handler): Endpoint {
   const { tag, summary, description, path = [], query, body, data, status = 200, paged, answer } = about
   const more: TProperties = paged ? { pageToken: Type.Optional(text('When there is a next page')) } : {}
@@ -83,13 +83,13 @@ export const aliases: Readonly<Record<string, readonly string[]>> = {
   pageToken: ['page_token'],
 }
 
-/** Where an id is in the path, the scope says nothing more: clients of the peer's API send it all the same. */
+/** With an id in the path the scope adds nothing, but clients of the peer's API send it anyway. */
 function knownParameters(path: readonly string[], query: TProperties = {}): string[] {
   const scope = path.length > 0 ? Object.keys(scopeQuery) : []
   return [...new Set([...Object.keys(query), ...scope])].flatMap(name => [name, ...(aliases[name] ?? [])])
 }
 
-/** A misspelt condition would otherwise list everybody. Throws HttpError 400. */
+/** A misspelt filter would otherwise list everything. Throws HttpError 400. */
 function requireKnown(request: Request, known: readonly string[]): void {
   for (const name of Object.keys(request.query as object)) {
     queryParameter(request, name)

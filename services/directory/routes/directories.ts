@@ -111,7 +111,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
           isOther = !isDeepStrictEqual(after.webhook, directory.webhook)
           return after
         })
-        // What failed may work with the webhook as it is now; what waits for one that is gone is dropped.
+        // Failed events may succeed with the changed webhook; events for a removed one are dropped.
         if (isOther) courier.hasten(laneOf(param(request, 'directoryId'), firstWebhook))
         return changed
       },

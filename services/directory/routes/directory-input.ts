@@ -16,7 +16,7 @@ import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.j
 import { HttpError } from './http.js'
 import { checkWebhookSecret, checkWebhookUrl, readOverlap, resealed } from './webhook-input.js'
 
-/** Reads the body of endpoint 1 and makes the directory it asks for, its secrets sealed. Throws 400. */
+/** Reads the body of endpoint 1 into a new directory, its secrets sealed. Throws 400. */
 export function readDirectory(body: unknown, box: SecretBox, targets: TargetRules): Directory {
   const fields = flatWebhook(fieldsOf(body, ['tenant', 'product', 'type', ...changeable], shownOnly))
   const tenant = identifier(fields.get('tenant'), 'tenant')
@@ -39,7 +39,7 @@ export function readDirectory(body: unknown, box: SecretBox, targets: TargetRule
 }
 
 const fixed = ['id', 'tenant', 'product', 'type'] as const
-/** What answers show beside, and who makes it. */
+/** Fields that only responses have, and where they come from. */
 const shownOnly = {
   id: 'is assigned by the service',
   scim: 'is made by the service: POST /{id}/scim-secret makes a new secret',
@@ -48,7 +48,7 @@ const shownOnly = {
   external_sync: 'is reported by the service',
 }
 
-/** The directory as the body of a PATCH wants it; what the body does not name stays. Throws 400. */
+/** The directory changed as the body of a PATCH asks; fields not named stay as they are. Throws 400. */
 export function changeDirectory(
   directory: Directory,
   body: unknown,
@@ -75,8 +75,8 @@ export function changeDirectory(
 }
 
 /**
- * The directory with a new SCIM secret; the old one stays good for `overlap_seconds` (default a day), and those before it until
- * the time they were promised. 0 ends all old ones at once. Throws 400.
+ * The directory with a new SCIM secret. The old one stays valid for `overlap_seconds` (default a day), earlier ones
+ * until the time they were promised. 0 ends all old ones at once. Throws 400, and 409 when too many are still valid.
  */
 export function rotateScimSecret(directory: Directory, body: unknown, box: SecretBox): Directory {
   const { standard, longest } = overlapSeconds
@@ -103,7 +103,7 @@ export function rotateScimSecret(directory: Directory, body: unknown, box: Secre
   }
 }
 
-/** How long a one-time link shall be good: `lifetime_seconds` of the body. Throws 400. */
+/** Lifetime of a one-time link: `lifetime_seconds` of the body. Throws 400. */
 export function readLinkSeconds(body: unknown): number {
   const { standard, shortest, longest } = linkSeconds
   return wholeNumber(
@@ -115,7 +115,7 @@ export function readLinkSeconds(body: unknown): number {
   )
 }
 
-/** The webhook may be named flat, or nested as answers show it; not both, as they could differ. */
+/** Accepts the webhook flat, or nested as responses show it; not both, as they could differ. */
 function flatWebhook(fields: BodyFields): BodyFields {
   const nested = fields.get('webhook')
   if (nested === undefined) return fields
@@ -134,7 +134,7 @@ function flatWebhook(fields: BodyFields): BodyFields {
   ])
 }
 
-/** What is not named stays; an empty address takes the webhook away. */
+/** Fields not named stay as they are; an empty address removes the webhook. */
 function readWebhook(
   fields: BodyFields,
   id: string,
@@ -159,7 +159,7 @@ function readWebhook(
 
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'
 
-/** What is not named stays; `current` is undefined for directories that are not pulled. */
+/** Fields not named stay as they are; `current` is undefined for directories that are not pulled. */
 function readExternal(fields: BodyFields, current: External | undefined): { external?: External } {
   const given = fields.get('external_domain')
   const domain = optional(given, 'external_domain', maxNameLength)

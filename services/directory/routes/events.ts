@@ -63,7 +63,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
   })
 }
 
-/** The one directory that the query names, by id or as the only one of its tenant and product. Throws 400 and 404. */
+/** The directory that the query names, by id or as the only one of its tenant and product. Throws 400 and 404. */
 export async function readOneDirectory(request: Request, store: Lookup): Promise<Directory> {
   const directoryId = query(request, 'directoryId')
   if (directoryId) return findDirectory(store, directoryId)
@@ -84,7 +84,7 @@ function readCursor(request: Request, directoryId: string): number | undefined {
     const [id, sequence] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[]
     if (id === directoryId && Number.isSafeInteger(sequence) && Number(sequence) >= 0) return Number(sequence)
   } catch {
-    // Answered as any other cursor that is not ours.
+    // Rejected below like any other cursor that is not ours.
   }
   throw new HttpError(400, 'cursor does not come from this directory: start without it.')
 }

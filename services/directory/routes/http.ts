@@ -14,13 +14,13 @@ export type Request = FastifyRequest
 export type Reply = FastifyReply
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Handler = (request: Request, reply: Reply) => Promise<unknown>
-/** A handler with what the API document tells of it; a bare handler stays out of it (see api-document.ts). */
+/** A handler with its description in the API document; a bare handler stays out of it (see api-document.ts). */
 export interface Endpoint {
   readonly schema: FastifySchema
   readonly handler: Handler
 }
 
-/** A refusal with an HTTP status; each area of the service words it in its own shape. */
+/** A refusal with an HTTP status; each area of the service formats it in its own shape. */
 export class HttpError extends Error {
   readonly status: number
 
@@ -30,14 +30,14 @@ export class HttpError extends Error {
   }
 }
 
-/** Longer than any address that Node.js reads: an id of whatever length is looked up, and not found. */
+/** Longer than any URL that Node.js accepts: an id of any length is looked up, and not found. */
 const maxParamLength = 64 * 1024
 /** Seconds, sent with 503. */
 export const retryAfter = '1'
 /** All methods that a path may have. */
 export const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** The server without routes: JSON bodies of at most 1 MiB, query parameters as text or, when repeated, lists. */
+/** The server without routes: JSON bodies of at most 1 MiB, query parameters as lists of texts. */
 export function createServer(): Server {
   const server = Fastify({
     bodyLimit: limits.bodyBytes,
@@ -49,25 +49,25 @@ export function createServer(): Server {
   for (const method of METHODS.filter(method => method !== 'CONNECT')) {
     if (!server.supportedMethods.includes(method)) server.addHttpMethod(method)
   }
-  // The schemas (../schemas) are the source of the types and of the API document. Input is checked by hand all the same: a
-  // sentence of ours names the field that was meant and says what to do, rules that join two fields or look a host up fit no
-  // schema, and SCIM has error shapes of its own. Answers are sent as they are: a serializer made from a schema would drop
-  // attributes that only the client knows. Tests and suites compare both with what the document promises.
+  // The schemas (../schemas) are the source of the types and of the API document. Input is still checked by hand: our
+  // messages name the field and say what to do, rules that join two fields or resolve a host fit no schema, and SCIM
+  // has its own error shapes. Responses are sent as they are: a serializer made from a schema would drop attributes
+  // that only the client knows. Tests and suites compare both with what the document promises.
   server.setValidatorCompiler(() => () => true)
   server.setSerializerCompiler(() => data => JSON.stringify(data))
-  // A refused body is read to its end and dropped: a connection closed in the middle of it would take the answer along.
+  // A refused body is read to its end and dropped: closing the connection in the middle of it would lose the response.
   server.addHook('onSend', async (_request, reply) => {
     if (reply.statusCode === 413) reply.removeHeader('connection')
   })
   return server
 }
 
-/** An address that cannot even be routed belongs to no area, so it is answered here. */
+/** A URL that cannot be routed belongs to no area, so it is answered here. */
 function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
   reply.code(400).send({ data: null, error: { message: 'The address is not well formed.', code: 400 } })
 }
 
-/** Accepts these media types as JSON, and no others. Text that is no JSON is refused with 400. */
+/** Accepts these media types as JSON, and no others. Text that is not JSON is refused with 400. */
 export function acceptJson(server: Server, types: string[]): void {
   server.removeAllContentTypeParsers()
   server.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) => {
@@ -84,7 +84,7 @@ export function acceptJson(server: Server, types: string[]): void {
   })
 }
 
-/** Routes one path. Methods it does not know are answered 405 with `Allow`. */
+/** Routes one path. Methods without a handler get 405 with `Allow`. */
 export function resource(
   server: Server,
   url: string,
@@ -102,16 +102,16 @@ export function resource(
     reply.header('allow', allow.join(', '))
     throw new HttpError(405, `${request.method} is not allowed here; allowed: ${allow.join(', ')}.`)
   }
-  // Before the body is looked at: what is wrong is the method, whatever came with it.
+  // Before the body is parsed: the method is wrong, whatever body came with it.
   server.route({ method: others, url, onRequest: refuse, handler: refuse })
 }
 
-/** The status and sentence of an error; faults of our own (500) tell nothing about themselves. */
+/** The status and message of an error; internal errors (500) reveal no details. */
 export function explain(error: unknown): { status: number; message: string } {
   if (error instanceof HttpError) return { status: error.status, message: error.message }
   if (error instanceof Unavailable) return { status: 503, message: error.message }
   const { statusCode = 500, code } = error as { statusCode?: number; code?: string }
-  // A known path would have answered 405 before its body was asked about.
+  // A known path would have answered 405 before its body was parsed.
   if (code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE') return { status: 404, message: nothingHere }
   const known = code === undefined ? undefined : sentences[code]
   if (known) return { status: statusCode, message: known }
@@ -119,7 +119,7 @@ export function explain(error: unknown): { status: number; message: string } {
   return { status: 500, message: 'The directory service failed; its log has the details.' }
 }
 
-/** Writes down a failure of our own, unless it is told of already, with the request's id as the gateway in front gave it. */
+/** Logs an internal error, unless it is logged already, with the request's id from the gateway in front. */
 export function logFault(log: Log, request: Request, error: unknown): void {
   if (error instanceof StoreFailed) return
   const id = request.headers['x-sluice-request-id']
@@ -130,7 +130,7 @@ export function logFault(log: Log, request: Request, error: unknown): void {
   )
 }
 
-/** Of an unknown path. */
+/** For an unknown path. */
 export const nothingHere = 'There is nothing at this path.'
 
 const sentences: Record<string, string> = {
@@ -138,11 +138,11 @@ const sentences: Record<string, string> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'A body needs a well-formed Content-Type.',
 }
 
-/** The path's parameter of that name. */
+/** The path parameter with that name. */
 export const param = (request: Request, name: string): string =>
   (request.params as Record<string, string>)[name] ?? ''
 
-/** A query parameter; sent more than once, or with brackets, it has no single meaning and is refused. */
+/** A query parameter. If any parameter is repeated or has brackets, it has no single meaning and is refused. */
 export function query(request: Request, name: string): string | undefined {
   const values = request.query as Record<string, string[]>
   for (const [key, given] of Object.entries(values)) {

@@ -19,7 +19,7 @@ export interface ManagementParts extends DirectoryParts, WebhookParts, ExternalR
 /** Paths of the management API; the second is an alias. */
 export const managementPaths = ['/api/v1/directory-sync', '/api/v1/dsync'] as const
 
-/** The management API. Everything under the path needs the key; answers are `{data, error}`. */
+/** The management API. Everything under the path needs the key; responses are `{data, error}`. */
 export function addManagement(server: Server, parts: ManagementParts): void {
   const { store, keyHashes, wrongKey, baseUrl } = parts
   acceptJson(server, ['application/json'])

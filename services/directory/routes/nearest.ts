@@ -1,9 +1,9 @@
-/** The candidate that a person most likely meant, or undefined when none is near. */
+/** The candidate that was most likely meant, or undefined when none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   let best: string | undefined
   let least = Math.max(1, Math.floor(word.length / 3)) + 1
   for (const candidate of candidates) {
-    // Bounds the work too: what is far longer than any name is not compared.
+    // This also bounds the work: words much longer than any candidate are not compared.
     if (Math.abs(candidate.length - word.length) >= least) continue
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
     if (distance < least) [best, least] = [candidate, distance]
@@ -11,7 +11,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best
 }
 
-/** Single letters to add, leave out or exchange on the way from one word to the other (Levenshtein). */
+/** Single letters to insert, delete or substitute on the way from one word to the other (Levenshtein). */
 function editDistance(a: string, b: string): number {
   let last = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {

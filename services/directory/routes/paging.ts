@@ -9,7 +9,7 @@ const defaultPage = 50
 const largestPage = 500
 const maxTokenLength = 512
 
-/** `pageOffset` from 0 or `pageToken`, and `pageLimit` (default 50; more than 500 is taken as 500). */
+/** `pageOffset` from 0 or `pageToken`, and `pageLimit` (default 50; more than 500 counts as 500). */
 export function readPage(request: Request): Page {
   const offset = queryInteger(request, nameOf(request, 'pageOffset')) ?? 0
   const limit = queryInteger(request, nameOf(request, 'pageLimit')) ?? defaultPage
@@ -22,7 +22,7 @@ export function readPage(request: Request): Page {
 
 const namesOf = (name: string): string[] => [name, ...(aliases[name] ?? [])]
 
-/** The name that the request uses; two of them could say two things. */
+/** The name that the request uses; two of them could contradict each other. */
 function nameOf(request: Request, name: string): string {
   const used = namesOf(name).filter(each => query(request, each) !== undefined)
   if (used.length > 1) throw new HttpError(400, `${used.join(' and ')} mean the same: send one.`)
@@ -30,8 +30,8 @@ function nameOf(request: Request, name: string): string {
 }
 
 /**
- * Asks for one item more than the page holds, so it is known whether there is a next page. Its token is handed back and
- * its address set as `Link` (RFC 8288), which also serves answers that carry `data` only.
+ * Reads one item more than the page holds, to know whether there is a next page. Returns its token and sets its URL as
+ * `Link` (RFC 8288), which also serves responses that have `data` only.
  */
 export async function readOn<Item>(
   request: Request,
@@ -53,7 +53,7 @@ export async function readOn<Item>(
   return { items, more: { pageToken } }
 }
 
-/** Answers a list of a scope, each item as `view` shows it. */
+/** A handler for a list in a scope, each item as `view` shows it. */
 export const listOfScope =
   <Item>(
     { store, baseUrl }: { store: Pick<Store, 'directory'>; baseUrl: string | undefined },
@@ -71,14 +71,14 @@ function writeToken({ created, id }: Place): string {
   return Buffer.from(JSON.stringify([created, id])).toString('base64url')
 }
 
-/** A token only says where to go on in a list that the caller may read anyway, so it needs no signature. */
+/** A token only says where to continue in a list that the caller may read anyway, so it needs no signature. */
 function readToken(token: string): Place {
   try {
     if (token.length > maxTokenLength) throw new Error('too long')
     const [created, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[]
     if (typeof created === 'string' && typeof id === 'string') return { created, id }
   } catch {
-    // Answered as any other token that is not ours.
+    // Rejected below like any other token that is not ours.
   }
   throw new HttpError(400, 'pageToken does not come from this API: start without it.')
 }

@@ -138,7 +138,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
   })
 }
 
-/** What a list is narrowed by. Empty it is refused, as it would list everybody. */
+/** The value of a filter parameter. An empty one is refused, as it would list everything. */
 function sought(request: Request, name: string): string | undefined {
   const value = query(request, name)
   if (value === '') throw new HttpError(400, `The query parameter ${name} must not be empty.`)

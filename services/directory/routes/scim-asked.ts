@@ -4,7 +4,7 @@ import { attributeValue, isObject } from '../scim/json.js'
 import type { Asked } from '../scim/question.js'
 import { query, queryInteger, type Request } from './http.js'
 
-/** What the query of a GET asks for (RFC 7644, section 3.4.2). Throws HttpError 400. */
+/** The list parameters in the query of a GET (RFC 7644, section 3.4.2). Throws HttpError 400. */
 export function readAsked(request: Request): Asked {
   return {
     filter: query(request, 'filter'),
@@ -17,7 +17,7 @@ export function readAsked(request: Request): Asked {
   }
 }
 
-/** The same from the body of a `.search` (RFC 7644, section 3.4.3). Throws ScimError 400. */
+/** The list parameters in the body of a `.search` (RFC 7644, section 3.4.3). Throws ScimError 400. */
 export function readSearch(body: unknown): Asked {
   if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   return {
@@ -31,7 +31,7 @@ export function readSearch(body: unknown): Asked {
   }
 }
 
-/** Names that are separated by commas. */
+/** Names separated by commas. */
 const namesOf = (text: string | undefined): string[] | undefined =>
   text
     ?.split(',')

@@ -17,18 +17,18 @@ type ScimBody =
   | typeof scimSearchSchema
   | typeof scimBulkSchema
 
-/** What the API document tells of a SCIM endpoint. */
+/** The description of a SCIM endpoint in the API document. */
 export interface ScimAbout {
   /** Path parameters besides the directory's id. */
   readonly path?: readonly string[]
   readonly body?: ScimBody
   readonly status?: 200 | 201 | 204
   readonly list?: boolean
-  /** What the intake tells of itself: no parameter counts there, and a filter is refused. */
+  /** A discovery endpoint: it ignores all query parameters except a filter, which it refuses. */
   readonly discovery?: boolean
 }
 
-/** In any letter case; no flag stands for that in a schema. */
+/** In any letter case; a schema's pattern has no flag for that. */
 export const sortOrderPattern = `^(${['ascending', 'descending'].map(anyCase).join('|')})?$`
 const listQuery = {
   filter: Type.Optional(text('RFC 7644, section 3.4.2.2')),

@@ -3,7 +3,7 @@ import { ScimError } from '../scim/error.js'
 import { type Handler, methods, param, query, type Request, resource, type Server } from './http.js'
 import { scimEndpoint } from './scim-describe.js'
 
-/** What the intake tells of itself (RFC 7644, section 4); `baseOf` gives the address of the request's directory. */
+/** The discovery endpoints (RFC 7644, section 4); `baseOf` returns the URL of the request's directory. */
 export function addDiscovery(server: Server, baseOf: (request: Request) => string): void {
   const told =
     (path: string): Handler =>

@@ -140,7 +140,7 @@ function send(reply: Reply, { status, body, location, version }: ScimAnswer): un
   return body
 }
 
-/** Errors as RFC 7644, section 3.12. */
+/** Errors as in RFC 7644, section 3.12. */
 function answerScimErrors(server: Server, log: Log): void {
   const refuse = (reply: Reply, status: number, detail: string, scimType?: ScimType): void => {
     if (status === 401) reply.header('www-authenticate', 'Bearer')

@@ -3,7 +3,7 @@ import type { Store } from '../store/contract.js'
 import { identifier } from './directory-input.js'
 import { HttpError, query, type Request } from './http.js'
 
-/** The query's tenant and product. Throws 400 when one is missing or could not be one's name. */
+/** The query's tenant and product. Throws 400 when one is missing or not a valid name. */
 export function readTenantProduct(request: Request): Required<DirectoryScope> {
   const tenant = query(request, 'tenant')
   const product = query(request, 'product')
@@ -14,7 +14,7 @@ export function readTenantProduct(request: Request): Required<DirectoryScope> {
 /** Where a query's directories are looked up. */
 export type Lookup = Pick<Store, 'directory' | 'directories'>
 
-/** Looks also among removed directories that still have something to tell; by tenant and product where no other is there. */
+/** Also finds removed directories with undelivered events; by tenant and product only if no present one matches. */
 export const withDeparted = (store: Store): Lookup => ({
   directory: async id => (await store.directory(id)) ?? (await store.departed(id)),
   async directories(scope, page) {
@@ -25,14 +25,14 @@ export const withDeparted = (store: Store): Lookup => ({
   },
 })
 
-/** The directory of that id. Throws 404. */
+/** The directory with that id. Throws 404. */
 export async function findDirectory(store: Pick<Store, 'directory'>, id: string): Promise<Directory> {
   const directory = await store.directory(id)
   if (!directory) throw new HttpError(404, 'There is no directory with this id.')
   return directory
 }
 
-/** Where to look for users and groups: `directoryId`, or tenant and product. Throws 400, or 404 for an unknown directory. */
+/** The scope of a read: `directoryId`, or tenant and product. Throws 400, or 404 for an unknown directory. */
 export async function readScope(request: Request, store: Pick<Store, 'directory'>): Promise<Scope> {
   const directoryId = query(request, 'directoryId')
   if (!directoryId) return readTenantProduct(request)

@@ -12,12 +12,12 @@ import { endpoint } from './describe.js'
 import { HttpError, param, type Request, resource, type Server } from './http.js'
 import { findDirectory } from './scope.js'
 
-/** Where the page is that a link leads to. */
+/** Base path of the set-up page. */
 export const setupPath = '/api/scim/setup'
 
-/** The set-up links of directories. All refuse with HttpError. */
+/** The set-up links of directories. All methods throw HttpError. */
 export interface SetupLinks {
-  /** `url` holds the token, which is kept nowhere. */
+  /** `url` contains the token, which is not stored. */
   create(directoryId: string, body: unknown, baseUrl: string): Promise<SetupLinkView & { url: string }>
   list(directoryId: string): Promise<SetupLinkView[]>
   /** Ends all links of the directory, or the one with that id. */

@@ -32,8 +32,8 @@ interface Opened {
 }
 
 /**
- * The page of a set-up link: whoever has the link is the customer's admin. Reading it shows no secret, so that a preview of
- * the link in a chat uses nothing up. Mounted at `setupPath`.
+ * The page of a set-up link: whoever has the link acts as the customer's admin. Opening it shows no secret, so that a
+ * preview of the link in a chat uses nothing up. Mounted at `setupPath`.
  */
 export function addSetupPage(
   server: Server,
@@ -42,7 +42,7 @@ export function addSetupPage(
   server.addHook('onSend', async (_request, reply) => {
     reply.headers(pageHeaders)
   })
-  // The forms post nothing but their address.
+  // Bodies are dropped: the forms carry everything in their URL.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: 1024 }, (_request, _body, done) =>
     done(null),
@@ -93,7 +93,7 @@ export function addSetupPage(
     return show(request, reply, await open(request), isFirst ? secretOf(opened.directory) : undefined)
   }
 
-  /** Only after the secret was shown: before that there is one to show. */
+  /** Only after the first secret was shown: until then the page offers that one. */
   const makeSecret: Handler = async (request, reply) => {
     const opened = await open(request)
     if (opened.link.shown === undefined) return show(request, reply, opened)
@@ -105,7 +105,7 @@ export function addSetupPage(
         'Too many recent tokens are still valid: ask the person who sent you this link.',
       )
     }
-    // What is refused is not counted.
+    // Throws before counting: a refused attempt must not use the link up.
     renewed(opened.directory)
     const { link } = opened
     if (!(await store.countNewSecret(link.hash, Date.now()))) return show(request, reply, await open(request))

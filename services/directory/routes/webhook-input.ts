@@ -19,7 +19,7 @@ import { newSecret, type SecretBox } from '../secrets.js'
 import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
 import { HttpError } from './http.js'
 
-/** Seals secrets, and judges addresses. */
+/** Seals secrets and checks addresses. */
 export interface WebhookInputParts {
   readonly box: SecretBox
   readonly webhookTargets: TargetRules
@@ -31,7 +31,7 @@ const shownOnly = {
   header_names: 'is reported by the service: send headers',
 }
 
-/** Reads a body that asks for one more webhook. Throws 400, and 409 when there are too many. */
+/** Reads a body that adds a webhook. Throws 400, and 409 when there are too many. */
 export function readWebhook(directory: Directory, body: unknown, parts: WebhookInputParts): NamedWebhook {
   if (webhooksOf(directory).length >= maxWebhooks) {
     throw new HttpError(409, `A directory has at most ${maxWebhooks} webhooks: remove one.`)
@@ -43,7 +43,7 @@ export function readWebhook(directory: Directory, body: unknown, parts: WebhookI
   return applied(directory, `whk_${randomUUID()}`, fields, undefined, parts)
 }
 
-/** The webhook as the body of a PATCH wants it; what the body does not name stays. Throws 400, 404. */
+/** The webhook changed as the body of a PATCH asks; fields not named stay as they are. Throws 400, 404 and 409. */
 export function changeWebhook(
   directory: Directory,
   webhookId: string,
@@ -95,7 +95,7 @@ function applied(
   }
 }
 
-/** As `sealWebhook`; throws 409 when too many secrets would be good at the same time. */
+/** Like `sealWebhook`; throws 409 when too many secrets would be valid at the same time. */
 export function resealed(
   box: SecretBox,
   directoryId: string,
@@ -111,7 +111,7 @@ export function resealed(
   )
 }
 
-/** How long the replaced secret goes on signing; `missing` names the secret that the body lacks. Throws 400. */
+/** How long the replaced secret keeps signing; `missing` names the secret that the body lacks. Throws 400. */
 export function readOverlap(fields: BodyFields, missing: string | undefined): number {
   if (missing !== undefined && fields.has('overlap_seconds')) {
     throw new HttpError(400, `overlap_seconds is only for a new ${missing}: send both.`)
@@ -119,14 +119,17 @@ export function readOverlap(fields: BodyFields, missing: string | undefined): nu
   return wholeNumber(fields, 'overlap_seconds', overlapSeconds.standard, 0, overlapSeconds.longest)
 }
 
-/** What of a webhook goes to an address: on another origin not its headers, as their values were meant for the one before. */
+/**
+ * What a new address takes over from the webhook: on another origin not its headers, as their values were meant for
+ * the old one.
+ */
 function keptAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
   if (!current || new URL(endpoint).origin === new URL(current.endpoint).origin) return current
   const { headers: _headers, ...kept } = current
   return kept
 }
 
-/** Throws 400 for an address that is not called. */
+/** Throws 400 for an address that the service does not call. */
 export function checkWebhookUrl(name: string, text: string, rules: TargetRules): void {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
@@ -137,7 +140,10 @@ export function checkWebhookUrl(name: string, text: string, rules: TargetRules):
   if (refused) throw new HttpError(400, `${name}: ${refused}.`)
 }
 
-/** A secret that is no key would sign nothing: `whsec_` names a key in base64 (Standard Webhooks), all else is the key. Throws 400. */
+/**
+ * Refuses a secret that could not sign: `whsec_` must be followed by a key in base64 (Standard Webhooks), any other
+ * text is the key itself. Throws 400.
+ */
 export function checkWebhookSecret(name: string, secret: string): void {
   const base64 = /^whsec_(.*)$/.exec(secret)?.[1]
   if (base64 === undefined) {
@@ -165,7 +171,7 @@ function readEvents(value: unknown): EventName[] | undefined {
 /** RFC 9110, section 5.6.2 (names) and 5.5 (values). */
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
-/** What a call says itself, and what belongs to the connection. */
+/** Header fields that a call sets itself, or that belong to the connection. */
 const ownHeaders =
   /^(?:content-.*|webhook-.*|boxyhq-signature|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|date|via|user-agent)$/i
 

@@ -23,23 +23,23 @@ export type WebhookParts = Pick<Core, 'store' | 'box' | 'courier' | 'directories
   readonly webhookTargets: TargetRules
 }
 
-/** A webhook by itself as the management API shows it; the values of its headers are not shown. */
+/** A single webhook as the management API shows it; the values of its headers are not shown. */
 export interface NamedWebhookView extends WebhookView {
   id: string
-  /** Names of the events that go there; all of them where nothing else was asked for. */
+  /** Names of the events that are sent there; all of them unless the webhook is limited to some. */
   events: readonly EventName[]
   header_names: string[]
   disabled: boolean
 }
 
-/** The webhooks of a directory. All refuse with HttpError. */
+/** The webhooks of a directory. All methods throw HttpError. */
 export interface Webhooks {
   list(directoryId: string): Promise<NamedWebhookView[]>
   create(directoryId: string, body: unknown): Promise<NamedWebhookView>
   get(directoryId: string, webhookId: string): Promise<NamedWebhookView>
   update(directoryId: string, webhookId: string, body: unknown): Promise<NamedWebhookView>
   delete(directoryId: string, webhookId: string): Promise<void>
-  /** Calls it once with an event `webhook.test`, and waits for the answer. */
+  /** Calls it once with a `webhook.test` event and waits for the response. */
   test(directoryId: string, webhookId: string): Promise<WebhookTrial>
 }
 
@@ -67,7 +67,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
       return withWebhook(directory, webhook)
     })
     if (!webhook) throw noWebhook()
-    // What failed may work with the webhook as it is now.
+    // Failed events may succeed with the changed webhook.
     courier.hasten(laneOf(directoryId, webhook.id))
     return view(directoryId, webhook)
   }
@@ -86,7 +86,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
         if (!webhookOf(directory, webhookId)) throw noWebhook()
         return withoutWebhook(directory, webhookId)
       })
-      // Drops what waits for it.
+      // Makes the courier drop the events that wait for it.
       courier.hasten(laneOf(directoryId, webhookId))
     },
     async test(directoryId, webhookId) {

@@ -4,19 +4,20 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import type { Log } from '../log.js'
 import { HttpError, type Reply, type Request } from './http.js'
 
-/** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined while it need not; never rejects. */
+/** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined when it need not; never rejects. */
 export type WrongKey = (
   area: 'management' | 'scim',
   source: string,
   key: string,
 ) => Promise<number | undefined>
 
-/** Wrong keys of one sender in a minute, and of one and the same key wherever it comes from. */
+/** Wrong keys allowed in a minute: from one sender, and of the same key from anywhere. */
 const most = { source: 20, key: 100 }
 
 /**
- * Counts in this process, for a service without a gateway that counts for it. The right key is never counted and always
- * taken, so nobody can lock another out. Hashed into a bounded number of counters, so that no flood fills the memory.
+ * Counts in this process, for a service without a gateway that counts for it. The right key is never counted and
+ * always accepted, so nobody can lock others out. Senders and keys are hashed into a bounded number of counters, so
+ * that a flood cannot fill the memory.
  */
 export function countWrongKeys(log: Log): WrongKey {
   const counters = new RateLimiterMemory({ points: most.source, duration: 60 })
@@ -39,8 +40,8 @@ export function countWrongKeys(log: Log): WrongKey {
 }
 
 /**
- * Throws 429 with Retry-After when the sender of a wrong key has to wait. `owner` is whose key it should be. A request without
- * any is no guess, and is counted nowhere.
+ * Throws 429 with Retry-After when the sender of a wrong key has to wait. `owner` is whose key it should be. A request
+ * without a key is no guess and is not counted.
  */
 export async function refuseHaste(
   wrongKey: WrongKey,
@@ -57,7 +58,7 @@ export async function refuseHaste(
   throw new HttpError(429, 'Too many wrong keys were sent. Wait, then send the right one.')
 }
 
-/** Whom the gateway in front took the request from; without one, who sent it here. */
+/** The client's network as reported by the gateway in front; without one, the address of the peer. */
 function sourceOf(request: Request): string {
   const told = request.headers['x-sluice-network']
   return typeof told === 'string' && told !== '' ? told : request.ip

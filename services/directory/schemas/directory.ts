@@ -27,7 +27,7 @@ export const pullSchema = Type.Object({
   groups: counts(['created', 'updated', 'deleted']),
   memberships: counts(['added', 'removed']),
 })
-/** How the last pull went. */
+/** The result of the last pull. */
 export type PullView = Static<typeof pullSchema>
 
 export const directorySchema = component(
@@ -63,7 +63,10 @@ export const directorySchema = component(
     ),
   }),
 )
-/** A directory as the management API and the library show it (the spec's "Directory (connection)"), its secrets in clear. */
+/**
+ * A directory as the management API and the library show it (the spec's "Directory (connection)"), with its secrets in
+ * clear.
+ */
 export type DirectoryView = Static<typeof directorySchema>
 
 /** A tenant or product. */
@@ -75,7 +78,7 @@ export const identifierSchema = Type.String({
 })
 
 const secretRule = `At least ${minSecretLength} characters; \`whsec_\` is followed by at least ${minKeyBytes} bytes in base64`
-/** What may be left out, be null or be empty. */
+/** A field that may be absent, null or empty. */
 const optional = (about: string, maxLength?: number) =>
   Type.Optional(
     orNull(Type.String({ description: about, ...(maxLength === undefined ? {} : { maxLength }) })),
@@ -102,7 +105,7 @@ const changeable = {
   external_domain: optional('Of type external only: pulls users and groups of this domain'),
 } satisfies Record<Changeable, unknown>
 
-/** Of a body with a new secret. */
+/** For a body with a new secret. */
 export const overlapField = {
   overlap_seconds: Type.Optional(
     Type.Integer({
@@ -136,11 +139,11 @@ export const directoryChangeSchema = component(
   'DirectoryChange',
   closed({ ...changeable, ...overlapField }, { minProperties: 1 }),
 )
-/** What may be changed of a directory; what is not named stays. */
+/** The fields of a directory that may be changed; those not named stay as they are. */
 export type DirectoryChange = Static<typeof directoryChangeSchema>
 
 export const rotationSchema = closed(overlapField)
-/** How long the replaced secret stays good. */
+/** How long the replaced secret stays valid. */
 export type SecretRotation = Static<typeof rotationSchema>
 
 export const newLinkSchema = closed({
@@ -152,7 +155,7 @@ export const newLinkSchema = closed({
     }),
   ),
 })
-/** How long a link shall be good. */
+/** How long a link stays valid. */
 export type NewConsentLink = Static<typeof newLinkSchema>
 
 export const linkSchema = Type.Object({ url: text('Shown once'), expires_at: moment() })

@@ -60,8 +60,8 @@ export const deadLetterSchema = component(
 export type DeadLetterView = Static<typeof deadLetterSchema>
 
 export const startedSchema = Type.Object({ message: text() })
-/** What was begun, in a sentence. */
+/** What was started, in a sentence. */
 export type Started = Static<typeof startedSchema>
 export const replayedSchema = Type.Object({ replaying: whole() })
-/** How many are tried once more. */
+/** How many dead letters are tried again. */
 export type Replayed = Static<typeof replayedSchema>

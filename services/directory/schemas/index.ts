@@ -1,4 +1,4 @@
-/** All that the API document names. */
+/** All schemas that the API document names. */
 import { directoryChangeSchema, directorySchema, newDirectorySchema } from './directory.js'
 import { deadLetterSchema, eventSchema, webhookEventSchema } from './events.js'
 import { fullGroupSchema, groupSchema, memberSchema, userSchema } from './people.js'

@@ -1,23 +1,26 @@
-/** What the schemas of this folder are made of. Each schema is the one source of its TypeScript type and of the API document. */
+/**
+ * Building blocks of the schemas in this folder. Each schema is the one source of its TypeScript type and of the API
+ * document.
+ */
 import { type Static, type TProperties, type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox'
 import type { JsonObject } from '../model.js'
 
-/** A text; `about` says what it means. */
+/** A string; `about` is its description. */
 export const text = (about?: string) => Type.String(described(about))
 export const flag = (about?: string) => Type.Boolean(described(about))
 export const whole = (about?: string) => Type.Integer(described(about))
 /** ISO 8601, UTC. */
 export const moment = (about?: string) => Type.String({ ...described(about), format: 'date-time' })
 
-/** One of a few words. */
+/** One of a few fixed strings. */
 export const word = <const Word extends string>(words: readonly Word[], options: TSchemaOptions = {}) =>
   Type.Unsafe<Word>({ type: 'string', enum: [...words], ...options })
 
-/** The same, or null: as a list of types, which generated clients read best. */
+/** The schema or null, as a list of types, which generated clients handle best. */
 export const orNull = <Schema extends TSchema>(schema: Schema): TUnsafe<Static<Schema> | null> =>
   Type.Unsafe({ ...schema, type: [(schema as { type?: string }).type, 'null'] })
 
-/** Of a body: what it does not list is refused. */
+/** An object in a request body: fields not listed are refused. */
 export const closed = <Fields extends TProperties>(fields: Fields, options: TSchemaOptions = {}) =>
   Type.Object(fields, { ...options, additionalProperties: false })
 
@@ -29,12 +32,12 @@ export type Component<Schema extends TSchema> = Schema & { readonly $id: string 
 export const component = <Schema extends TSchema>($id: string, schema: Schema): Component<Schema> =>
   ({ $id, ...schema }) as Component<Schema>
 
-/** Points to a schema that the API document names. */
+/** A reference to a schema that the API document names. */
 export const refTo = <Schema extends TSchema>({ $id }: Component<Schema>): TUnsafe<Static<Schema>> =>
   Type.Unsafe({ $ref: `${$id}#` })
 
 function described(about: string | undefined): TSchemaOptions {
   return about === undefined ? {} : { description: about }
 }
-/** A list of what the API document names. */
+/** A list of a schema that the API document names. */
 export const listOf = <Schema extends TSchema>(schema: Component<Schema>) => Type.Array(refTo(schema))

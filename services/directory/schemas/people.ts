@@ -19,7 +19,7 @@ export type UserView = Static<typeof userSchema>
 
 const group = { id: text(), name: text(), raw }
 export const groupSchema = component('Group', Type.Object(group))
-/** The directory group of the management API and of events. `raw` is without members, which may be very many. */
+/** The directory group of the management API and of events. `raw` excludes the members, which may be very many. */
 export type GroupView = Static<typeof groupSchema>
 
 export const fullGroupSchema = component(
@@ -29,7 +29,7 @@ export const fullGroupSchema = component(
     members: Type.Array(Type.Object({ group_id: text(), user_id: text() })),
   }),
 )
-/** A group as it is read by itself; `raw.members` has the members' names too. */
+/** A group read on its own; `raw.members` also has the members' names. */
 export type FullGroupView = Static<typeof fullGroupSchema>
 
 export const memberSchema = component('Member', Type.Object({ user_id: text() }))

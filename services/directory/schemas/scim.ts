@@ -1,10 +1,10 @@
-/** Messages of the SCIM intake (RFC 7644). What resources hold is told at the /Schemas of a directory. */
+/** Messages of the SCIM intake (RFC 7644). The attributes of resources are listed at the /Schemas of a directory. */
 import { type TSchema, Type } from 'typebox'
 import { component, orNull, refTo, text, whole } from './parts.js'
 
-/** Of a message: its address says already what it is. */
+/** In a request: its URL already says which message it is. */
 const schemas = Type.Unknown({ description: 'The URN of the message; ignored' })
-/** Nothing is required: what is wrong with one operation is the answer to that one. */
+/** Nothing is required: an error in one operation is reported as that operation's result. */
 const bulkOperation = Type.Unknown({
   description: 'An object with `method`, `path`, `bulkId`, `version` and `data` (RFC 7644, section 3.7)',
 })

@@ -13,5 +13,5 @@ export const setupLinkSchema = component('SetupLink', Type.Object(link))
 export type SetupLinkView = Static<typeof setupLinkSchema>
 
 export const newSetupLinkSchema = component('NewSetupLink', Type.Object({ ...link, url: text('Shown once') }))
-/** The same as it is made: its address is shown this once. */
+/** A new link with its URL, which is shown only this once. */
 export type NewSetupLinkView = Static<typeof newSetupLinkSchema>

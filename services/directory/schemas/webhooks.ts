@@ -48,7 +48,7 @@ export const webhookChangeSchema = component(
   'WebhookChange',
   closed({ endpoint: Type.Optional(endpoint), ...changeable, ...overlapField }, { minProperties: 1 }),
 )
-/** What may be changed of a webhook; what is not named stays. */
+/** The fields of a webhook that may be changed; those not named stay as they are. */
 export type WebhookChange = Static<typeof webhookChangeSchema>
 
 export const webhookTrialSchema = component(
@@ -59,5 +59,5 @@ export const webhookTrialSchema = component(
     error: orNull(text()),
   }),
 )
-/** How a test event went. */
+/** The result of a test event. */
 export type WebhookTrial = Static<typeof webhookTrialSchema>

@@ -1,4 +1,4 @@
-/** An attribute as RFC 7643, section 7, describes it; what is not said has the RFC's default. */
+/** An attribute as defined in RFC 7643, section 7; omitted properties have the RFC's defaults. */
 export interface Attribute {
   readonly name: string
   readonly kind: 'string' | 'boolean' | 'complex' | 'reference' | 'binary'
@@ -8,7 +8,7 @@ export interface Attribute {
   readonly required?: true
   readonly caseExact?: true
   readonly mutability?: 'readOnly' | 'immutable'
-  /** `request`: shown only when it is asked for. */
+  /** `request`: returned only on request. */
   readonly returned?: 'always' | 'request'
   readonly uniqueness?: 'server'
   readonly canonicalValues?: readonly string[]
@@ -60,7 +60,7 @@ export const commonAttributes: readonly Attribute[] = [
   text('schemas', 'The URNs of the schemas in use', { multi: true, caseExact: true, returned: 'always' }),
 ]
 
-/** RFC 7643, section 4.1. Passwords are left out: they are never kept. */
+/** RFC 7643, section 4.1. Passwords are left out: they are never stored. */
 export const coreUserAttributes: readonly Attribute[] = [
   text('userName', 'The name the user signs in with, unique in the directory whatever its letter case', {
     required: true,

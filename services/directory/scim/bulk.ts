@@ -15,16 +15,16 @@ export interface BulkOperation {
 }
 
 export interface BulkRequest {
-  /** Operations as they came; each is read when its turn comes, so a bad one fails alone. */
+  /** Operations as received; each is read when it is its turn, so that an invalid one fails alone. */
   readonly operations: readonly Json[]
-  /** Errors after which the rest is left undone. */
+  /** Number of errors after which the remaining operations are skipped. */
   readonly failOnErrors: number
 }
 
 const methods = ['POST', 'PUT', 'PATCH', 'DELETE'] as const
 const referencePattern = /^bulkId:(.+)$/i
 
-/** Reads the frame of a Bulk request. Throws 400 invalidSyntax, or 413 for too many operations. */
+/** Reads the envelope of a Bulk request. Throws 400 invalidSyntax, or 413 for too many operations. */
 export function readBulk(body: unknown): BulkRequest {
   const operations = isObject(body) ? attributeValue(body, 'Operations') : undefined
   if (!isObject(body) || !Array.isArray(operations) || operations.length === 0) {
@@ -78,7 +78,7 @@ export function referencesOf({ id, data }: Pick<BulkOperation, 'id' | 'data'>): 
   return found
 }
 
-/** The operation with each reference replaced by the id it stands for; `idOf` knows all of them. */
+/** The operation with each reference replaced by the id it stands for; `idOf` has all of them. */
 export function resolved(operation: BulkOperation, idOf: ReadonlyMap<string, string>): BulkOperation {
   const change = (text: string): string => idOf.get(referencePattern.exec(text)?.[1] ?? '') ?? text
   const { id, data } = operation
@@ -89,7 +89,7 @@ export function resolved(operation: BulkOperation, idOf: ReadonlyMap<string, str
   }
 }
 
-/** A copy with every text value replaced. What is nested too deep stays: it is refused when the resource is read. */
+/** A copy with every string value replaced. Values nested too deep stay: they are refused when the resource is read. */
 function replaceTexts(value: Json, change: (text: string) => string, depth = 0): Json {
   if (typeof value === 'string') return change(value)
   if (depth > limits.bodyDepth) return value

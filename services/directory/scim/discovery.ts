@@ -16,9 +16,9 @@ import { maxCount } from './question.js'
 const core = 'urn:ietf:params:scim:schemas:core:2.0'
 
 /**
- * What the intake tells of itself (RFC 7644, section 4), by the first part of the address in lowercase: one document, or
- * with lists all of them or the one of that id. Undefined for any other address. Throws 403 for a filter, which would be wrong
- * to ignore, and 404.
+ * The discovery documents (RFC 7644, section 4), by the first path segment in lowercase: a single document, or of a
+ * list either all documents or the one with that id. Undefined for any other path. Throws 403 for a filter, which
+ * would be wrong to ignore, and 404.
  */
 export function discover(
   kind: string,
@@ -118,7 +118,7 @@ function schemas(base: string): Map<string, JsonObject> {
   ])
 }
 
-/** An attribute with every characteristic written out; only texts can be compared with their letter case. */
+/** An attribute with every characteristic written out; only texts have `caseExact` and `uniqueness`. */
 function describe(attribute: Attribute): JsonObject {
   const { name, kind, description, sub, canonicalValues, referenceTypes } = attribute
   const isText = kind !== 'boolean' && kind !== 'complex'

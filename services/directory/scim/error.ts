@@ -11,7 +11,7 @@ export type ScimType =
   | 'tooMany'
   | 'uniqueness'
 
-/** The body of an error answer: `status` is text, `scimType` only where the RFC has a word for it. */
+/** The body of an error response: `status` is a string, `scimType` is present only where the RFC defines one. */
 export const errorBody = (status: number, detail: string, scimType?: ScimType): JsonObject => ({
   schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],
   status: String(status),
@@ -19,7 +19,7 @@ export const errorBody = (status: number, detail: string, scimType?: ScimType): 
   detail,
 })
 
-/** A refusal in the words of RFC 7644, section 3.12. */
+/** An error as defined in RFC 7644, section 3.12. */
 export class ScimError extends Error {
   readonly status: number
   readonly scimType: ScimType | undefined

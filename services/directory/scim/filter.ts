@@ -20,7 +20,7 @@ export type Filter =
       readonly operator: Operator
       readonly literal: Literal
     }
-  /** `emails[type eq "work"]`: one value of the attribute fits the whole inner filter. */
+  /** `emails[type eq "work"]`: one value of the attribute matches the whole inner filter. */
   | { readonly kind: 'some'; readonly path: AttributePath; readonly filter: Filter }
 
 const operators = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
@@ -36,7 +36,7 @@ interface Token {
 const tokenPattern =
   /\s*(?:(?<string>"(?:[^"\\]|\\.)*")|(?<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w:.$-]))|(?<word>[A-Za-z_$][\w:.$-]*)|(?<mark>[()[\]])|(?<=\])\.(?<tail>[A-Za-z_$][\w.$-]*))/y
 
-/** Reads a filter. Throws 400 invalidFilter, saying where it stopped understanding. */
+/** Parses a filter. Throws 400 invalidFilter with the position at which it is not valid. */
 export function parseFilter(text: string): Filter {
   if (Buffer.byteLength(text) > limits.filterBytes) {
     throw refuse(`The filter is longer than ${limits.filterBytes} bytes.`)
@@ -47,7 +47,7 @@ export function parseFilter(text: string): Filter {
   return filter
 }
 
-/** How many questions a filter asks of each value. */
+/** Number of conditions that a filter checks for each value. */
 export function countConditions(filter: Filter): number {
   switch (filter.kind) {
     case 'and':
@@ -62,7 +62,7 @@ export function countConditions(filter: Filter): number {
 }
 
 /**
- * The names of a path such as `name.givenName` or `urn:…:User:department`. A core schema's URN says nothing and is left
+ * The names of a path such as `name.givenName` or `urn:…:User:department`. A core schema's URN is redundant and left
  * out; `extensions` are further URNs that may stand alone.
  */
 export function parseAttributePath(text: string, extensions: readonly string[] = []): AttributePath {
@@ -97,7 +97,7 @@ function tokenize(text: string): Token[] {
   return tokens
 }
 
-/** Recursive descent; `depth` counts brackets and `not`, so no text can exhaust the stack. */
+/** Recursive descent; `depth` counts brackets and `not`, so that no filter can exhaust the stack. */
 function createParser(tokens: readonly Token[], length: number) {
   let next = 0
 
@@ -145,7 +145,7 @@ function createParser(tokens: readonly Token[], length: number) {
     return isMark('[') ? valueFilter(path, depth) : comparison(path)
   }
 
-  /** `emails[type eq "work"]`, or with a comparison of the very values that fit: `emails[type eq "work"].value eq "x"`. */
+  /** `emails[type eq "work"]`, or with a comparison of the values that match: `emails[type eq "work"].value eq "x"`. */
   function valueFilter(path: AttributePath, depth: number): Filter {
     const filter = grouped('[', ']', depth)
     const tail = tokens[next]

@@ -5,7 +5,9 @@ import { readResource, requireText } from './resource.js'
 import { groupAttributes } from './schema.js'
 import { countValues } from './size.js'
 
-/** Checks a whole group; its members are handed out apart, undefined when the body has none. Throws 400 or 413. */
+/**
+ * Validates a whole group. Its members are returned separately, undefined when the body has none. Throws 400 or 413.
+ */
 export function readGroup(body: unknown): { raw: JsonObject; members: Json | undefined } {
   const { id: _id, meta: _meta, members, ...raw } = readResource(body, groupUrn, groupAttributes)
   requireText(raw, 'displayName')
@@ -13,7 +15,7 @@ export function readGroup(body: unknown): { raw: JsonObject; members: Json | und
   return { raw, members }
 }
 
-/** A stored group as others see it. */
+/** A stored group as the API and events show it. */
 export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView {
   return { id, name: String(raw.displayName), raw: { ...raw, id } }
 }
@@ -22,7 +24,7 @@ export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView 
 export const viewMembers = (members: readonly Member[]): JsonObject[] =>
   members.map(({ userId, label }) => ({ value: userId, display: label }))
 
-/** Members as SCIM shows them; `base` is the address of the directory's intake. */
+/** Members as SCIM shows them; `base` is the URL of the directory's intake. */
 export const viewScimMembers = (members: readonly Member[], base: string): JsonObject[] =>
   members.map(({ userId, label }) => ({
     value: userId,

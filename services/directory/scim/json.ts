@@ -16,7 +16,7 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * A copy of parsed JSON that is safe to keep: no forbidden names, no password wherever it stands, no null (RFC 7643,
+ * A copy of parsed JSON that is safe to store: no forbidden names, no password at any level, no null (RFC 7643,
  * section 2.5: null is the same as absent), bounded depth. `keepNull` is for PATCH values, where null means removal.
  */
 export function clean(value: unknown, keepNull = false, depth = 0): Json {
@@ -39,14 +39,14 @@ export function clean(value: unknown, keepNull = false, depth = 0): Json {
 /** True for `password`, alone or as the end of a dotted or URN name. */
 export const isPassword = (name: string): boolean => /(^|[.:])password$/i.test(name.trim())
 
-/** The own key of an object that equals `name` but for its letter case. */
+/** The object's own key that equals `name` apart from letter case. */
 export function keyOf(object: JsonObject, name: string): string | undefined {
   if (Object.hasOwn(object, name)) return name
   const folded = name.toLowerCase()
   return Object.keys(object).find(key => key.toLowerCase() === folded)
 }
 
-/** The value of an own key whatever its letter case. */
+/** The value of an own key, in any letter case. */
 export function attributeValue(object: JsonObject, name: string): Json | undefined {
   const key = keyOf(object, name)
   return key === undefined ? undefined : object[key]

@@ -2,13 +2,13 @@ import type { Json, JsonObject } from '../model.js'
 import type { AttributePath, Filter, Literal, Operator } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 
-/** Names of attributes that RFC 7643 compares with their letter case; all others are compared without. */
+/** Attribute names whose values RFC 7643 compares case-sensitively; all others ignore letter case. */
 const exactNames = new Set(['id', 'externalid', '$ref', 'location', 'version', 'resourcetype', 'schemas'])
-/** Whether values of the attribute with this last name are compared with their letter case. */
+/** Whether values of the attribute with this last name are compared case-sensitively. */
 export const isExact = (name: string): boolean => exactNames.has(name.toLowerCase())
 const dateNames = new Set(['created', 'lastmodified'])
 
-/** True when the resource, or one value of a multi-valued attribute, fits the filter. */
+/** True when the resource, or one value of a multi-valued attribute, matches the filter. */
 export function matches(resource: Json, filter: Filter): boolean {
   switch (filter.kind) {
     case 'and':
@@ -32,7 +32,7 @@ export function matches(resource: Json, filter: Filter): boolean {
   }
 }
 
-/** All values a path leads to; a multi-valued attribute counts with each of its values. */
+/** All values at a path; a multi-valued attribute counts with each of its values. */
 function valuesAt(value: Json, path: AttributePath): Json[] {
   if (Array.isArray(value)) return value.flatMap(item => valuesAt(item, path))
   const [name, ...rest] = path

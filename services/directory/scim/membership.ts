@@ -5,14 +5,14 @@ import type { Filter } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 import type { PatchStep } from './patch-path.js'
 
-/** What a request wants of a group's members: first emptied if `reset`, then removals, then additions. */
+/** The requested change of a group's members: emptied first if `reset`, then removals, then additions. */
 export interface MembershipPlan {
   reset: boolean
   readonly add: Set<string>
   readonly remove: Set<string>
 }
 
-/** True when a PATCH step is about the group's members. */
+/** True when a PATCH step concerns the group's members. */
 export const isMembersStep = (step: PatchStep): boolean => step.path.names[0]?.toLowerCase() === 'members'
 
 /** The plan of a full member list, as in POST and PUT. */
@@ -20,7 +20,7 @@ export function fullList(members: Json): MembershipPlan {
   return limited({ reset: true, add: new Set(memberIds(members)), remove: new Set() })
 }
 
-/** Folds the steps on `members` into one plan, in their order. */
+/** Merges the steps on `members` into one plan, in their order. */
 export function planMembership(steps: readonly PatchStep[]): MembershipPlan {
   const plan: MembershipPlan = { reset: false, add: new Set(), remove: new Set() }
   for (const step of steps) fold(plan, step)
@@ -37,7 +37,7 @@ function fold(plan: MembershipPlan, { op, path, value }: PatchStep): void {
     return
   }
   if (op === 'replace' && named === undefined) empty(plan)
-  // A removal that names nobody (an empty list or null) removes nobody: it must not empty the group.
+  // A removal that names nobody (an empty list or null) must not empty the group.
   const leaving = op === 'remove' ? (named ?? memberIds(value ?? [])) : (named ?? [])
   for (const id of leaving) {
     plan.add.delete(id)

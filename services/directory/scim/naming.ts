@@ -1,10 +1,10 @@
 import type { ResourceType } from '../model.js'
 import { enterpriseUrn, groupUrn, userUrn } from './attributes.js'
 
-/** How a type of resource is called outside (RFC 7643, section 6). */
+/** The external names of a resource type (RFC 7643, section 6). */
 export interface Naming {
   readonly type: ResourceType
-  /** In addresses. */
+  /** In URLs. */
   readonly path: 'Users' | 'Groups'
   /** In `meta.resourceType`. */
   readonly name: 'User' | 'Group'

@@ -5,7 +5,7 @@ import { ScimError } from './error.js'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter } from './filter.js'
 import { attributeValue, checkName, clean, isObject, isPassword } from './json.js'
 
-/** Where a PATCH operation points: `emails`, `name.givenName`, `emails[type eq "work"]`, `emails[…].value`. */
+/** The target of a PATCH operation: `emails`, `name.givenName`, `emails[type eq "work"]`, `emails[…].value`. */
 export interface PatchPath {
   readonly names: AttributePath
   readonly filter: Filter | undefined
@@ -17,15 +17,15 @@ export interface PatchPath {
 export interface PatchStep {
   readonly op: 'add' | 'replace' | 'remove'
   readonly path: PatchPath
-  /** Undefined when absent; null asks for removal. */
+  /** Undefined when absent; null requests removal. */
   readonly value: Json | undefined
 }
 
 const readOnly = new Set(['id', 'meta', 'groups'])
 
 /**
- * Reads a PATCH body (RFC 7644, section 3.5.2) as identity providers really send it: capital operations, dotted and URN
- * keys in an object without a path. `extensions` are the schema URNs the resource holds.
+ * Parses a PATCH body (RFC 7644, section 3.5.2) as identity providers really send it: capitalised operations, dotted
+ * and URN keys in an object without a path. `extensions` are the schema URNs the resource has.
  */
 export function parsePatch(body: unknown, extensions: readonly string[]): PatchStep[] {
   const operations = isObject(body) ? attributeValue(body, 'Operations') : undefined
@@ -49,7 +49,7 @@ export function parsePatch(body: unknown, extensions: readonly string[]): PatchS
   return steps
 }
 
-/** Reads on only as far as its steps are taken. */
+/** A generator, so that it reads no further than its steps are taken. */
 function* readOperation(operation: Json, extensions: readonly string[]): Generator<PatchStep> {
   if (!isObject(operation)) throw new ScimError(400, 'An operation must be an object.', 'invalidSyntax')
   const op = String(attributeValue(operation, 'op')).toLowerCase()
@@ -74,7 +74,7 @@ function* readOperation(operation: Json, extensions: readonly string[]): Generat
   yield* splitObject(op, value, extensions)
 }
 
-/** Without a path each key is one. Read-only attributes are passed over: providers send `id` along with a rename. */
+/** Without a path each key is one. Read-only attributes are skipped: providers send `id` along with a rename. */
 function* splitObject(
   op: 'add' | 'replace',
   value: JsonObject,
@@ -86,7 +86,7 @@ function* splitObject(
   }
 }
 
-/** A URN whose value is an object is an extension as a whole, unless it is an attribute of the one we know. */
+/** A URN whose value is an object is a whole extension, unless it is an attribute of the one we know. */
 const isExtension = (key: string): boolean =>
   key.includes(':') && !key.toLowerCase().startsWith(`${enterpriseUrn.toLowerCase()}:`)
 
@@ -103,7 +103,7 @@ function readStep(
   return { op: value === null && op !== 'remove' ? 'remove' : op, path, value }
 }
 
-/** Reads a path of RFC 7644, section 3.5.2. Throws 400 invalidPath or invalidFilter. */
+/** Parses a path of RFC 7644, section 3.5.2. Throws 400 invalidPath or invalidFilter. */
 export function parsePatchPath(text: string, extensions: readonly string[] = []): PatchPath {
   const open = text.indexOf('[')
   if (open < 0) return { names: names(text, extensions), filter: undefined, sub: [] }

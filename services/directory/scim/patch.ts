@@ -10,8 +10,8 @@ import { attributeOf } from './schema.js'
 import { countValues } from './size.js'
 
 /**
- * Applies the steps in order to a copy, so a failing step leaves nothing behind (RFC 7644, section 3.5.2). The result
- * still has to pass the resource's own checks. Throws 400, or 413 when a step makes an attribute too large.
+ * Applies the steps in order to a copy, so that a failing step leaves nothing behind (RFC 7644, section 3.5.2). The
+ * result still has to pass the resource's own checks. Throws 400, or 413 when a step makes an attribute too large.
  */
 export function applyPatch(
   resource: JsonObject,
@@ -27,14 +27,14 @@ export function applyPatch(
   }
   for (const { op, path, value } of steps) {
     update(draft, attributes, path, { op, value, look })
-    // At once: the next step may not meet what this one blew up.
+    // Checked after each step: the next one must not work on an attribute that has grown too large.
     look(countValues(attributeValue(draft, path.names[0] ?? '') ?? null))
   }
   return draft
 }
 
 interface Action extends Pick<PatchStep, 'op' | 'value'> {
-  /** Counts values that are about to be looked at. Throws 400 tooMany. */
+  /** Counts values before they are looked at. Throws 400 tooMany. */
   readonly look: (values: number) => void
 }
 
@@ -94,7 +94,7 @@ function updateMatching(
     return putList(object, key, left)
   }
   const change = (item: Json): Json => changeItem(item, attribute, sub, action)
-  // Nothing fits: Entra ID counts on `emails[type eq "work"].value` making the missing element.
+  // Nothing matches: Entra ID expects `emails[type eq "work"].value` to create the missing element.
   const made = others.length === items.length ? [change(seed(filter))] : []
   const result = [...items.map((item, index) => (fits[index] ? change(item) : item)), ...made]
   putList(object, key, onePrimary(result, made.length > 0 ? made : result.filter((_, index) => fits[index])))
@@ -144,7 +144,7 @@ function put(object: JsonObject, key: string, attribute: Attribute | undefined, 
   else object[key] = value
 }
 
-/** A copy of the action's value: one value may go to several places, each of which a later step may change. */
+/** A copy of the action's value: it may be written to several places, each of which a later step may change. */
 function givenBy({ value = null, look }: Action): Json {
   look(countValues(value))
   return structuredClone(value)
@@ -177,7 +177,7 @@ function putList(object: JsonObject, key: string, items: Json[]): void {
   else object[key] = items
 }
 
-/** What tells one value of a list from another: its `value`, else all of it. */
+/** What identifies a value in a list: its `value`, else all of it. */
 const identityOf = (item: Json): string => canonical(isObject(item) ? (item.value ?? item) : item)
 
 /** Equal values have equal texts, whatever the order of their attributes. */
@@ -186,7 +186,7 @@ const canonical = (value: Json): string =>
     isObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
   )
 
-/** Without the values of which a removal left nothing but labels, as `{"type": "home", "primary": false}`. */
+/** Drops values of which a removal left nothing but labels, such as `{"type": "home", "primary": false}`. */
 const withoutBare = (items: Json[]): Json[] =>
   items.filter(item => !isObject(item) || Object.keys(item).some(name => !labels.has(name.toLowerCase())))
 const labels = new Set(['type', 'primary', 'display'])

@@ -5,22 +5,22 @@ import { isObject } from './json.js'
 
 const maxNames = 200
 
-/** Which attributes an answer shows (RFC 7644, section 3.9). */
+/** Which attributes a response has (RFC 7644, section 3.9). */
 export interface Projection {
-  /** Whether the attribute or a part of it is shown when it is one that is shown by default. */
+  /** Whether the attribute or a part of it is returned, provided that it is returned by default. */
   shows(name: string): boolean
-  /** Whether the attribute is asked for by its name. */
+  /** Whether the attribute is requested by name. */
   asksFor(name: string): boolean
   apply(resource: JsonObject): JsonObject
 }
 
-/** Names in lower case, from the resource inwards; `true` stands for all below. */
+/** Names in lowercase, from the resource inwards; `true` stands for everything below. */
 interface Tree extends Map<string, Tree | true> {}
 
-/** Shown whatever is asked for: RFC 7643, section 7 (`returned: always`). */
+/** Returned in any case: RFC 7643, section 7 (`returned: always`). */
 const always = new Set(['id', 'schemas'])
 
-/** Reads the two lists of names; what is in both is left out. Throws 400 invalidPath. */
+/** Reads both lists of names; a name in both is left out. Throws 400 invalidPath. */
 export function readProjection(
   attributes: readonly string[] | undefined,
   excludedAttributes: readonly string[] | undefined,
@@ -44,7 +44,7 @@ function treeOf(names: readonly string[]): Tree {
   const tree: Tree = new Map()
   for (const name of names) {
     add(tree, parseAttributePath(name))
-    // The URN of an extension that we do not know looks like an attribute's: it is taken as both.
+    // The URN of an unknown extension looks like that of an attribute, so it is treated as both.
     if (name.includes(':')) add(tree, [name])
   }
   return tree
@@ -83,7 +83,7 @@ function without(object: JsonObject, tree: Tree, kept: ReadonlySet<string> = non
 
 const none: ReadonlySet<string> = new Set()
 
-/** Of a list each object, of anything simple nothing that could be chosen from. */
+/** Applies `change` to an object, or to each object in a list; simple values stay as they are. */
 function inside(value: Json, change: (object: JsonObject) => JsonObject): Json {
   if (Array.isArray(value)) return value.map(item => inside(item, change))
   return isObject(value) ? change(value) : value

@@ -3,7 +3,7 @@ import { ScimError } from './error.js'
 import { type Filter, parseAttributePath, parseFilter } from './filter.js'
 import type { Order } from './sort.js'
 
-/** What a list is asked with (RFC 7644, section 3.4.2), in the query of a GET or the body of a search. */
+/** The parameters of a list (RFC 7644, section 3.4.2), from the query of a GET or the body of a search. */
 export interface Asked {
   readonly filter?: string | undefined
   readonly sortBy?: string | undefined
@@ -14,7 +14,7 @@ export interface Asked {
   readonly excludedAttributes?: readonly string[] | undefined
 }
 
-/** What is looked for, and which window of the hits is wanted: `start` counts from 1. */
+/** A parsed list query with the window of the results that is wanted: `start` counts from 1. */
 export interface Question {
   readonly filter: Filter | undefined
   readonly order: Order | undefined
@@ -23,10 +23,10 @@ export interface Question {
 }
 
 const defaultCount = 100
-/** Most resources of one answer; a larger `count` gets as many. */
+/** Most resources in one response; a larger `count` gets this many. */
 export const maxCount = 200
 
-/** Reads a question to resources of a type. Throws 400. */
+/** Parses a list query for resources of a type. Throws 400. */
 export function readQuestion(asked: Asked, type: ResourceType): Question {
   const { filter: text = '', startIndex = 1, count = defaultCount } = asked
   const filter = text.trim() === '' ? undefined : parseFilter(text)

@@ -5,14 +5,16 @@ import { ScimError } from './error.js'
 import { clean, isObject } from './json.js'
 import { conform } from './schema.js'
 
-/** What POST, PUT and a finished PATCH have in common for users and groups. Throws 400 invalidSyntax or invalidValue. */
+/**
+ * The checks that POST, PUT and a finished PATCH share for users and groups. Throws 400 invalidSyntax or invalidValue.
+ */
 export function readResource(body: unknown, urn: string, attributes: readonly Attribute[]): JsonObject {
   if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   const raw = conform(clean(body) as JsonObject, attributes)
   return { schemas: [urn], ...raw }
 }
 
-/** Throws 400 invalidValue unless the attribute is a well-formed text, not all blank and not too long. */
+/** Throws 400 invalidValue unless the attribute is a well-formed string, neither blank nor too long. */
 export function requireText(raw: JsonObject, name: string): void {
   const value = raw[name]
   if (typeof value !== 'string' || value.trim() === '') {

@@ -18,8 +18,8 @@ const extension: Attribute = {
 }
 
 /**
- * All that a user may send; the enterprise extension stands under its URN. What is read-only (`groups`) is kept in `raw` as
- * it came and otherwise passed over.
+ * All attributes that a user may send; the enterprise extension is under its URN. Read-only ones (`groups`) are stored
+ * in `raw` as received and otherwise ignored.
  */
 export const userAttributes: readonly Attribute[] = [
   ...commonAttributes,
@@ -27,10 +27,10 @@ export const userAttributes: readonly Attribute[] = [
   extension,
 ]
 
-/** All that a group may hold. `members` are kept apart from the group. */
+/** All attributes that a group may have. `members` are stored apart from the group. */
 export const groupAttributes: readonly Attribute[] = [...commonAttributes, ...coreGroupAttributes]
 
-/** The attribute of that name whatever its letter case. */
+/** The attribute with that name, in any letter case. */
 export function attributeOf(
   attributes: readonly Attribute[] | undefined,
   name: string,
@@ -43,9 +43,10 @@ export function attributeOf(
 const byName = new WeakMap<readonly Attribute[], ReadonlyMap<string, Attribute>>()
 
 /**
- * The resource with known attribute names in the schema's letter case and known values in the schema's type: text
- * booleans ("True") become booleans, a lone value of a multi-valued attribute a list, and a text where the value is
- * complex and has a `value` (an e-mail, a manager) that `value`. Attributes the schema does not know stay as they are. Throws invalidValue.
+ * The resource with known attribute names in the schema's letter case and known values in the schema's type: boolean
+ * strings ("True") become booleans, a single value of a multi-valued attribute becomes a list, and a string in place
+ * of a complex value that has a `value` (an e-mail, a manager) becomes that `value`. Attributes the schema does not
+ * know stay as they are. Throws invalidValue.
  */
 export function conform(resource: JsonObject, attributes: readonly Attribute[], path = ''): JsonObject {
   const result: JsonObject = {}

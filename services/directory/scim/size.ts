@@ -4,8 +4,8 @@ import { ScimError } from './error.js'
 import { isObject } from './json.js'
 
 /**
- * The number of values in a resource or a part of one. Throws 413, or 400 invalidValue, as soon as the walk is past a limit,
- * so what is far too large costs no more than what is just too large.
+ * The number of values in a resource or a part of one. Throws 413, or 400 invalidValue, as soon as a limit is
+ * exceeded, so that far too large a value costs no more than one just too large.
  */
 export function countValues(value: Json): number {
   let count = 0

@@ -8,7 +8,7 @@ export interface Order {
   readonly descending: boolean
 }
 
-/** What a resource is sorted by; undefined when it has no such value. */
+/** The value a resource is sorted by; undefined when it has none. */
 export type SortKey = string | number | undefined
 
 /** The sort key (RFC 7644, section 3.4.2.3): of several values the primary one, else the first. */
@@ -28,7 +28,7 @@ export function sortKey(resource: JsonObject, { path }: Order): SortKey {
 const preferred = (value: Json | undefined): Json | undefined =>
   Array.isArray(value) ? (value.find(item => isObject(item) && item.primary === true) ?? value[0]) : value
 
-/** Compares two keys: no value comes last in ascending, first in descending order. Equal keys keep their order. */
+/** Compares two keys: missing values come last in ascending, first in descending order. Equal keys keep their order. */
 export function compareKeys(a: SortKey, b: SortKey, descending: boolean): number {
   const upward = a === b ? 0 : a === undefined ? 1 : b === undefined ? -1 : isBefore(a, b) ? -1 : 1
   return descending ? -upward : upward

@@ -3,20 +3,21 @@ import type { Json, Resource } from '../model.js'
 import type { AttributePath, Filter } from './filter.js'
 import { isObject } from './json.js'
 
-/** The attributes identity providers look resources up by, beside the id. externalId is compared with its letter case. */
+/** The attributes besides the id by which identity providers look up resources. externalId is case-sensitive. */
 const lookups = ['externalid', 'username', 'displayname', 'emails'] as const
 type Lookup = (typeof lookups)[number]
 
 /**
- * A lookup term: short and of one alphabet whatever the value holds, and no e-mail in clear in an index. The value comes
- * first, so that a user name that is an e-mail address too is written at one place of the index.
+ * A lookup term: short and of one alphabet whatever the value contains, and without e-mail addresses in clear in an
+ * index. The hash comes first, so that a user name that is also an e-mail address is written in one place of the
+ * index.
  */
 export function termOf(lookup: Lookup, value: string): string {
   const hash = createHash('sha256').update(lookup === 'externalid' ? value : value.toLowerCase())
   return `${hash.digest('base64url').slice(0, 24)}:${lookup}`
 }
 
-/** The terms a resource is found by. */
+/** The terms under which a resource is found. */
 export function termsOf({ raw }: Pick<Resource, 'raw'>): string[] {
   const terms = new Set<string>()
   const add = (lookup: Lookup, value: Json | undefined): void => {
@@ -32,8 +33,8 @@ export function termsOf({ raw }: Pick<Resource, 'raw'>): string[] {
 }
 
 /**
- * Terms of which a fitting resource must hold at least one, or undefined when the filter gives none and the directory has
- * to be walked. The filter itself is checked afterwards, so a term may promise too much but never too little.
+ * Terms of which a matching resource must have at least one, or undefined when the filter gives none and the directory
+ * has to be scanned. The filter itself is checked afterwards, so terms may match too much but never too little.
  */
 export const narrow = (filter: Filter): string[] | undefined =>
   alternatives(filter, ([name, ...rest], value) => {
@@ -42,15 +43,17 @@ export const narrow = (filter: Filter): string[] | undefined =>
     return lookup && direct ? termOf(lookup, value) : undefined
   })
 
-/** Ids of which a fitting resource must have one, or undefined when the filter does not say so. */
+/** Ids of which a matching resource must have one, or undefined when the filter does not name any. */
 export const narrowToIds = (filter: Filter): string[] | undefined =>
   alternatives(filter, (path, value) => (path.join() === 'id' ? value : undefined))
 
-/** Users of whom a fitting group must have at least one as a member, or undefined when the filter does not say so. */
+/**
+ * Users of whom a matching group must have at least one as a member, or undefined when the filter does not name any.
+ */
 export const narrowToMembers = (filter: Filter): string[] | undefined =>
   alternatives(filter, (path, value) => (isMember(path) ? value : undefined))
 
-/** The ids that a filter compares members with, or undefined when it asks anything else of them. */
+/** The ids that a filter compares members with, or undefined when it has any other condition on members. */
 export function membersAskedFor(filter: Filter, within: AttributePath = []): string[] | undefined {
   switch (filter.kind) {
     case 'and':
@@ -74,7 +77,10 @@ export function membersAskedFor(filter: Filter, within: AttributePath = []): str
 const folded = (path: AttributePath): string[] => path.map(name => name.toLowerCase())
 const isMember = (path: AttributePath): boolean => /^members(,value)?$/.test(path.join())
 
-/** Values of which one has to be there: what `hint` makes of `eq` conditions, the fewest of several joined by `and`. */
+/**
+ * Values of which one must be present: what `hint` returns for `eq` conditions, the shortest list of several joined by
+ * `and`.
+ */
 function alternatives(
   filter: Filter,
   hint: (path: AttributePath, literal: string) => string | undefined,

@@ -7,8 +7,8 @@ import { userAttributes } from './schema.js'
 import { countValues } from './size.js'
 
 /**
- * Checks a whole user and brings it into the form that is kept. A body that does not say whether the user is active leaves that
- * as it is: `active` before. Throws 400 invalidValue or invalidSyntax, or 413.
+ * Validates a whole user and brings it into the form that is stored. A body that does not say whether the user is
+ * active keeps the given `active`. Throws 400 invalidValue or invalidSyntax, or 413.
  */
 export function readUser(body: unknown, active: Json = true): JsonObject {
   const { id: _id, meta: _meta, ...raw } = readResource(body, userUrn, userAttributes)
@@ -17,7 +17,7 @@ export function readUser(body: unknown, active: Json = true): JsonObject {
   return { ...raw, active: raw.active ?? active }
 }
 
-/** A stored user as others see it; names and address are '' where none was sent. */
+/** A stored user as the API and events show it; missing names are ''. */
 export function viewUser({ id, raw }: Pick<Resource, 'id' | 'raw'>): UserView {
   const name = isObject(raw.name) ? raw.name : {}
   return {
@@ -30,7 +30,7 @@ export function viewUser({ id, raw }: Pick<Resource, 'id' | 'raw'>): UserView {
   }
 }
 
-/** The primary address, else that of work, else the first, else the user name. */
+/** The primary address, else the work address, else the first one, else the user name. */
 function emailOf(raw: JsonObject): string {
   const emails = (Array.isArray(raw.emails) ? raw.emails : [])
     .filter(isObject)

@@ -1,11 +1,11 @@
 import type { Resource } from '../model.js'
 import { ScimError } from './error.js'
 
-/** The entity tag of a resource (RFC 7644, section 3.14): weak, and another one after every change. */
+/** The entity tag of a resource (RFC 7644, section 3.14): weak, and different after every change. */
 export const versionOf = ({ modified }: Pick<Resource, 'modified'>): string =>
   `W/"${Date.parse(modified).toString(36)}"`
 
-/** Conditions of a request, as their header fields have them. */
+/** The conditions of a request, as in its header fields. */
 export interface Conditions {
   readonly ifMatch?: string | undefined
   readonly ifNoneMatch?: string | undefined
@@ -23,7 +23,7 @@ export function requireConditions(resource: Resource, { ifMatch, ifNoneMatch }: 
   }
 }
 
-/** Whether a list of entity tags, or `*`, names the version; undefined without a list. Tags are compared weakly. */
+/** Whether a list of entity tags, or `*`, contains the version; undefined without a list. Tags are compared weakly. */
 function names(list: string | undefined, version: string): boolean | undefined {
   if (list === undefined || list.trim() === '') return undefined
   const opaque = (tag: string): string => tag.trim().replace(/^W\//, '')

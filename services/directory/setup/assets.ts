@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 
-/** The only style and script of the set-up page. They stand in it and are named by their hashes, so nothing else is run. */
+/**
+ * The only style and script of the set-up page. Both are inline and allowed by their hashes, so that nothing else can
+ * run.
+ */
 export const style = `
 :root { color-scheme: light dark; --line: light-dark(#767676, #8f8f8f); --good: light-dark(#0b6b2e, #7fdc9b); }
 * { box-sizing: border-box; }
@@ -22,7 +25,10 @@ li { margin: .35rem 0; }
 [hidden] { display: none; }
 `
 
-/** Copies by button, and asks every three seconds, for an hour at most, whether the first user is there. */
+/**
+ * Copies by button, and checks every three seconds, for at most an hour of visible time, whether the first user has
+ * arrived.
+ */
 export const script = `
 for (const button of document.querySelectorAll('button[data-copy]')) {
   button.hidden = false
@@ -58,7 +64,7 @@ if (mark && !('arrived' in mark.dataset)) {
 
 const sha256 = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Sent with every page: nothing is loaded from anywhere, and the address with its token is told to nobody. */
+/** Sent with every page: nothing is loaded from anywhere, and the URL with its token is never sent as a referrer. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'none'",

@@ -1,4 +1,4 @@
-/** HTML by template: every value is escaped unless it is markup already. */
+/** HTML templates: every value is escaped unless it is already markup. */
 export class Markup {
   readonly text: string
   constructor(text: string) {
@@ -8,7 +8,7 @@ export class Markup {
 
 type MarkupPart = Markup | string | undefined | readonly MarkupPart[]
 
-/** Template tag; undefined leaves nothing, lists are joined. */
+/** Template tag; undefined renders as nothing, lists are joined. */
 export function markup(strings: TemplateStringsArray, ...parts: readonly MarkupPart[]): Markup {
   return new Markup(strings.map((text, at) => (at < parts.length ? text + textOf(parts[at]) : text)).join(''))
 }

@@ -8,21 +8,21 @@ export interface SetupPage {
   readonly provider: Provider
   /** The SCIM base address. */
   readonly endpoint: string
-  /** The link's own token, which every address of the page carries. */
+  /** The link's own token, which every URL of the page carries. */
   readonly link: string
-  /** The SCIM secret, in the one answer that shows it. */
+  /** The SCIM secret, only in a response that shows it. */
   readonly secret: string | undefined
   /** When the link showed it (ISO 8601); undefined before that. */
   readonly shownAt: string | undefined
-  /** The link makes no new tokens any more. */
+  /** The link cannot make any more tokens. */
   readonly isSpent: boolean
-  /** The provider is refused now. */
+  /** Requests from the provider are refused at present. */
   readonly deactivated: boolean
-  /** When the first user came (ISO 8601); undefined before that. */
+  /** When the first user arrived (ISO 8601); undefined before that. */
   readonly firstUserAt: string | undefined
 }
 
-/** The set-up page. Without scripts all of it works but the copy buttons and the mark that changes by itself. */
+/** The set-up page. Without scripts all of it works except the copy buttons and the status that updates by itself. */
 export function renderSetupPage(page: SetupPage): string {
   const { name, provider, endpoint, link } = page
   const at = (path: string, key = provider.key): string =>
@@ -51,7 +51,7 @@ ${
   )
 }
 
-/** The page of a link that is not good. */
+/** The page for a request that is refused, such as one with an expired link. */
 export const renderRefusal = (sentence: string): string =>
   whole('This page cannot be shown', markup`<p>${sentence}</p>`)
 
@@ -91,6 +91,6 @@ function secretPart({ secret, shownAt, isSpent }: SetupPage, at: (path: string) 
 <form method="post" action="${at('new-token')}"><p>Lost it? If you create a new one, the old one still works for a day. <button>Create a new token</button></p></form>`
 }
 
-/** The words between asterisks stand out. */
+/** Emphasises the words between asterisks. */
 const emphasized = (step: string): (Markup | string)[] =>
   step.split('*').map((words, index) => (index % 2 === 1 ? markup`<strong>${words}</strong>` : words))

@@ -1,12 +1,12 @@
 import type { DirectoryType } from '../model.js'
 
-/** What an admin does at one provider. Words between asterisks are those of the provider's own pages. */
+/** What an admin has to do at one provider. Words between asterisks are quoted from the provider's own pages. */
 export interface Provider {
   readonly key: string
   readonly name: string
   readonly type: DirectoryType
   readonly steps: readonly string[]
-  /** What happens then. */
+  /** What happens next. */
   readonly outcome: string
 }
 
@@ -83,7 +83,7 @@ export const providers: readonly [Provider, ...Provider[]] = [
   },
 ]
 
-/** The provider of that key, else that of the directory's type, else any other. */
+/** The provider with that key, else the one for the directory's type, else the generic one. */
 export const providerOf = (key: string | undefined, type: DirectoryType): Provider =>
   providers.find(each => each.key === key) ??
   providers.find(each => each.type === type) ??

@@ -14,8 +14,8 @@ import type { PullStore } from './pull-contract.js'
 import type { SetupLinkStore } from './setup-link-contract.js'
 
 /**
- * The state of one directory. Every change names the head it was computed from, and is refused if another
- * change came first, so parallel writes lose nothing and a uniqueness check cannot be bypassed.
+ * The state of one directory. Every change names the head it was computed from, and is refused if another change was
+ * committed first, so that concurrent writes lose nothing and a uniqueness check cannot be bypassed.
  */
 export interface Head {
   /** Changes committed so far. */
@@ -33,22 +33,25 @@ export type Write =
 
 export interface Change {
   readonly writes: readonly Write[]
-  /** Numbered on from the head's sequence without a gap. */
+  /** Numbered on from the head's sequence without gaps. */
   readonly events: readonly ToldEvent[]
 }
 
-/** Events of a change of the directory itself, kept together with it or not at all. */
+/** Events of a change of the directory itself, stored together with it or not at all. */
 export interface Told {
   readonly head: Head
   readonly events: readonly ToldEvent[]
 }
 
-/** A change that is made: the next one may build on it. It outlives a crash, and may be told, once `kept` is fulfilled. */
+/**
+ * A change that has been applied: the next one may build on it. Once `kept` is fulfilled, it survives a crash and may
+ * be revealed.
+ */
 export interface Made {
   readonly kept: Promise<void>
 }
 
-/** What to walk through: all resources of a type in a directory, or those holding any of the terms. */
+/** What to scan: all resources of a type in a directory, or those with any of the terms. */
 export interface Scan {
   readonly directoryId: string
   readonly type: ResourceType
@@ -57,48 +60,58 @@ export interface Scan {
   readonly limit: number
 }
 
-/** The database does not answer now, or no change gets through; trying again may help. Its message is for the client. */
+/** The database does not respond now, or no change gets through; retrying may help. The message is for the client. */
 export class Unavailable extends Error {}
 
-/** The database itself has failed. This is already logged, now and then instead of for each request. */
+/** The database itself has failed. This is already logged, at intervals instead of for each request. */
 export class StoreFailed extends Unavailable {}
 
-/** What a database keeps of directories themselves. */
+/** The database operations for directories themselves. */
 export interface DirectoryStore {
   createDirectory(directory: Directory): Promise<void>
   directory(id: string): Promise<Directory | undefined>
   /** In order of creation, then id. */
   directories(scope: DirectoryScope, page: Page): Promise<Directory[]>
-  /** Of all products, in order of creation, then id: those after a place. */
+  /** Of all products, after a place, in order of creation, then id. */
   everyDirectory(page: { readonly after: Place | undefined; readonly limit: number }): Promise<Directory[]>
-  /** The first directory made and the last one, to try the encryption keys on: a change of keys goes from one to the other. */
+  /**
+   * The first and the last directory that were created, to try the encryption keys on: a change of keys goes from one
+   * to the other.
+   */
   oldestDirectory(): Promise<Directory | undefined>
   newestDirectory(): Promise<Directory | undefined>
-  /** False, and nothing changed, when the directory is no longer as it was in `before`, or `told` is of a stale head. */
+  /** False, with nothing changed, when the directory is no longer as in `before`, or `told` has a stale head. */
   replaceDirectory(before: Directory, after: Directory, told?: Told): Promise<boolean>
   /**
-   * The directory is gone at once, what it holds goes with `purgeSome`; what is told of it stays till it is delivered, with
-   * the directory as it was. False, and nothing changed, when there is none, or `told` is of a stale head.
+   * Deletes the directory at once; its contents go with `purgeSome`. Its events in `told` stay until they are
+   * delivered, with the directory as it was. False, with nothing changed, when there is none, or `told` has a stale
+   * head.
    */
   removeDirectory(id: string, told?: Told): Promise<boolean>
-  /** Takes away some of what removed directories held. False when nothing is left. */
+  /** Deletes some of the contents of removed directories. False when nothing is left. */
   purgeSome(): Promise<boolean>
-  /** A removed directory as it was, while an event of its removal waits or is a dead letter. */
+  /** A removed directory as it was, while an event of its removal is waiting or is a dead letter. */
   departed(id: string): Promise<Directory | undefined>
   everyDeparted(): Promise<Directory[]>
-  /** As `replaceDirectory`, of a removed one. */
+  /** Like `replaceDirectory`, for a removed one. */
   replaceDeparted(before: Directory, after: Directory): Promise<boolean>
 }
 
-/** What the service asks of a database. One test suite (test/services/directory/store-contract.ts) holds for all adapters. */
+/**
+ * The database operations of the service. One test suite (test/services/directory/store-contract.ts) covers all
+ * adapters.
+ */
 export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkStore, PullStore {
   /** Finishes an interrupted change first. Undefined for an unknown directory. */
   head(directoryId: string): Promise<Head | undefined>
-  /** All of the change and its events, or nothing and undefined when `head` is no longer the directory's head. */
+  /**
+   * Applies all of the change and its events, or nothing and gives undefined when `head` is no longer the directory's
+   * head.
+   */
   commit(directoryId: string, head: Head, change: Change): Promise<Made | undefined>
 
   resource(scope: Scope, type: ResourceType, id: string): Promise<Resource | undefined>
-  /** Those of the ids that exist, in no order. */
+  /** Those of the ids that exist, in no particular order. */
   resourcesById(directoryId: string, type: ResourceType, ids: readonly string[]): Promise<Resource[]>
   /** Which of the ids exist. */
   idsAmong(directoryId: string, type: ResourceType, ids: readonly string[]): Promise<Set<string>>
@@ -114,10 +127,10 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
   membersAmong(groupId: string, userIds: readonly string[]): Promise<Set<string>>
   groupIdsOf(userId: string): Promise<string[]>
 
-  /** Fulfilled when the database takes changes again; to be asked for while it does not. */
+  /** Fulfilled when the database accepts changes again; called while it does not. */
   restore(): Promise<void>
   close(): Promise<void>
 }
 
-/** Resources that one call of `purgeSome` takes away. */
+/** Resources that one call of `purgeSome` deletes. */
 export const purgeBatch = 250

@@ -9,14 +9,14 @@ export interface StoredEvent {
   readonly body: string
 }
 
-/** An event of a change, with the ids of the webhooks that it is queued for; the feed has it in any case. */
+/** An event of a change, with the ids of the webhooks that it is queued for; it is in the feed in any case. */
 export interface ToldEvent extends StoredEvent {
   readonly to: readonly string[]
 }
 
-/** An event given up after its last attempt, kept until it is replayed or too old. */
+/** An event that was given up after its last attempt, kept until it is replayed or expires. */
 export interface DeadLetter extends StoredEvent {
-  /** The event's id; with another than the first webhook, a dot and the webhook's id after it. */
+  /** The event's id, followed, for any but the first webhook, by a dot and the webhook's id. */
   readonly id: string
   readonly directoryId: string
   readonly webhookId: string
@@ -33,7 +33,7 @@ export interface DeadLetter extends StoredEvent {
 
 /** One webhook message in the log of a directory with `log_webhook_events`; all its attempts are one entry. */
 export interface LogEntry {
-  /** The message's `webhook-id`: an event's id, or a batch's; the webhook's id after it as in a dead letter's. */
+  /** The message's `webhook-id`: an event's or a batch's id, with the webhook's id appended as in a dead letter's. */
   readonly id: string
   readonly directoryId: string
   readonly webhookId: string
@@ -42,7 +42,7 @@ export interface LogEntry {
   readonly endpoint: string
   /** Time of the first attempt (ISO 8601, UTC). */
   readonly created: string
-  /** The last answer's; null when none came. */
+  /** Status of the last response; null when there was none. */
   readonly status: number | null
   readonly delivered: boolean
   readonly attempts: number
@@ -51,23 +51,23 @@ export interface LogEntry {
   readonly payload: string
 }
 
-/** Asks for the work of one webhook's queue. */
+/** A claim on the work of one webhook's queue. */
 export interface ClaimRequest {
   /** Epoch ms. */
   readonly now: number
-  /** Until when the lease is wanted. */
+  /** When the lease is to end. */
   readonly until: number
-  /** Most events, and most replays, to hand out. */
+  /** Most events, and most replays, to return. */
   readonly limit: number
-  /** The lease that this process holds already. */
+  /** The lease that this process already holds. */
   readonly fence?: number | undefined
-  /** Does not wait for the next attempt's time. */
+  /** Does not wait for the time of the next attempt. */
   readonly hasten?: boolean | undefined
 }
 
-/** What a process has leased. */
+/** The work that a process has leased. */
 export interface Delivery {
-  /** Higher than that of every lease before it; a report with a fence that is not the newest is refused. */
+  /** Higher than that of every earlier lease; a report with a fence that is not the newest is refused. */
   readonly fence: number
   /** Failed attempts at the first event. */
   readonly attempts: number
@@ -79,55 +79,64 @@ export interface Delivery {
   readonly replays: readonly DeadLetter[]
 }
 
-/** A claim that finds nothing to do now gives back the lease that it came with. */
+/** A claim that finds nothing to do now releases the lease that it came with. */
 export type Claim =
   | { readonly kind: 'nothing' }
-  /** Another process is at work. */
+  /** Another process is delivering. */
   | { readonly kind: 'held' }
   | { readonly kind: 'later'; readonly at: number }
   | { readonly kind: 'delivery'; readonly delivery: Delivery }
 
-/** How a delivery went so far. */
+/** The progress of a delivery. */
 export interface DeliveryReport {
   /** Events up to this sequence are delivered or dead. */
   readonly delivered?: number | undefined
   /** Events that become dead letters. */
   readonly dead?: readonly DeadLetter[]
-  /** Dead letters whose replay has failed: they stay what they are, unless they were deleted meanwhile. */
+  /** Dead letters whose replay has failed: they stay dead letters, unless they were deleted meanwhile. */
   readonly failedAgain?: readonly DeadLetter[]
   /** Ids of dead letters that a replay delivered. */
   readonly revived?: readonly string[]
   readonly log?: readonly LogEntry[]
   readonly attempts: number
   readonly due: number
-  /** How long the lease lasts from here (epoch ms); 0 gives it back. */
+  /** When the lease ends (epoch ms); 0 gives it back. */
   readonly until: number
 }
 
-/** What events ask of a database; part of the Store. */
+/** The database operations for events; part of the Store. */
 export interface EventStore {
-  /** Events that are neither delivered nor dead, of each webhook, in all directories; those of changes just being made may be missing. */
+  /**
+   * Events that are neither delivered nor dead, counted for each webhook, in all directories; those of changes in
+   * progress may be missing.
+   */
   waitingEvents(): Promise<number>
   /** Queues (lane.ts) with events or replays to deliver. */
   lanesWithEvents(): Promise<string[]>
-  /** Leases the work of a queue to this process, with a fence of its own. */
+  /** Leases the work of a queue to this process, under a new fence. */
   claimDelivery(lane: string, request: ClaimRequest): Promise<Claim>
-  /** False, and nothing changed, when the lease is another process's meanwhile. */
+  /** False, with nothing changed, when another process has taken the lease. */
   reportDelivery(lane: string, fence: number, report: DeliveryReport): Promise<boolean>
 
-  /** Events after the sequence, delivered or not, in order and without a gap; `last` is that of the last one there ever was. */
+  /**
+   * Events after the sequence, delivered or not, in order and without gaps; `last` is the sequence of the last event
+   * there ever was.
+   */
   feed(
     directoryId: string,
     after: number,
     limit: number,
   ): Promise<{ readonly last: number; readonly events: readonly StoredEvent[] }>
 
-  /** Newest first, by the time of their failure, then id. */
+  /** Newest failure first, then by id. */
   deadLetters(scope: Scope, page: Page): Promise<DeadLetter[]>
   deadLetter(id: string): Promise<DeadLetter | undefined>
   /** False when there is none. */
   deleteDeadLetter(id: string): Promise<boolean>
-  /** Marks dead letters of the directory for one more attempt: those of a webhook, or the one with that id. Gives their number. */
+  /**
+   * Marks dead letters of the directory for one more attempt: those of a webhook, or the one with that id. Returns how
+   * many.
+   */
   replay(directoryId: string, which: Replayable): Promise<number>
 
   /** Newest first, then by id. */
@@ -135,12 +144,15 @@ export interface EventStore {
   webhookLogEntry(id: string): Promise<LogEntry | undefined>
   deleteWebhookLog(scope: Scope): Promise<void>
 
-  /** Deletes some of what is older than these times (ISO 8601, UTC), undelivered events excepted. False when nothing is left. */
+  /**
+   * Deletes some of what is older than these times (ISO 8601, UTC), except undelivered events. False when nothing is
+   * left.
+   */
   pruneSome(before: Readonly<Record<'log' | 'events' | 'dead', string>>): Promise<boolean>
 }
 
 /** A webhook's dead letters after a sequence, or a single one. */
 export type Replayable = { readonly webhookId: string; readonly after: number } | { readonly id: string }
 
-/** Most rows that one call of `pruneSome` deletes of a kind. */
+/** Most rows of each kind that one call of `pruneSome` deletes. */
 export const pruneBatch = 1000

@@ -1,7 +1,7 @@
 import type { StoreFault } from '../../storage/health.js'
 import { type Made, type Store, StoreFailed } from './contract.js'
 
-/** Called with each failure; the cause is for the log. */
+/** Called on each failure; the cause is for the log. */
 export type TellFault = (fault: StoreFault, cause: string) => void
 
 const messages: Readonly<Record<StoreFault, string>> = {
@@ -12,7 +12,10 @@ const messages: Readonly<Record<StoreFault, string>> = {
   away: 'The database cannot be reached; try again.',
 }
 
-/** The store, with StoreFailed for what `faultOf` knows as a fault of the database itself; each is told of. */
+/**
+ * The store, with StoreFailed for errors that `faultOf` recognises as faults of the database itself; each is reported
+ * to `tell`.
+ */
 export function guarded(
   store: Store,
   faultOf: (error: unknown) => StoreFault | undefined,
@@ -37,7 +40,7 @@ export function guarded(
   const { commit, ...others } = Object.fromEntries(methods) as Store
   const keep = ({ kept }: Made): Made => {
     const explained = kept.catch(explain)
-    // Like `kept` itself, without an unhandled rejection if nobody waits for it.
+    // Like `kept` itself, this causes no unhandled rejection if nobody awaits it.
     explained.catch(() => undefined)
     return { kept: explained }
   }

@@ -1,19 +1,19 @@
-/** A one-time link to a directory's consent, as it is kept: by the hash of its token. */
+/** A stored one-time link to a directory's consent; its token is kept as a hash only. */
 export interface ConsentLink {
   readonly hash: string
   readonly directoryId: string
-  /** When it ends (epoch ms). */
+  /** Expiry (epoch ms). */
   readonly until: number
 }
 
-/** What one-time links ask of a database; part of the Store. Times are epoch ms. */
+/** The database operations for one-time links; part of the Store. Times are epoch ms. */
 export interface LinkStore {
-  /** Keeps a link, and forgets those that have ended. */
+  /** Stores a link and deletes expired ones. */
   addLink(link: ConsentLink, now: number): Promise<void>
-  /** Undefined when there is none, or it has ended. */
+  /** Undefined when there is none or it has expired. */
   link(hash: string, now: number): Promise<ConsentLink | undefined>
-  /** Takes the link away. Of several that want it at once, in whatever process, one hears true. */
+  /** Deletes the link. Of several concurrent callers, in any process, only one gets true. */
   takeLink(hash: string, now: number): Promise<boolean>
-  /** Takes away all links of a directory. */
+  /** Deletes all links of a directory. */
   dropLinks(directoryId: string): Promise<void>
 }

@@ -17,17 +17,17 @@ import {
 import type { EventDocument } from './mongodb-event-documents.js'
 import { forgiveLeases } from './mongodb-events.js'
 
-/** Journal text kept in the commit's document, and in each further part: well under the 16 MB of a document. */
+/** Journal text in the commit's document and in each further part: well under the 16 MB limit of a document. */
 const partBytes = 4 * 1024 * 1024
-/** A pending change of this age is finished by whoever comes across it. Two may do so at once without harm. */
+/** A pending change of this age is finished by any process that finds it. Two may do so at once without harm. */
 const takeoverMs = 2_000
 
 /**
- * Changes without multi-document transactions. A change is committed by inserting one document, events and all, under a key
- * of directory and version: of several changes computed from one head only one can be inserted (an insert is atomic on every
- * server; a conditional update is not on FerretDB). Only then is it spread over the collections, and its document emptied.
- * Whoever finds a pending one left behind by a crash spreads it again: each step may be repeated, and steps carry the
- * version so that a late repeat cannot undo a newer change.
+ * Changes without multi-document transactions. A change is committed by inserting one document, events included, under
+ * a key of directory and version: of several changes computed from one head only one can be inserted (an insert is
+ * atomic on every server; a conditional update is not on FerretDB). Only then is it spread over the collections, and
+ * its document emptied. A process that finds a pending change left behind by a crash spreads it again: each step may
+ * be repeated, and steps carry the version so that a late repeat cannot undo a newer change.
  */
 export function createCommitter(collections: Collections) {
   const { journals, commits, resources, memberships, events, outbox, parts } = collections
@@ -67,7 +67,7 @@ export function createCommitter(collections: Collections) {
     }
   }
 
-  /** Finishes a change whose process is gone. */
+  /** Finishes a change whose process has died. */
   async function finish(document: CommitDocument): Promise<void> {
     const { pending } = document
     if (!pending) return
@@ -107,7 +107,7 @@ export function createCommitter(collections: Collections) {
       }
     }
     await Promise.all([insertNew(events, told), insertNew(outbox, forWebhook)])
-    // Last: from its mark on, the purge may take this very change away.
+    // Last: once the removal is marked, the purge may delete this very change.
     for (const removal of removals) await write(directory, version, removal)
     await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
     await commits.updateOne({ _id }, { $set: { deletedAt: new Date() }, $unset: { pending: '' } })
@@ -126,7 +126,7 @@ export function createCommitter(collections: Collections) {
       case 'removal': {
         const { told } = step
         const kept = told === undefined ? {} : { told, body: step.directory }
-        // The mark is the moment of the removal: all that follows may be repeated, also by another process.
+        // The mark is the moment of the removal: everything after it may be repeated, even by another process.
         await removed.updateOne({ _id: directory }, { $set: { purgedAt: null, ...kept } }, { upsert: true })
         await forgiveLeases(collections, directory)
         await directories.deleteOne({ _id: directory })
@@ -157,7 +157,7 @@ export function createCommitter(collections: Collections) {
     }
   }
 
-  /** Makes tombstones of memberships that no newer change has written. */
+  /** Turns memberships that no newer change has written into tombstones. */
   async function end(version: number, which: Filter<MembershipDocument>): Promise<void> {
     await memberships.updateMany(
       { ...which, version: { $lt: version } },
@@ -181,7 +181,7 @@ function toDocument(
   return { _id: id, version, directory, ...fields, terms: [...step.terms], raw: JSON.stringify(raw) }
 }
 
-/** A change, also of the directory itself. */
+/** A change of users and groups, or of the directory itself. */
 type Journaled = Omit<Change, 'writes'> & { readonly writes: readonly (Write | DirectoryStep)[] }
 
 /** The change as JSON texts of bounded size; each text is a list of journal items. */

@@ -22,11 +22,11 @@ export interface DirectoryDocument {
   product: string
   created: string
   body: Directory
-  /** That of the change which wrote `body` last; absent before the first one. */
+  /** Version of the change that last wrote `body`; absent before the first one. */
   version?: number
 }
 
-/** How far a directory's changes are spread; may lag behind the commits (see mongodb-commit.ts). */
+/** How far a directory's changes have been spread; may lag behind the commits (see mongodb-commit.ts). */
 export interface JournalDocument {
   _id: string
   version: number
@@ -38,7 +38,7 @@ export interface CommitDocument {
   _id: string
   directory: string
   version: number
-  /** Of its last event. */
+  /** Sequence of its last event. */
   sequence: number
   /** Absent once the change is spread over the collections. */
   pending?: { id: string; parts: number; body: string; at: number }
@@ -46,8 +46,9 @@ export interface CommitDocument {
 }
 
 /**
- * `version` is the directory's version that wrote the document last. A deleted document stays for an hour as a tombstone
- * (`_id`, `version`, `deletedAt`), so that a stalled process that repeats an old change cannot bring it back.
+ * `version` is the directory's version that last wrote the document. A deleted document stays for an hour as a
+ * tombstone (`_id`, `version`, `deletedAt`), so that a stalled process that repeats an old change cannot bring it
+ * back.
  */
 interface Versioned {
   _id: string
@@ -63,7 +64,7 @@ export interface ResourceDocument extends Versioned {
   modified: string
   label: string
   terms: string[]
-  /** JSON text: SCIM attribute names hold dots and dollars, which are no safe document keys. */
+  /** JSON text: SCIM attribute names contain dots and dollars, which are not safe as document keys. */
   raw: string
 }
 export interface MembershipDocument extends Versioned {
@@ -76,24 +77,27 @@ export interface PartDocument {
   body: string
 }
 
-/** A removed directory: what it held is being purged, and once more an hour after. */
+/** A removed directory: its contents are being purged, and once more an hour later. */
 export interface RemovedDocument {
   _id: string
   /** Null until nothing was left. */
   purgedAt: Date | null
-  /** The directory as it was, and the sequence of what is told of its removal, until that is delivered. */
+  /** The directory as it was, and the sequence of the event about its removal, until that is delivered. */
   body?: Directory
   told?: number
 }
 
-/** A change of the directory itself; a removal keeps it while its event, of the sequence `told`, waits. */
+/**
+ * A change of the directory itself; a removal keeps the directory until its event, with the sequence `told`, is
+ * delivered.
+ */
 export type DirectoryStep =
   | { kind: 'directory'; directory: Directory }
   | { kind: 'removal'; directory: Directory; told: number | undefined }
 
 /** One item of a change's journal text. */
 export type JournalItem = Write | DirectoryStep | JournalEvent
-/** One from before several webhooks says `queued` in place of `to`. */
+/** Items from before a directory could have several webhooks have `queued` in place of `to`. */
 interface JournalEvent {
   kind: 'event'
   event: StoredEvent & Partial<Pick<ToldEvent, 'to'>>
@@ -106,14 +110,14 @@ export interface Collections {
   commits: Collection<CommitDocument>
   resources: Collection<ResourceDocument>
   memberships: Collection<MembershipDocument>
-  /** What the feed shows. */
+  /** Events that the feed shows. */
   events: Collection<EventDocument>
-  /** What the webhook has not got yet. */
+  /** Events that a webhook has not received yet. */
   outbox: Collection<EventDocument>
   leases: Collection<LeaseDocument>
   deadLetters: Collection<DeadDocument>
   webhookLog: Collection<LogDocument>
-  /** What of a change does not fit into its commit document. */
+  /** The parts of a change that do not fit into its commit document. */
   parts: Collection<PartDocument>
   removed: Collection<RemovedDocument>
   pulls: Collection<PullDocument>
@@ -121,20 +125,20 @@ export interface Collections {
   setupLinks: Collection<SetupLinkDocument>
 }
 
-/** How long a server may be away, or connected but silent, unless the URL says otherwise. */
+/** How long a server may be unreachable, or connected but silent, unless the URL says otherwise. */
 const patience = {
-  // Also how long a check of a silent server hangs before the server is looked for again.
+  // Also how long a check of a silent server hangs before the driver looks for the server again.
   connectTimeoutMS: 5000,
   serverSelectionTimeoutMS: 5000,
   socketTimeoutMS: 10_000,
   waitQueueTimeoutMS: 10_000,
 }
 
-/** The database that the URL names, else `sluice`. */
+/** The database in the URL, else `sluice`. */
 export const databaseOf = (url: string): string =>
   decodeURIComponent(/^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1] ?? 'sluice')
 
-/** Connects and makes the indexes; every query of the adapter is served by one of them or by `_id`. */
+/** Connects and creates the indexes; every query of the adapter uses one of them or `_id`. */
 export async function connectMongodb(
   url: string,
 ): Promise<{ client: MongoClient; collections: Collections }> {
@@ -152,12 +156,12 @@ export async function connectMongodb(
   }
 }
 
-/** Of the documents' shapes: a release that changes them raises it and brings older ones forward here. */
+/** Version of the documents' shapes: a release that changes them raises it and migrates older ones here. */
 const version = 1
 
 /**
- * Records the release whose document shapes the database holds. Throws an Error with a sentence if it is newer
- * than this one.
+ * Records the version of the document shapes in the database. Throws an Error with a sentence if the database has a
+ * newer one.
  */
 async function claimVersion(db: Db): Promise<void> {
   const settings = db.collection<{ _id: string; version: number }>('directory_settings')
@@ -229,7 +233,7 @@ async function createIndexes(collections: Collections): Promise<void> {
 /** The order of creation. */
 export const byAge = { created: 1, _id: 1 } as const
 
-/** What comes after a place in the order of creation; the first bound lets an index begin there. */
+/** Matches documents after a place in the order of creation; the first bound lets an index start there. */
 export const placedAfter = (after: Place | undefined): object =>
   after
     ? {
@@ -245,7 +249,7 @@ export function scoped(scope: Scope): { directory: string } | { tenant: string; 
     : { tenant: scope.tenant, product: scope.product }
 }
 
-/** Runs a bulk of inserts where documents that are there already are a repeat, not an error. */
+/** Inserts documents in bulk; those that already exist are a repeat, not an error. */
 export async function insertNew<T extends { _id: string }>(
   collection: Collection<T>,
   documents: readonly T[],
@@ -260,7 +264,7 @@ export async function insertNew<T extends { _id: string }>(
   }
 }
 
-/** False when a document with this `_id` exists already. */
+/** False when a document with this `_id` already exists. */
 export async function insertIfNew<T extends { _id: string }>(
   collection: Collection<T>,
   document: T,
@@ -279,9 +283,9 @@ const duplicateKey = 11000
 const outOfDiskSpace = 14031
 
 /**
- * What is wrong with the server: gone, stalled, just electing its primary, or without room. Errors of the driver itself
- * tell of the connection; those of the server have a label when they pass by themselves. Now and then the driver lets the
- * socket's own error through, as EPIPE.
+ * The fault of the server: unreachable, stalled, electing its primary, or out of space. Errors of the driver itself
+ * concern the connection; those of the server have a label when they are transient. Now and then the driver passes on
+ * the socket's own error, such as EPIPE.
  */
 export function mongodbFault(error: unknown): StoreFault | undefined {
   if (error instanceof MongoServerError) {

@@ -4,19 +4,20 @@ import type { Committer } from './mongodb-commit.js'
 import { byAge, type Collections, type DirectoryStep, placedAfter } from './mongodb-connection.js'
 import { purgeEvents } from './mongodb-events.js'
 
-/** Another change came between: times that one without events is tried again. */
+/** Attempts at a change without events when other changes come first. */
 const maxAttempts = 20
 const isSame = (one: Directory, other: Directory): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 /**
- * Directories in MongoDB. Their changes take a version like those of users and groups (mongodb-commit.ts), so one is lost
- * as little as these, and is one with its event. `purgeAgain` takes away what a change wrote that was still under way when its directory went.
+ * Directories in MongoDB. Their changes take a version like those of users and groups (mongodb-commit.ts), so none is
+ * lost, and each is stored together with its event. `purgeAgain` deletes what a change wrote that was still in
+ * progress when its directory was removed.
  */
 export function createDirectoryStore(collections: Collections, { commit, head }: Committer) {
   const { directories, journals, commits, resources, memberships, parts, removed, pulls, links, setupLinks } =
     collections
 
-  /** True while the directory still held something. */
+  /** True if the directory still held something. */
   async function purge(directory: string): Promise<boolean> {
     for (const collection of [directories, journals]) {
       await collection.deleteOne({ _id: directory } as object)
@@ -36,7 +37,7 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
       await resources.deleteMany({ _id: { $in: ids } })
       return true
     }
-    // Their keys begin with the directory's id; the sign after the slash is a zero.
+    // Their keys begin with the directory's id and a slash; the character after the slash is "0".
     const own = { _id: { $gt: `${directory}/`, $lt: `${directory}0` } }
     for (const { pending } of await commits.find({ ...own, pending: { $exists: true } }).toArray()) {
       if (pending) await parts.deleteMany({ commit: pending.id })
@@ -45,7 +46,7 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
     return deletedCount + (await purgeEvents(collections, directory, told)) > 0
   }
 
-  /** False when there is no directory, no step, or an event is of a stale head. */
+  /** False when there is no directory or no step, or when `told` has a stale head. */
   async function change(
     id: string,
     told: Told | undefined,

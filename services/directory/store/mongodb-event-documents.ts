@@ -3,8 +3,8 @@ import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 import type { Leased } from './mongodb-leases.js'
 
 /**
- * An event, in the feed and, until it is delivered, in the outbox. `_id` is directory and sequence; in the outbox
- * `directory` is a lane (lane.ts), here and in `_id`.
+ * An event, in the feed and, until it is delivered, in the outbox. `_id` is made of directory and sequence; in the
+ * outbox `directory` is a lane (lane.ts), also within `_id`.
  */
 export interface EventDocument {
   _id: string
@@ -15,7 +15,7 @@ export interface EventDocument {
   body: string
 }
 
-/** One lease of a queue's deliveries; its `directory` is a lane (lane.ts). */
+/** A lease on a queue's deliveries; its `directory` is a lane (lane.ts). */
 export interface LeaseDocument extends Leased {
   /** Sequence up to which events are delivered or dead. */
   delivered: number
@@ -23,7 +23,7 @@ export interface LeaseDocument extends Leased {
   due: number
 }
 
-/** What has an id and a directory, as a document has them. */
+/** A dead letter or log entry as it is stored, with `_id` and `directory` for its ids. */
 type Kept<Item> = Omit<Item, 'id' | 'directoryId' | 'webhookId'> & {
   _id: string
   directory: string

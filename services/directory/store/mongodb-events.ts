@@ -18,21 +18,24 @@ const lanesWithin = (directory: string) => {
   return { directory: { $gte, $lt } }
 }
 
-/** Documents from before several webhooks name none. */
+/** Documents from before a directory could have several webhooks have no webhook id. */
 const ofWebhook = (id: string) => ({ $in: id === firstWebhook ? [id, null] : [id] })
 
-/** Whether anything of a directory waits, or is a dead letter. */
+/** Whether a directory has events waiting or dead letters. */
 async function isOwed({ outbox, deadLetters }: Collections, directory: string): Promise<boolean> {
   const found = (await outbox.findOne(lanesWithin(directory))) ?? (await deadLetters.findOne({ directory }))
   return found !== null
 }
 
-/** Lets the event of a removal begin with attempts of its own. */
+/** Resets the attempts, so that the event of a removal has all of its own. */
 export async function forgiveLeases({ leases }: Collections, directory: string): Promise<void> {
   await leases.updateMany(lanesWithin(directory), { $set: { attempts: 0, due: 0 } })
 }
 
-/** Deletes what is left of a removed directory's events, those from the sequence `told` on excepted, and returns how much. */
+/**
+ * Deletes what is left of a removed directory's events, except those from the sequence `told` on, and returns how
+ * many.
+ */
 export async function purgeEvents(
   collections: Collections,
   directory: string,
@@ -50,7 +53,7 @@ export async function purgeEvents(
   return deletions.reduce((sum, { deletedCount }) => sum + deletedCount, 0)
 }
 
-/** A page of a list with the newest first, by the time of that name. */
+/** A page of a list, newest first by the given time. */
 function newestFirst<T extends { _id: string }>(
   collection: Collection<T>,
   time: 'created' | 'failed',
@@ -79,9 +82,9 @@ async function settleDeparted(collections: Collections): Promise<void> {
 }
 
 /**
- * Events in MongoDB. A lease is a document of its own under the key of directory and fence: taking it is an insert, which
- * is atomic on every server, and all that a delivery writes about its progress is written into its own lease. A process that
- * was stalled while another took over writes where nobody looks any more.
+ * Events in MongoDB. A lease is a document of its own under the key of directory and fence: taking it is an insert,
+ * which is atomic on every server, and a delivery writes its progress to its own lease only. A stalled process whose
+ * work another has taken over therefore writes to a lease that is no longer read.
  */
 export function createEventStore(collections: Collections, finishAbandoned: () => Promise<void>): EventStore {
   const { journals, leases, outbox, events, deadLetters, webhookLog, removed } = collections
@@ -91,7 +94,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     return (await newestLease(leases, lane)) ?? none
   }
 
-  /** Only events of changes that are spread completely: of the others some may not be there yet. */
+  /** Only events of changes that are completely spread: some events of other changes may not be there yet. */
   async function queued(lane: string, delivered: number, limit: number) {
     const { directoryId } = ownerOf(lane)
     const journal = await journals.findOne({ _id: directoryId })
@@ -114,7 +117,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if (replays.length === 0 && (found.length === 0 || waits)) {
       if (own) await leases.updateOne({ _id: state._id }, { $set: { until: 0 } })
       if (found.length > 0) return { kind: 'later', at: state.due }
-      // A late repeat of a change (see mongodb-commit.ts) may have put back what was delivered.
+      // A late repeat of a change (see mongodb-commit.ts) may have restored delivered events.
       await outbox.deleteMany({ directory: lane, sequence: { $lte: state.delivered } })
       return { kind: 'nothing' }
     }
@@ -129,7 +132,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     return { kind: 'delivery', delivery } satisfies Claim
   }
 
-  /** The fence, or undefined when the lease is another process's. */
+  /** Returns the fence, or undefined when another process has taken the lease. */
   async function renew({ _id, directory, fence }: LeaseDocument, until: number): Promise<number | undefined> {
     await leases.updateOne({ _id }, { $set: { until } })
     return (await newest(directory)).fence === fence ? fence : undefined
@@ -138,7 +141,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
   const report: EventStore['reportDelivery'] = async (lane, fence, done) => {
     if ((await newest(lane)).fence !== fence) return false
     const { delivered, attempts, due, until, dead = [], failedAgain = [], revived = [], log = [] } = done
-    // Before the event counts as done, so that a crash between the two repeats an event and loses none.
+    // Before the event counts as done, so that a crash in between repeats an event and loses none.
     const buried = [...dead, ...failedAgain].map((letter, i) => {
       const { _id, ...fields } = toDocument(letter)
       // A requested replay has had its attempt.
@@ -192,7 +195,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     },
     deleteDeadLetter: async id => (await deadLetters.deleteOne({ _id: id })).deletedCount === 1,
     async replay(directory, which) {
-      // Either value of `replay`, named so that its index serves.
+      // Either value of `replay`, named so that its index can be used.
       const replay = { $in: [false, true] }
       const wanted =
         'id' in which
@@ -213,7 +216,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     },
 
     async pruneSome(before) {
-      // Undelivered events have a copy of their own in the outbox.
+      // Undelivered events have their own copy in the outbox.
       await webhookLog.deleteMany({ created: { $lt: before.log } })
       await deadLetters.deleteMany({ failed: { $lt: before.dead } })
       await events.deleteMany({ created: { $lt: before.events } })

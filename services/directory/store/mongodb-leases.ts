@@ -2,8 +2,8 @@ import type { Collection, Filter } from 'mongodb'
 import { insertIfNew } from './mongodb-connection.js'
 
 /**
- * One lease of a directory's work. `_id` is directory and fence; only its holder writes it. Taking a lease is an insert,
- * which is atomic on every server.
+ * A lease on a directory's work. `_id` is made of directory and fence; only its holder writes it. Taking a lease is an
+ * insert, which is atomic on every server.
  */
 export interface Leased {
   _id: string
@@ -13,7 +13,7 @@ export interface Leased {
   until: number
 }
 
-/** The lease of a directory that was taken last. */
+/** The most recent lease of a directory. */
 export const newestLease = <T extends Leased>(
   leases: Collection<T>,
   directory: string,
@@ -26,8 +26,8 @@ export const newestLease = <T extends Leased>(
     .then(found => (found as T | null) ?? undefined)
 
 /**
- * Takes the lease after `last` and gives its fence, or undefined when another process was faster. The newest lease is never
- * deleted, so looking once more shows whether this one came too late.
+ * Takes the lease after `last` and returns its fence, or undefined when another process was faster. The newest lease
+ * is never deleted, so looking again shows whether this one came too late.
  */
 export async function takeLease<T extends Leased>(
   leases: Collection<T>,

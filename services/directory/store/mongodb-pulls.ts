@@ -2,11 +2,11 @@ import type { Collections } from './mongodb-connection.js'
 import { type Leased, leaseId, newestLease, takeLease } from './mongodb-leases.js'
 import type { PullState, PullStore } from './pull-contract.js'
 
-/** One pull of a directory; the one with fence 0 only says that the directory is pulled. */
+/** A pull of a directory; the one with fence 0 only marks the directory as pulled. */
 export interface PullDocument extends Leased {
   /** Epoch ms. */
   started: number
-  /** That of the pull before, until this one has reported. */
+  /** The state of the previous pull, until this one has reported. */
   state: PullState | null
 }
 

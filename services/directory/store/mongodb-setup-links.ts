@@ -2,10 +2,13 @@ import { maxNewTokens } from '../schemas/directory-fields.js'
 import { type Collections, insertIfNew } from './mongodb-connection.js'
 import type { SetupLink, SetupLinkStore } from './setup-link-contract.js'
 
-/** A set-up link; `_id` is the hash of its token. That it has shown the secret, and each new one that it made, are documents of their own: an insert is atomic on every server. */
+/**
+ * A set-up link; `_id` is the hash of its token. That it has shown the secret, and each new secret that it made, are
+ * documents of their own (marks): an insert is atomic on every server.
+ */
 export interface SetupLinkDocument {
   _id: string
-  /** Absent in marks, whose `_id` is the link's with a dot. */
+  /** Absent in marks, whose `_id` is the link's with a suffix after a dot. */
   id?: string
   directory: string
   /** Epoch ms. */

@@ -20,8 +20,8 @@ import { createSetupLinkStore } from './mongodb-setup-links.js'
 const tombstoneMs = 60 * 60 * 1000
 
 /**
- * The MongoDB store: replica set, single server or a server that speaks MongoDB's protocol. It uses no transactions and no
- * change streams (see mongodb-commit.ts for how a change is all or nothing all the same).
+ * The MongoDB store: replica set, single server or a server that speaks MongoDB's protocol. It uses no transactions
+ * and no change streams (see mongodb-commit.ts for how a change is atomic all the same).
  */
 export async function openMongodb(
   url: string,
@@ -40,7 +40,7 @@ export async function openMongodb(
     await commits.deleteMany(old)
     await purgeAgain(old.deletedAt)
   }
-  // A sweep that fails is made up for by the next one.
+  // The next sweep makes up for one that fails.
   const sweeper = setInterval(() => void sweep().catch(() => undefined), tombstoneMs).unref()
 
   const store: Store = {
@@ -87,7 +87,8 @@ export async function openMongodb(
       const ids = pairs.map(pair => pair.user)
       const users = await resources.find({ _id: { $in: ids } }, { projection: { label: 1 } }).toArray()
       const labels = new Map(users.map(user => [user._id, user.label]))
-      // A label is missing only while a user's deletion is being spread. The member stays: a short page would look like the last.
+      // A label is missing only while a user's deletion is being spread. The member stays: a short page would look
+      // like the last one.
       return ids.map(userId => ({ userId, label: labels.get(userId) ?? '' }))
     },
     async membersAmong(groupId, userIds) {

@@ -7,7 +7,7 @@ import type { TellFault } from './guarded.js'
 /** The embedded database's file in the data folder. */
 export const databaseFile = (dataDir: string): string => join(dataDir, 'directory.db')
 
-/** Opens the database that is set; only its driver is loaded. Throws an Error with a sentence. */
+/** Opens the configured database; only its driver is loaded. Throws an Error with a sentence. */
 export async function openStore({
   mongodbUrl,
   dataDir,

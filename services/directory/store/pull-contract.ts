@@ -1,9 +1,9 @@
-/** How the last pull of an external provider's directory went, or goes. Times are ISO 8601, UTC. */
+/** The state of the last or current pull of an external directory. Times are ISO 8601, UTC. */
 export interface PullState {
   readonly outcome: 'running' | 'complete' | 'incomplete' | 'refused' | 'failed'
   readonly started: string
   readonly finished: string | null
-  /** What an operator has to know, in a sentence; null when all went well. */
+  /** What an operator needs to know, in sentences; null when all went well. */
   readonly problem: string | null
   readonly counts: PullCounts
 }
@@ -21,29 +21,35 @@ export interface ResourceCounts {
   readonly deleted: number
 }
 
-/** Asks for one directory's pull. Times are epoch ms. */
+/** A claim on one directory's pull. Times are epoch ms. */
 export interface PullClaim {
   readonly now: number
-  /** Until when the lease is wanted. */
+  /** When the lease is to end. */
   readonly until: number
   /** Only if no pull began after this time. */
   readonly idleSince?: number | undefined
 }
 
-/** What pulls of external providers ask of a database; part of the Store. */
+/** The database operations for pulls of external providers; part of the Store. */
 export interface PullStore {
-  /** Takes the directory into the list of those that are pulled, if it is not there yet. */
+  /** Adds the directory to the list of those that are pulled, unless it is there already. */
   enlistPull(directoryId: string): Promise<void>
   pulledDirectories(): Promise<string[]>
-  /** Leases a directory's pull to this process and gives its fence; undefined when it is another's, not due or not enlisted. */
+  /**
+   * Leases a directory's pull to this process and returns its fence; undefined when another process holds it, or it is
+   * not due or not enlisted.
+   */
   claimPull(directoryId: string, claim: PullClaim): Promise<number | undefined>
-  /** Keeps the lease until that time (epoch ms; 0 gives it back). False, and nothing changed, when it is another process's meanwhile. */
+  /**
+   * Stores the state and keeps the lease until that time (epoch ms; 0 gives it back). False, with nothing changed,
+   * when another process has taken the lease.
+   */
   reportPull(
     directoryId: string,
     fence: number,
     report: { until: number; state: PullState },
   ): Promise<boolean>
-  /** By directory; those never pulled are left out. `until` is the end of the last lease (epoch ms). */
+  /** By directory, without those never pulled. `until` is the end of the last lease (epoch ms). */
   pullStates(
     directoryIds: readonly string[],
   ): Promise<Map<string, { readonly state: PullState; readonly until: number }>>

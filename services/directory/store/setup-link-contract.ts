@@ -1,29 +1,32 @@
-/** A set-up link as it is kept: by the hash of its token. Times are epoch ms. */
+/** A stored set-up link; its token is kept as a hash only. Times are epoch ms. */
 export interface SetupLink {
   readonly id: string
   readonly hash: string
   readonly directoryId: string
   readonly created: number
-  /** When it ends. */
+  /** Expiry. */
   readonly until: number
   /** When it showed the SCIM secret; absent before that. */
   readonly shown?: number
-  /** New secrets that it made; absent: none. */
+  /** Number of new secrets made through it; absent: none. */
   readonly made?: number
 }
 
-/** What set-up links ask of a database; part of the Store. Times are epoch ms. */
+/** The database operations for set-up links; part of the Store. Times are epoch ms. */
 export interface SetupLinkStore {
-  /** Keeps a link, and forgets those that have ended. */
+  /** Stores a link and deletes expired ones. */
   addSetupLink(link: SetupLink, now: number): Promise<void>
-  /** Undefined when there is none, or it has ended. */
+  /** Undefined when there is none or it has expired. */
   setupLink(hash: string, now: number): Promise<SetupLink | undefined>
-  /** Those of a directory that have not ended, in order of creation. */
+  /** The unexpired links of a directory, in order of creation. */
   setupLinks(directoryId: string, now: number): Promise<SetupLink[]>
-  /** Writes down that the link shows the secret now. Of several that want it at once, in whatever process, one hears true. */
+  /** Records that the link shows the secret now. Of several concurrent callers, in any process, only one gets true. */
   showOnce(hash: string, now: number): Promise<boolean>
-  /** Counts a new secret that the link makes. False, and nothing counted, when it has made `maxNewTokens`, in whatever process. */
+  /**
+   * Counts a new secret made through the link. False, with nothing counted, once it has made `maxNewTokens`, across
+   * all processes.
+   */
   countNewSecret(hash: string, now: number): Promise<boolean>
-  /** Ends all links of a directory, or the one with that id. Gives their number. */
+  /** Ends all links of a directory, or the one with that id. Returns how many. */
   dropSetupLinks(directoryId: string, id?: string): Promise<number>
 }

@@ -1,16 +1,16 @@
 import type { Scope } from '../model.js'
 
-/** The embedded database as the parts of its adapter see it. Statements are kept prepared by their text. */
+/** The embedded database as the parts of its adapter use it. Prepared statements are cached by their text. */
 export interface Sql {
-  /** The number of rows changed. */
+  /** Returns the number of rows changed. */
   run(sql: string, ...values: unknown[]): number
   all<Row>(sql: string, ...values: unknown[]): Row[]
   one<Row>(sql: string, ...values: unknown[]): Row | undefined
-  /** Runs the work as one transaction that may write, and returns its result. */
+  /** Runs the work as one write transaction, and returns its result. */
   together<Result>(work: () => Result): Result
 }
 
-/** Deletes a user or group with what it is found by and its memberships. */
+/** Deletes a user or group with its lookup terms and memberships. */
 export function deleteResource(sql: Sql, id: string): void {
   const { run } = sql
   deleteTerms(sql, id)
@@ -19,7 +19,7 @@ export function deleteResource(sql: Sql, id: string): void {
   run('DELETE FROM memberships WHERE user_id = ?', id)
 }
 
-/** Deletes what a user or group is found by. */
+/** Deletes the lookup terms of a user or group. */
 export function deleteTerms({ run }: Sql, id: string): void {
   run(
     `DELETE FROM terms WHERE (directory_id, type, term, resource) IN (
@@ -28,7 +28,7 @@ export function deleteTerms({ run }: Sql, id: string): void {
   )
 }
 
-/** The condition of a scope on the columns of that name, with its values. */
+/** The WHERE condition of a scope, with its values. */
 export function scoped(scope: Scope): { where: string; values: string[] } {
   return 'directoryId' in scope
     ? { where: 'directory_id = ?', values: [scope.directoryId] }

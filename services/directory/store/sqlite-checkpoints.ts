@@ -1,17 +1,23 @@
-/** Moves SQLite's log into its file beside other work: on the thread that serves requests it would hold up all of them. */
+/**
+ * Moves SQLite's log into the database file on another thread: on the thread that serves requests it would block all
+ * of them.
+ */
 import { setImmediate } from 'node:timers/promises'
 import Database from 'libsql/promise'
 
-/** Rows that are written before the log is looked after. One is a page or two of the log. */
+/** Rows that are written before the next pass. A row takes a page or two of the log. */
 const PASS_AFTER_ROWS = 1000
-/** What the serving thread may move itself: that of fewer rows, which takes milliseconds. */
+/** Fewer new rows than this are left to a later pass, or to the serving thread, which moves them in milliseconds. */
 const LEFT_ROWS = 250
-/** 16 MiB. A longer log is begun anew, which needs a pass that nothing is written beside. */
+/** 16 MiB. Restarting a longer log needs a pass during which nothing is written. */
 const LONG_LOG_PAGES = 4000
 
-/** Passes over the log that hold up no reader and no writer (https://sqlite.org/pragma.html#pragma_wal_checkpoint, PASSIVE). */
+/**
+ * Passes over the log that block no reader and no writer (https://sqlite.org/pragma.html#pragma_wal_checkpoint,
+ * PASSIVE).
+ */
 export interface Passes {
-  /** On another thread. Gives the log's length in pages. */
+  /** On another thread. Returns the log's length in pages. */
   elsewhere(): Promise<number>
   /** On this thread, with no transaction open. */
   here(): void
@@ -19,7 +25,7 @@ export interface Passes {
 
 export type Checkpoints = ReturnType<typeof createCheckpoints>
 
-/** A failed pass is left to later ones: the log keeps everything, and what is wrong with the disk shows at the next write. */
+/** A failed pass is left to later ones: the log keeps everything, and a fault of the disk shows at the next write. */
 export function createCheckpoints({ elsewhere, here }: Passes) {
   let written = 0
   let seen = 0
@@ -30,7 +36,7 @@ export function createCheckpoints({ elsewhere, here }: Passes) {
       let pages: number
       do {
         seen = written
-        // Changes of this turn are in the log in the next one.
+        // Changes of this turn of the event loop are in the log in the next one.
         await setImmediate()
         pages = await elsewhere()
       } while (written - seen >= LEFT_ROWS)
@@ -48,7 +54,7 @@ export function createCheckpoints({ elsewhere, here }: Passes) {
       written += rows
       if (written - seen >= PASS_AFTER_ROWS) running ??= run()
     },
-    /** Fulfilled when no pass is under way. */
+    /** Fulfilled when no pass is running. */
     async settled(): Promise<void> {
       await running
     },
@@ -62,7 +68,7 @@ export function otherConnection(file: string) {
     async pass(): Promise<number> {
       open ??= new Database(file, {})
       const statement = await open.prepare('PRAGMA wal_checkpoint(PASSIVE)')
-      // Of the driver's calls that give rows, only this one does not block the caller.
+      // Of the driver's calls that return rows, only this one does not block the caller.
       const [{ log }] = (await statement.all()) as [{ log: number }]
       return log
     },

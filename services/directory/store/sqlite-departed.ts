@@ -3,7 +3,10 @@ import type { Directory } from '../model.js'
 import type { DirectoryStore } from './contract.js'
 import type { Sql } from './sql.js'
 
-/** Removed directories whose removal is still to be told: as they were, with the sequence of the first event that stays. */
+/**
+ * Removed directories whose removal has yet to be delivered: as they were, with the sequence of the first event to
+ * deliver.
+ */
 export const departedSchema = `
 CREATE TABLE IF NOT EXISTS departed_directories (
   id TEXT PRIMARY KEY, body TEXT NOT NULL, sequence INTEGER NOT NULL
@@ -18,15 +21,15 @@ interface Row {
 
 const read = (row: Row): Directory => JSON.parse(row.body) as Directory
 
-/** The sequence from which on a removed directory's events are still to be told; undefined: none is. */
+/** The sequence from which on a removed directory's events are still delivered; undefined when there are none. */
 export const toldFrom = ({ one }: Sql, id: string): number | undefined =>
   one<Row>('SELECT * FROM departed_directories WHERE id = ?', id)?.sequence
 
-/** Keeps a directory that is being removed. Part of the removal's transaction. */
+/** Keeps a directory that is being removed. Runs in the removal's transaction. */
 export function depart({ run }: Sql, id: string, body: string, sequence: number): void {
   const [from, before] = lanesOf(id)
   run('INSERT INTO departed_directories VALUES (?, ?, ?)', id, body, sequence)
-  // The last event has attempts of its own.
+  // Resets the attempts, so that the last event has all of its own.
   run(
     'UPDATE deliveries SET attempts = 0, due = 0 WHERE directory_id >= ? AND directory_id < ?',
     from,
@@ -34,7 +37,7 @@ export function depart({ run }: Sql, id: string, body: string, sequence: number)
   )
 }
 
-/** Passes removed directories with no events left to deliver on to the purge. Part of a transaction. */
+/** Passes removed directories with no events left to deliver on to the purge. Runs in a transaction. */
 export function settleDeparted({ all, one, run }: Sql): void {
   for (const { id } of all<Row>('SELECT * FROM departed_directories')) {
     const owed =

@@ -14,7 +14,7 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
   const { run, all, one, together } = sql
   const read = (row: Row | undefined): Directory | undefined => row && (JSON.parse(row.body) as Directory)
 
-  /** True while the directory still held something. */
+  /** True if the directory still held something. */
   const purge = (id: string): boolean => {
     const resources = all<{ id: string }>(
       'SELECT id FROM resources WHERE directory_id = ? LIMIT ?',
@@ -71,7 +71,8 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     oldestDirectory: async () => read(one('SELECT body FROM directories ORDER BY created, id LIMIT 1')),
     newestDirectory: async () =>
       read(one('SELECT body FROM directories ORDER BY created DESC, id DESC LIMIT 1')),
-    // A directory is always written as the text of the object it was read as, so equal text is an unchanged directory.
+    // A directory is always written as the text of the object it was read as, so equal text means an unchanged
+    // directory.
     replaceDirectory: async (before, after, told) =>
       together(() => {
         const { id } = before

@@ -2,8 +2,8 @@ import { firstWebhook } from '../lane.js'
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 
 /**
- * Tables of events. `event_queue` names the events that are neither delivered nor dead; its `directory_id`, and that of
- * `deliveries`, is a lane (lane.ts), so that each webhook has a queue of its own.
+ * Tables of events. `event_queue` lists the events that are neither delivered nor dead; its `directory_id`, like that
+ * of `deliveries`, is a lane (lane.ts), so that each webhook has its own queue.
  */
 export const eventSchema = `
 CREATE TABLE IF NOT EXISTS events (
@@ -41,7 +41,7 @@ CREATE INDEX IF NOT EXISTS webhook_log_scope ON webhook_log (tenant, product, cr
 CREATE INDEX IF NOT EXISTS webhook_log_age ON webhook_log (created);
 `
 
-/** Columns that files from before several webhooks lack. */
+/** Columns missing in files made before a directory could have several webhooks. */
 export const laterColumns = ['dead_letters', 'webhook_log'].map(table => ({
   table,
   column: 'webhook_id',

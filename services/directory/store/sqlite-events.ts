@@ -26,7 +26,7 @@ interface DeliveryRow {
   due: number
 }
 
-/** Keeps the events of a change, and queues them for the webhooks that they are to go to. Part of the change's transaction. */
+/** Stores the events of a change, and queues them for their webhooks. Runs in the change's transaction. */
 export function insertEvents({ run }: Sql, directoryId: string, events: readonly ToldEvent[]): void {
   for (const { sequence, id, created, body, to } of events) {
     run('INSERT INTO events VALUES (?, ?, ?, ?, ?)', directoryId, sequence, id, created, body)
@@ -36,7 +36,7 @@ export function insertEvents({ run }: Sql, directoryId: string, events: readonly
   }
 }
 
-/** Deletes some of what is left of a removed directory's events up to a sequence, and returns how much. */
+/** Deletes some of what is left of a removed directory's events up to a sequence, and returns how many rows. */
 export function purgeEvents({ run }: Sql, directoryId: string, last: number): number {
   const lanes = lanesOf(directoryId)
   const some = (table: string, where: string, ...values: unknown[]): number =>
@@ -55,14 +55,14 @@ export function purgeEvents({ run }: Sql, directoryId: string, last: number): nu
   ].reduce((sum, count) => sum + count, 0)
 }
 
-/** Steps from queue to queue along the key, past however many events each one has. */
+/** Lists the queues by stepping from one to the next along the key, however many events each one has. */
 const lanes = `WITH RECURSIVE step (lane) AS (
     SELECT min(directory_id) FROM event_queue UNION ALL
     SELECT (SELECT min(directory_id) FROM event_queue WHERE directory_id > step.lane)
     FROM step WHERE lane IS NOT NULL
   ), lanes AS MATERIALIZED (SELECT lane FROM step WHERE lane IS NOT NULL)`
 
-/** Events in the embedded database: the claim of a delivery and its report are one transaction each. */
+/** Events in the embedded database: claiming a delivery and reporting on it are one transaction each. */
 export function createEventStore(sql: Sql): EventStore {
   const { run, all, one, together } = sql
 
@@ -170,7 +170,7 @@ export function createEventStore(sql: Sql): EventStore {
     )
   }
 
-  /** A page of a table, newest first by the column of time. */
+  /** A page of a table, newest first by the given time column. */
   const newest = <Row>(table: string, time: string, scope: Scope, { after, offset, limit }: Page): Row[] => {
     const { where, values } = scoped(scope)
     return all<Row>(

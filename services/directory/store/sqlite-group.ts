@@ -1,21 +1,21 @@
-/** Changes that are flushed to the disk together, which is what a change costs most. */
+/** Groups changes that are flushed to disk together; the flush is the most expensive part of a change. */
 export interface Group {
-  /** Makes the change at once, all of it or nothing. It is on the disk when `kept` is fulfilled. */
+  /** Applies the change at once, all or nothing. `kept` is fulfilled when it is on disk. */
   join<Result>(work: () => Result): { readonly result: Result; readonly kept: Promise<void> }
-  /** Does what is no change of users or groups: it is on the disk on return, and so are all changes before it. */
+  /** Runs work that does not change users or groups: it is on disk on return, and so are all changes before it. */
   alone<Result>(work: () => Result): Result
-  /** Brings all changes made so far to the disk. What tells of changes has to call it first. */
+  /** Flushes all changes made so far. Must be called before changes are revealed. */
   flush(): void
   /**
-   * Does what makes the log worthy of trust again after a flush that failed: what it did not bring to the disk need not come
-   * with the next one, though that one says so.
+   * Runs work that makes the log trustworthy again after a failed flush: what that flush did not write may be missing
+   * even after a later flush reports success.
    */
   mend(work: () => void): void
-  /** Fulfilled when no flush is under way any more. */
+  /** Fulfilled when no flush is running. */
   settled(): Promise<void>
 }
 
-/** Brings what is committed to the disk: beside other work, or before returning. */
+/** Flushes what is committed: asynchronously, or before returning. */
 export interface Disk {
   flush(): Promise<void>
   flushNow(): void
@@ -28,9 +28,10 @@ interface Open {
 }
 
 /**
- * One transaction for all changes of a turn of the event loop, each after the first in a savepoint of its own. Its flush is
- * another thread's work, so that this one serves other requests meanwhile. Later changes see the earlier ones and may
- * build on them: if the commit fails, all are undone and none is kept. If the disk fails after it, none is confirmed, and none is made until `mend`.
+ * One transaction for all changes of a turn of the event loop, each after the first in its own savepoint. Another
+ * thread does the flush, so that this one serves other requests meanwhile. Later changes see the earlier ones and may
+ * build on them: if the commit fails, all are undone. If the flush fails after it, none is confirmed, and no change is
+ * accepted until `mend`.
  */
 export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
   let open: Open | undefined
@@ -53,7 +54,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
       keep = resolve
       lose = reject
     })
-    // Each change waits for it by itself; a failure is no surprise to the process.
+    // Each change awaits it separately; this keeps a failure from being an unhandled rejection.
     kept.catch(() => undefined)
     return { kept, keep, lose }
   }
@@ -73,7 +74,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
     }
   }
 
-  /** What is committed while a flush is under way shares the next one. */
+  /** Commits made during a flush share the next one. */
   async function flushWaiting(): Promise<void> {
     while (waiting.length > 0) {
       const groups = waiting
@@ -121,7 +122,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
     try {
       exec('ROLLBACK')
     } catch {
-      // After some errors, as a full disk, SQLite has done so by itself.
+      // After some errors, such as a full disk, SQLite has already rolled back.
     }
   }
 
@@ -163,7 +164,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
     },
     join(work) {
       refuseBroken()
-      // The first change of a group has no other beside it to spare.
+      // The first change of a group has no earlier ones to protect, so it needs no savepoint.
       const alone = open === undefined
       open ??= begin()
       const { kept } = open

@@ -14,8 +14,8 @@ export function scanAll({ all }: Sql, { directoryId, type, after, limit }: Scan)
 }
 
 /**
- * A page of those that hold any of the terms. Each term is asked by itself, in the order of its index, which is that of row
- * numbers and so of creation: a page costs the same however many hold a term.
+ * A page of the resources with any of the terms. Each term is queried separately, in the order of its index, which is
+ * that of row numbers and so of creation: a page costs the same however many resources have a term.
  */
 export function scanTerms(
   { all }: Sql,
@@ -38,7 +38,7 @@ export function scanTerms(
     JSON.stringify(first),
   )
 
-  /** The least number that may come next; the resource that `after` names may be gone by now. */
+  /** The lowest number that may come next; the resource that `after` names may have been deleted. */
   function numberAfter(): number {
     const own = all<{ number: number }>('SELECT number FROM resources WHERE id = ?', after?.id)[0]
     if (own) return own.number + 1

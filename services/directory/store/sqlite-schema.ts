@@ -1,8 +1,8 @@
 import type { Resource } from '../model.js'
 
 /**
- * The embedded database's tables. Every query of sqlite.ts is served by one of the keys or indexes here. A create costs the
- * pages that it touches, so a resource names its terms itself (JSON) instead of an index that leads from it to them.
+ * The embedded database's tables. Every query of sqlite.ts uses one of the keys or indexes here. A create costs the
+ * pages that it touches, so a resource lists its terms itself (JSON) instead of through a second index.
  */
 export const sqliteSchema = `
 CREATE TABLE IF NOT EXISTS directories (
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS memberships (
 CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
 `
 
-/** For a file from before resources were counted as they come and go: counts them once. */
+/** For a file made before resources were counted by triggers: counts them once. */
 export const countOnce = `
 INSERT INTO resource_counts SELECT directory_id, type, count(*) FROM resources GROUP BY directory_id, type
 `

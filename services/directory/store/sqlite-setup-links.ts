@@ -21,7 +21,7 @@ interface Row {
   made: number
 }
 
-/** A column that files from before links were counted lack. */
+/** A column missing in files made before new secrets were counted. */
 export const laterSetupLinkColumn = {
   table: 'setup_links',
   column: 'made',

@@ -1,4 +1,4 @@
-/** The tables of a directory's SQLite file, made or brought forward. */
+/** Creates or migrates the tables of the directory service's SQLite file. */
 import type Database from 'libsql'
 import { openVersion } from '../../storage/sqlite-version.js'
 import type { Log } from '../log.js'
@@ -9,11 +9,11 @@ import { pullSchema } from './sqlite-pulls.js'
 import { countOnce, sqliteSchema } from './sqlite-schema.js'
 import { laterSetupLinkColumn, setupLinkSchema } from './sqlite-setup-links.js'
 
-/** Of the tables. Version 1 may lack the counts and several webhooks. */
+/** Version of the tables. Version 1 may lack the counts and the columns for several webhooks. */
 export const VERSION = 2
 const OLDEST = 1
 
-/** Throws an Error with a sentence for a file of a version that this release cannot bring forward. */
+/** Throws an Error with a sentence for a file of a version that this release cannot migrate. */
 export function makeTables(db: Database.Database, file: string, say: Log['info']): void {
   const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'resources'").get() === undefined
   const migrate = (): void => {

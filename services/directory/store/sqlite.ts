@@ -20,12 +20,12 @@ import { createSetupLinkStore } from './sqlite-setup-links.js'
 import { makeTables, VERSION } from './sqlite-tables.js'
 
 /**
- * The embedded store: one SQLite file. A unary plus in a query keeps the planner from walking a whole directory where ids or
- * terms name a few resources. A change, its events and the new head are kept together or not at all, so the outbox and
- * the data cannot part (sqlite-group.ts). What was answered survives a power cut: SQLite itself is left to flush at its
- * checkpoints (`synchronous=NORMAL`), and each commit is flushed by us, as SQLite would hold up the whole process meanwhile.
- * 16 MiB of cache, as each new resource is written at many places of the indexes. SQLite's own checkpoint, here at 160 MiB of log,
- * is for what sqlite-checkpoints.ts could not do.
+ * The embedded store: one SQLite file. A unary plus in a query keeps the planner from scanning a whole directory where
+ * ids or terms name a few resources. A change, its events and the new head are stored together or not at all, so the
+ * outbox and the data cannot diverge (sqlite-group.ts). Confirmed changes survive a power cut: SQLite itself only
+ * flushes at its checkpoints (`synchronous=NORMAL`), and we flush each commit, as SQLite would block the whole process
+ * meanwhile. The cache is 16 MiB because each new resource is written to many places in the indexes. SQLite's own
+ * checkpoint, here at 160 MiB of log, covers what sqlite-checkpoints.ts could not do.
  */
 export function openSqlite(
   file: string,
@@ -34,7 +34,7 @@ export function openSqlite(
     tell = () => undefined,
   }: { readonly say?: Log['info'] | undefined; readonly tell?: TellFault | undefined } = {},
 ): Store {
-  // Made by us first, as SQLite's side files take over the mode of the database file.
+  // Created by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;')
@@ -55,7 +55,7 @@ export function openSqlite(
     statements.set(sql, statement)
     return statement
   }
-  // Parameters go in as one array: libsql takes a lone null for named parameters.
+  // Parameters are passed as one array: libsql takes a lone null for named parameters.
   const run = (sql: string, ...values: unknown[]): number => {
     const { changes } = prepared(sql).run(values)
     checkpoints.wrote(changes)
@@ -77,7 +77,7 @@ export function openSqlite(
     elsewhere: beside.pass,
     here: () => group.alone(() => void db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()),
   })
-  /** For what is no change of users or groups: its writes are on the disk when they return. */
+  /** For writes that do not change users or groups: they are on disk when they return. */
   const writing: Sql = {
     ...sql,
     run: (...asked) => group.alone(() => run(...asked)),
@@ -89,7 +89,7 @@ export function openSqlite(
       group.flush()
       return ask(...values)
     }
-  /** Sees only what is on the disk: no event is told that a crash could still take back. */
+  /** Sees only what is on disk, so that no event is delivered that a crash could still take back. */
   const flushed = { ...writing, all: afterFlush(all), one: afterFlush(one) } as Sql
 
   const write = (directoryId: string, step: Write): void => {
@@ -216,7 +216,7 @@ export function openSqlite(
       ).map(row => row.group_id),
 
     async restore() {
-      // There is room when what waits in the log can move into the file.
+      // This fails while there is no room to move the log into the file.
       db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       group.mend(() => {
         const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
@@ -228,14 +228,14 @@ export function openSqlite(
       try {
         group.flush()
       } catch {
-        // What is not on the disk was not confirmed.
+        // What is not on disk was not confirmed.
       }
       await Promise.all([group.settled(), checkpoints.settled()])
       beside.close()
       closeSync(log)
       statements.clear()
       try {
-        // Takes the side files into the database file; libsql's close alone leaves them behind.
+        // Merges the side files into the database file; libsql's close alone leaves them behind.
         db.exec('PRAGMA journal_mode = DELETE')
       } catch {
         // Another process has the database open: the side files are its own now.

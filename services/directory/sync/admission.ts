@@ -5,8 +5,8 @@ import { fits, hashKey, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 
 /**
- * The directory that a SCIM secret opens. Checked in this order: the directory exists (404), the secret is its own or, for a
- * while after a rotation, an old one (401), the directory is active (403). Throws ScimError.
+ * The directory that a SCIM secret opens. Checked in this order: the directory exists (404), the secret is its current
+ * one or an old one that is still valid after a rotation (401), the directory is active (403). Throws ScimError.
  */
 export async function admit(
   store: Store,
@@ -19,7 +19,7 @@ export async function admit(
   const { id, scimSecret, oldScimSecrets } = directory
   const sealed = [scimSecret, ...goodOnes(oldScimSecrets).map(old => old.secret)]
   const hashes = sealed.map(each => hashKey(box.open(each, id, 'scim')))
-  // Every one is compared, so the time taken does not tell which was near.
+  // Every secret is compared, so that the time taken does not reveal which one was close.
   if (secret === undefined || !hashes.map(hash => fits(secret, hash)).includes(true)) {
     throw new ScimError(401, 'The header "Authorization: Bearer <secret>" is missing or its secret is wrong.')
   }

@@ -11,8 +11,8 @@ interface Item {
 }
 
 /**
- * Runs a Bulk request (RFC 7644, section 3.7): each operation by itself, in order, except that one that refers to a later
- * POST waits for it. Throws ScimError when the request as a whole cannot be read.
+ * Runs a Bulk request (RFC 7644, section 3.7): each operation separately and in order, except that one that refers to
+ * a later POST waits for it. Throws ScimError when the request as a whole is not valid.
  */
 export async function runBulk(
   intake: Intake,
@@ -81,7 +81,7 @@ export async function runBulk(
   }
 }
 
-/** What an answer repeats of its operation. */
+/** The fields of an operation that its result repeats. */
 function echo(operation: Json): JsonObject {
   const given = isObject(operation) ? operation : {}
   const names = ['method', 'bulkId', 'path'] as const

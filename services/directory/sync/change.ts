@@ -6,24 +6,28 @@ import type { ToldEvent } from '../store/event-contract.js'
 import type { Turns } from './turns.js'
 import type { Committed } from './writers.js'
 
-/** The result of a request; writes and events are empty if nothing changes. */
+/** The result of a request, with its writes and happenings; both are empty if nothing changes. */
 export interface Plan<Result> {
   readonly result: Result
   readonly writes: readonly Write[]
   readonly happenings: Happenings
 }
 
-/** Reads what it needs and decides; may run more than once. `now` is ISO 8601. */
+/** Reads what it needs and plans the change; may run more than once. `now` is ISO 8601. */
 export type Planner<Result> = (now: string) => Promise<Plan<Result>>
 
-/** Changes a directory: the only way resources are written. Throws Unavailable when others change it all the time. */
+/**
+ * Changes a directory's users and groups; nothing else writes them. Throws Unavailable when other changes keep coming
+ * first.
+ */
 export type Changer = <Result>(directory: Directory, planner: Planner<Result>) => Promise<Result>
 
 const maxAttempts = 20
 
 /**
- * Every change is computed from a head and committed only if the directory is still at that head; otherwise it is computed
- * again. Changes of one process take turns per directory, so attempts are lost to other processes only.
+ * Every change is computed from a head and committed only if the directory is still at that head; otherwise it is
+ * computed again. Changes of one process take turns per directory, so attempts are lost only to other processes and to
+ * changes of the directory itself.
  */
 export function createChanger(store: Store, committed: Committed, inTurn: Turns): Changer {
   async function change<Result>(
@@ -45,7 +49,7 @@ export function createChanger(store: Store, committed: Committed, inTurn: Turns)
 
   return async (directory, planner) => {
     const { result, made, events } = await inTurn(directory.id, () => change(directory, planner))
-    // The next change has its turn already, so that several are kept by one flush.
+    // The next change already has its turn, so that one flush covers several.
     await made?.kept
     if (events.length > 0) committed(directory, events)
     return result

@@ -7,11 +7,12 @@ import type { ToldEvent } from '../store/event-contract.js'
 import { createTurns } from './turns.js'
 import type { Committed } from './writers.js'
 
-/** Changes directories themselves, and tells of it: the state and its event are kept in one step. */
+/** Changes directories themselves; a change and its event are stored in one step. */
 export interface DirectoryChanger {
   /**
-   * Changes the directory as it is at that moment: of two changes at once neither is lost. `next` may run more than once.
-   * Undefined for an unknown directory. Throws what `next` throws, and Unavailable when others change it all the time.
+   * Changes the directory as it is at that moment, so that no concurrent change is lost. `next` may run more than
+   * once. Undefined for an unknown directory. Throws what `next` throws, and Unavailable when other changes keep
+   * coming first.
    */
   change(id: string, next: (directory: Directory) => Directory): Promise<Directory | undefined>
   /** False for an unknown directory. */
@@ -20,11 +21,11 @@ export interface DirectoryChanger {
 
 const maxAttempts = 20
 
-/** `committed` hears of the events once they are kept. */
+/** `committed` is called with the events once they are stored. */
 export function createDirectoryChanger(store: Store, committed: Committed): DirectoryChanger {
   const inTurn = createTurns()
 
-  /** Undefined when the step came too late. */
+  /** Repeats the step while it gives undefined, because it came too late. Undefined for an unknown directory. */
   async function tried<Result>(
     id: string,
     step: (directory: Directory) => Promise<Result | undefined>,
@@ -48,7 +49,7 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
     return { head, events: await toEvents(directory, head, [told], new Date().toISOString()) }
   }
 
-  /** What waits for a webhook that was taken away is none of the next one's, though it may have the same id. */
+  /** Events that wait for a removed webhook do not go to a later one, even if it has the same id. */
   async function withBeginnings(before: Directory, after: Directory): Promise<Directory | undefined> {
     const added = webhooksOf(after).filter(({ id }) => !webhookOf(before, id))
     if (added.length === 0) return after

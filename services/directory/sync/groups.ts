@@ -30,15 +30,15 @@ interface Wanted {
   readonly membership: MembershipPlan
 }
 
-/** Ids of users that really leave and join. */
+/** Ids of users that actually leave and join. */
 interface Moves {
   readonly leaving: readonly string[]
   readonly joining: readonly string[]
 }
 
-/** Group changes on a store; unknown members are logged by number only. */
+/** Group changes on a store; of unknown members only the number is logged. */
 export function createGroupSync(store: Store, change: Changer, log: Log): ResourceSync {
-  /** Ids without a user, and memberships already as wanted, fall away. */
+  /** Drops ids without a user, and memberships that are already as wanted. */
   async function moves(
     directory: Directory,
     groupId: string | undefined,
@@ -56,7 +56,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
     return { leaving, joining: asked.filter(id => known.has(id)) }
   }
 
-  /** Of the members, those that the plan may be about. */
+  /** The present members that the plan may affect. */
   async function presentOf(groupId: string, { reset, add, remove }: MembershipPlan): Promise<Set<string>> {
     if (!reset) return store.membersAmong(groupId, [...add, ...remove])
     return new Set((await allMembers(store, groupId)).map(member => member.userId))
@@ -74,7 +74,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
     yield* each(group, joining, 'group.user_added')
   }
 
-  /** Few users are in memory at a time, and other requests get their turn between. */
+  /** Keeps few users in memory at a time, and yields to other requests in between. */
   async function* each(
     group: Resource,
     userIds: readonly string[],
@@ -139,7 +139,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
       })
     },
 
-    // A PUT without `members`, as a mere rename, leaves them alone (RFC 7644, section 3.5.1).
+    // A PUT without `members`, such as a mere rename, leaves them alone (RFC 7644, section 3.5.1).
     replace(directory, id, body, check) {
       const { raw, members } = readGroup(body)
       const membership = members === undefined ? planMembership([]) : fullList(members)

@@ -10,14 +10,14 @@ import type { Store } from '../store/contract.js'
 import { createReader, type Reader, type Wish } from './read.js'
 import type { ResourceSync } from './resources.js'
 
-/** One SCIM request for users or groups, however it came: by HTTP, in a Bulk request or from this process. */
+/** One SCIM request for users or groups: from HTTP, from a Bulk request or from this process. */
 export interface ScimRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly type: ResourceType
   /** Absent: all of the type. */
   readonly id?: string | undefined
   readonly body?: unknown
-  /** The address of the directory's intake, for locations. */
+  /** The URL of the directory's intake, for locations. */
   readonly base: string
   readonly asked?: Asked
   readonly conditions?: Conditions
@@ -30,7 +30,7 @@ export interface ScimAnswer {
   readonly version?: string
 }
 
-/** The intake of identity providers (RFC 7644, section 3). Refusals are ScimErrors. */
+/** The intake of identity providers (RFC 7644, section 3). All methods throw ScimError. */
 export interface Intake {
   handle(directory: Directory, request: ScimRequest): Promise<ScimAnswer>
   /** A list over several types, one after the other. */
@@ -69,7 +69,8 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     const Resources: JsonObject[] = []
     let total = 0
     let startIndex = 1
-    // A page goes on with the next type only where that of the one before is whole: the next page begins where this one ends.
+    // A page continues with the next type only if that of the previous one is complete: the next page begins where
+    // this one ends.
     let cut = false
     for (const type of types) {
       const { start, count, ...question } = readQuestion(asked, type)
@@ -117,11 +118,11 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     }
     const written = await sync[method === 'PUT' ? 'replace' : 'patch'](directory, id, objectOf(body), check)
     const marks = { location, version: versionOf(written) }
-    // RFC 7644, section 3.5.2 allows 204 to a PATCH: the cost stays that of the change, not of the group.
+    // RFC 7644, section 3.5.2, allows 204 for a PATCH: its cost stays that of the change, not of the group.
     const most = method === 'PATCH' ? maxMembersInPatchAnswer : limits.membershipsPerResource
     const withoutMembers = await reader.carriesMore(written, wish, most)
     if (method === 'PATCH' && withoutMembers) return { status: 204, ...marks }
-    // What is done must not be answered with a refusal.
+    // A change that is done must not get an error response.
     return { status: 200, body: await reader.view(written, { ...wish, withoutMembers }), ...marks }
   }
 

@@ -2,16 +2,19 @@ import type { DirectoryScope, Page, Resource, ResourceType, Scope } from '../mod
 import { termOf } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
 
-/** Most that a store may be asked for at once. */
+/** The largest limit that a store accepts. */
 const mostAtOnce = 2 ** 31 - 1
 const directoriesAtOnce = 500
 
-/** Users with this e-mail address among theirs, or as their userName, whatever the letter case. */
+/** Terms of users with this e-mail address or userName, in any letter case. */
 export const byEmail = (email: string): string[] => [termOf('emails', email), termOf('username', email)]
-/** Groups of this name, whatever the letter case. */
+/** Terms of groups with this name, in any letter case. */
 export const byName = (name: string): string[] => [termOf('displayname', name)]
 
-/** Resources of a scope that hold one of the terms, in order of creation; looked up, whatever the size of the directories. */
+/**
+ * Resources of a scope with one of the terms, in order of creation; looked up by index, whatever the size of the
+ * directories.
+ */
 export async function lookUp(
   store: Store,
   scope: Scope,

@@ -4,12 +4,12 @@ import type { Store } from '../store/contract.js'
 
 const piece = 5000
 
-/** Counts off only so many. */
+/** Counts no further than `most`. */
 export async function hasMoreMembers(store: Store, groupId: string, most: number): Promise<boolean> {
   return (await store.members(groupId, { offset: most, limit: 1 })).length > 0
 }
 
-/** All members of a group in order of user id. Other requests get their turn between the pieces of a large one. */
+/** All members of a group in order of user id. Yields to other requests between the pieces of a large one. */
 export async function allMembers(store: Store, groupId: string): Promise<Member[]> {
   const members: Member[] = []
   for (;;) {

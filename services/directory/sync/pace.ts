@@ -1,6 +1,6 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 
-/** Milliseconds that one loop may block the process. */
+/** Milliseconds that a loop may block the process. */
 const slice = 20
 
 /** Call this between the steps of a long loop: it yields to other requests when the time slice is used up. */

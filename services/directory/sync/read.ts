@@ -13,22 +13,25 @@ import { load } from './resources.js'
 import { createSearch } from './search.js'
 import { createGroupsOf, type GroupsOf } from './user-groups.js'
 
-/** What a read wants to see; `base` is the address of the directory's SCIM intake. */
+/** What a read should return; `base` is the URL of the directory's SCIM intake. */
 export interface Wish {
   readonly projection: Projection
   readonly base: string
-  /** True to leave out a group's members, whatever the projection says. */
+  /** True to leave out a group's members, regardless of the projection. */
   readonly withoutMembers?: boolean
 }
 
-/** Answers SCIM reads of one resource type. Refusals are ScimErrors. */
+/** SCIM reads of one resource type. All methods throw ScimError. */
 export interface Reader {
   load(directory: Directory, id: string): Promise<Resource>
   location(id: string, base: string): string
   view(resource: Resource, wish: Wish): Promise<JsonObject>
-  /** True when a view would carry more than so many members. */
+  /** True when a view would contain more than `most` members. */
   carriesMore(resource: Resource, wish: Wish, most: number): Promise<boolean>
-  /** How many resources fit, and one window of them; `cut` when the window ends early because of what they carry. */
+  /**
+   * The number of matching resources, and one window of them; `cut` when the window ends early because of their
+   * memberships.
+   */
   list(
     directory: Directory,
     question: Question,
@@ -41,8 +44,8 @@ export function createReader(store: Store, naming: Naming): Reader {
   const location: Reader['location'] = (id, base) => `${base}/${naming.path}/${id}`
 
   /**
-   * The resource without what is kept apart from it. `schemas` are those in use, whatever the client has sent; a copy of
-   * `groups` that a client sent stays in `raw`, here they are computed.
+   * The resource without its memberships. `schemas` are those in use, regardless of what the client sent; a copy of
+   * `groups` that a client sent stays in `raw` and is not shown, as groups are computed.
    */
   function plain(resource: Resource, base: string): JsonObject {
     const { id, raw, created, modified } = resource
@@ -87,7 +90,7 @@ export function createReader(store: Store, naming: Naming): Reader {
 
   const search = createSearch(store, naming.type, { plain, withMembers })
 
-  /** At least one resource, and further ones while their members or groups fit into a page. */
+  /** At least one resource, and further ones while their members or groups fit on a page. */
   async function viewPage(hits: readonly Resource[], wish: Wish): Promise<JsonObject[]> {
     const pace = createPace()
     const groupsOf = createGroupsOf(store, pace)

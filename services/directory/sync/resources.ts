@@ -5,8 +5,8 @@ import { termOf, termsOf } from '../scim/terms.js'
 import type { Store, Write } from '../store/contract.js'
 
 /**
- * A UUID of version 7 (RFC 9562, section 5.7): ids of one time stand side by side in an index, so that a new one is written
- * where the last one was.
+ * A UUID of version 7 (RFC 9562, section 5.7): ids of the same time are adjacent in an index, so that a new one is
+ * written next to the last one.
  */
 function newId(now: string): string {
   const time = Date.parse(now).toString(16).padStart(12, '0')
@@ -25,7 +25,7 @@ export function newResource(
   return { ...identity, created: now, modified: now, label: labelOf(raw), raw }
 }
 
-/** The resource with new content. Its lastModified always moves on, as its ETag is made from it (see version.ts). */
+/** The resource with new content. Its lastModified always increases, as its ETag is made from it (see version.ts). */
 export const changed = (resource: Resource, raw: JsonObject, now: string): Resource => ({
   ...resource,
   raw,
@@ -33,14 +33,14 @@ export const changed = (resource: Resource, raw: JsonObject, now: string): Resou
   modified: now > resource.modified ? now : new Date(Date.parse(resource.modified) + 1).toISOString(),
 })
 
-/** The write that keeps a resource, with the terms it is found by. */
+/** The write that stores a resource with its lookup terms. */
 export const save = (kind: 'create' | 'replace', resource: Resource): Write => ({
   kind,
   resource,
   terms: termsOf(resource),
 })
 
-/** Loads a resource of this very directory. Throws 404. */
+/** Loads a resource of this directory. Throws 404. */
 export async function load(
   store: Store,
   directory: Directory,
@@ -52,10 +52,10 @@ export async function load(
   return found
 }
 
-/** Throws when a resource is not in the state that a request wants to change. */
+/** Throws when a resource is not in the state that a request expects. */
 export type Check = (current: Resource) => void
 
-/** Changes of one type of resources as SCIM asks for them. All throw ScimError. */
+/** Changes of one type of resource as SCIM defines them. All methods throw ScimError. */
 export interface ResourceSync {
   create(directory: Directory, body: unknown): Promise<Resource>
   replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
@@ -63,7 +63,7 @@ export interface ResourceSync {
   remove(directory: Directory, id: string, check?: Check): Promise<void>
 }
 
-/** Throws 409 when another resource of the directory holds the name, in whatever letter case. */
+/** Throws 409 when another resource of the directory has the name, in any letter case. */
 export async function requireUnique(
   store: Store,
   directory: Directory,
@@ -81,5 +81,5 @@ export async function requireUnique(
 
 const labelOf = ({ displayName, userName }: JsonObject): string => String(displayName ?? userName ?? '')
 
-/** The extension URNs a resource holds. */
+/** The extension URNs of a resource. */
 export const extensionsOf = (raw: JsonObject): string[] => Object.keys(raw).filter(key => key.includes(':'))

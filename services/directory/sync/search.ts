@@ -11,31 +11,31 @@ import { membersAskedFor, narrow, narrowToIds, narrowToMembers } from '../scim/t
 import type { Store } from '../store/contract.js'
 import { createPace } from './pace.js'
 
-/** How many resources fit, and those of the window. */
+/** The number of matching resources, and those of the window. */
 export interface Found {
   readonly total: number
   readonly hits: readonly Resource[]
 }
 
-/** The forms in which a resource is compared with a filter. */
+/** The forms of a resource that a filter is compared with. */
 export interface Views {
   plain(resource: Resource, base: string): JsonObject
   withMembers(resource: Resource, base: string): Promise<JsonObject>
 }
 
-/** What is found without looking at all, for those who are told to ask for less. */
+/** The attributes with an index, for the error that asks for a narrower search. */
 const lookedUp = {
   user: 'userName, externalId, emails or id',
   group: 'displayName, externalId, members or id',
 } as const
 
 /**
- * Searches of one resource type. Equality on id, externalId, userName, displayName, e-mail and members is looked up, all else
- * walks the directory, and so does sorting. Throws 400 tooMany (RFC 7644, section 3.4.2) when there are more to look at than
- * one question may cost: at once where the directory itself is larger, however large it is.
+ * Searches of one resource type. Equality on id, externalId, userName, displayName, e-mail and members is looked up;
+ * everything else scans the directory, and so does sorting. Throws 400 tooMany (RFC 7644, section 3.4.2) when a query
+ * would have to read too many resources: at once, before reading any, when the directory to scan is larger.
  */
 export function createSearch(store: Store, type: ResourceType, { plain, withMembers }: Views) {
-  /** Resources that may fit, in order of creation, in pages. */
+  /** Resources that may match, in order of creation, in pages. */
   async function* candidates(directory: Directory, filter: Filter | undefined): AsyncGenerator<Resource[]> {
     const terms = filter && narrow(filter)
     const ids = filter && (narrowToIds(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
@@ -70,7 +70,7 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     throw new ScimError(400, detail, 'tooMany')
   }
 
-  /** Ids of the groups that hold one of the members whom the filter asks for, or undefined when it asks for none. */
+  /** Ids of the groups with one of the members that the filter names, or undefined when it names none. */
   async function groupIdsWith(filter: Filter): Promise<string[] | undefined> {
     const userIds = type === 'group' ? narrowToMembers(filter) : undefined
     if (!userIds) return undefined
@@ -78,7 +78,7 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     return [...new Set(ids.flat())]
   }
 
-  /** Only as many members are read as the filter can tell apart. */
+  /** Reads only those members that the filter names. */
   function looker(filter: Filter): (resource: Resource, base: string) => Promise<JsonObject> {
     const ids = type === 'group' ? membersAskedFor(filter) : []
     if (ids === undefined) return withMembers
@@ -122,7 +122,7 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     return { total, hits }
   }
 
-  /** Keeps only keys and ids of what fits, and reads the window's resources once more. */
+  /** Keeps only keys and ids of the matches, and reads the window's resources again. */
   async function sorted(
     directory: Directory,
     question: Question,

@@ -1,7 +1,7 @@
-/** Runs works of one name one after the other, those of different names side by side. */
+/** Runs work under the same name one after the other, under different names concurrently. */
 export type Turns = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>
 
-/** Turns within this process; what other processes do at the same time has to be noticed otherwise. */
+/** Turns within this process; concurrent work in other processes has to be detected in other ways. */
 export function createTurns(): Turns {
   const last = new Map<string, Promise<unknown>>()
   return (name, work) => {

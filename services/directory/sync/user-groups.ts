@@ -8,8 +8,8 @@ import type { Store } from '../store/contract.js'
 export type GroupsOf = (user: Resource, base: string) => Promise<JsonObject[]>
 
 /**
- * For the users of one answer: a group that they share is read once. `pace` is called between the reads. Throws 400 tooMany
- * (RFC 7644, section 3.12).
+ * For the users of one response: a group that they share is read once. `pace` is called between the reads. Throws 400
+ * tooMany (RFC 7644, section 3.12).
  */
 export function createGroupsOf(store: Store, pace: () => Promise<void>): GroupsOf {
   const names = new Map<string, string>()

@@ -39,8 +39,8 @@ export function createUserSync(store: Store, change: Changer): ResourceSync {
     })
 
   /**
-   * Takes the user out of some groups, or deletes it with its last memberships. Each is a change of its own, so that a user
-   * of any number of groups can be deleted. True when the user is gone.
+   * Removes the user from some groups, or deletes it with its last memberships. Each call is a change of its own, so
+   * that a user in any number of groups can be deleted. True when the user is gone.
    */
   const leave = (directory: Directory, id: string, check?: Check): Promise<boolean> =>
     change(directory, async (now): Promise<Plan<boolean>> => {
@@ -77,10 +77,10 @@ export function createUserSync(store: Store, change: Changer): ResourceSync {
       })
     },
 
-    // A PUT that does not mention `active` says nothing about it (RFC 7644, section 3.5.1).
+    // A PUT without `active` leaves it as it is (RFC 7644, section 3.5.1).
     replace: (directory, id, body, check) => update(directory, id, check, old => readUser(body, old.active)),
 
-    // Nor does a PATCH that removes it: nobody is let in again by a word that was taken away.
+    // So does a PATCH that removes it: removing `active` must not let a user in again.
     patch: (directory, id, body, check) =>
       update(directory, id, check, old =>
         readUser(applyPatch(old, parsePatch(body, extensionsOf(old)), userAttributes), old.active),

@@ -8,19 +8,19 @@ import type { ResourceSync } from './resources.js'
 import { createTurns } from './turns.js'
 import { createUserSync } from './users.js'
 
-/** All that writes users and groups. */
+/** Everything that writes users and groups. */
 export interface Writers {
   readonly users: ResourceSync
   readonly groups: ResourceSync
 }
 
-/** Hears of the events of each change once they are committed. */
+/** Called with the events of each change once they are committed. */
 export type Committed = (directory: Directory, events: readonly ToldEvent[]) => void
 
-/** Makes writers, each with a listener of its own; all of one process take turns with each other. */
+/** Makes writers, each with its own listener; all of one process take turns with each other. */
 export type WriterFactory = (committed?: Committed) => Writers
 
-/** Writers on a store; `always` hears of every change, whoever makes it. */
+/** Writers on a store; `always` is called for every change, whoever makes it. */
 export function createWriters(store: Store, log: Log, always: Committed): WriterFactory {
   const turns = createTurns()
   return committed => {

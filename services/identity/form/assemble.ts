@@ -1,4 +1,6 @@
-/** From entries to the typed document: where each value goes, and which objects and arrays exist (rules 7 to 12). */
+/**
+ * Builds the typed document from entries: where each value goes, and which objects and arrays exist (rules 7 to 12).
+ */
 import { arrangeRows, type Given, isLeftBlank } from './blank.js'
 import { decodeProblem, keepDeclared, type Problems } from './declared.js'
 import type { Entry } from './entry.js'
@@ -7,7 +9,7 @@ import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 import { typeMessage, validationMessage } from './messages.js'
 import { typeScalar } from './type.js'
 
-/** What was sent for one place of the table. Made only for names the table holds. */
+/** What was sent for one place of the table. Created only for names in the table. */
 interface Slot extends Given {
   readonly field: Field
   readonly texts: string[]
@@ -17,8 +19,8 @@ interface Slot extends Given {
 }
 
 /**
- * Builds `traits`, an object of own data properties, and reports every problem met on the way. What changes `stored`
- * traits may be less than they require.
+ * Builds `traits`, an object of own data properties, and reports every problem on the way. A change of `stored` traits
+ * may contain less than they require.
  */
 export function assembleTraits(
   root: Field,
@@ -52,7 +54,7 @@ function place(document: Slot, entry: Entry): void {
   else slot.values.push(entry.json)
 }
 
-/** The slot's value; undefined when it is not supplied. After a problem null keeps the place. */
+/** The slot's value; undefined when it is not supplied. After a problem null takes its place. */
 function build(
   slot: Slot,
   path: string,
@@ -74,7 +76,7 @@ function build(
     return keepDeclared(field, values[0] as JsonValue, path, problems)
   }
   if (field.kind === 'object') {
-    // What is there already is changed, whether it had to be there or not.
+    // An object that is stored already is changed, whether it is required or not.
     return buildObject(slot, given, path, required || isJsonObject(stored), problems, stored)
   }
   if (field.kind === 'array') return buildArray(slot, given, path, required, problems)
@@ -112,7 +114,7 @@ function buildObject(
   return object
 }
 
-/** An object that is required all the way up exists, so that what misses is reported at its leaves. */
+/** An object that is required all the way up exists, so that missing values are reported at its leaves. */
 function emptyRequired(field: Field, depth = 0): JsonObject | undefined {
   if (field.kind !== 'object' || field.nullable || depth > MAX_SEGMENTS) return undefined
   const object: JsonObject = {}
@@ -145,7 +147,7 @@ function buildArray(
       : problems.add(at, 'additionalItems', 'This is one too many.')
     array.push(value === undefined ? problems.add(at, 'required', validationMessage('required', {})) : value)
   }
-  // A list that may be left out is left out, rather than refused for being shorter than `minItems`.
+  // An optional list is left out, rather than refused for being shorter than `minItems`.
   const optional = !required && (field.display.minItems ?? 0) > 0
   return array.length === 0 && optional ? undefined : array
 }

@@ -1,6 +1,6 @@
 /**
- * Which places of a form were left blank. The parser leaves their rows out, and the form that is shown again numbers its
- * rows in the same way, so that an error stands in the row it speaks of (docs/forms.md).
+ * Finds the places of a form that were left blank. The parser leaves their rows out, and the form that is shown again
+ * numbers its rows in the same way, so that an error appears in the row it refers to (docs/forms.md).
  */
 import { type Field, itemField } from './field.js'
 import type { JsonValue } from './json.js'
@@ -9,14 +9,14 @@ import type { JsonValue } from './json.js'
 export interface Given {
   readonly texts: readonly string[]
   readonly inner: ReadonlyMap<string | number, Given>
-  /** Values that came typed, and whether a file came: neither is ever blank. */
+  /** Typed values, and whether a file was sent: neither is ever blank. */
   readonly values?: readonly JsonValue[]
   readonly file?: boolean
 }
 
 /**
- * True when nobody filled in this place. Checkboxes send `false` when they are left alone, so they do not bring what
- * holds them to life where it would then lack what it requires.
+ * True when this place was not filled in. Unticked checkboxes send `false`, which must not create an object that would
+ * then lack required values.
  */
 export function isLeftBlank(field: Field | undefined, given: Given): boolean {
   if (given.file || given.values?.length || given.texts.some(text => text !== '')) return false
@@ -29,8 +29,8 @@ export function isLeftBlank(field: Field | undefined, given: Given): boolean {
 }
 
 /**
- * The rows of an array in order of their positions. Blank rows are left out, but in a tuple each position before the
- * last filled one, or that it must have, means something of its own and keeps its place; undefined where nothing was sent for it.
+ * The rows of an array in order of position. Blank rows are left out, but in a tuple every position up to the last
+ * filled one, or up to `minItems`, has its own meaning and keeps its place; undefined where nothing was sent for it.
  */
 export function arrangeRows<Row extends Given>(
   array: Field,
@@ -57,7 +57,7 @@ function requiredKeys(field: Field): (string | number)[] {
   return field.kind === 'array' ? [...field.tuple.keys()] : [...field.required]
 }
 
-/** True when `key` has no value: it was not sent, or blank means none there. */
+/** True when `key` has no value: it was not sent, or it is blank and blank means no value there. */
 function isLacking(
   field: Field,
   key: string | number,

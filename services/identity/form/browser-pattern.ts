@@ -5,14 +5,14 @@ const CLASS_OR_ESCAPE = /\\.|\[\^?((?:\\.|[^\]\\])*)\]/gs
 const ATOM = new RegExp(`${ESCAPED}|.`, 'gsu')
 
 /**
- * HTML's pattern covers the whole text, the schema's is searched for. Browsers read it with the flag `v`, which wants
- * more escapes inside a class than the `u` of schemas. Undefined where a browser could not read it.
+ * HTML's pattern has to match the whole text, the schema's may match anywhere. Browsers compile it with the flag `v`,
+ * which needs more escapes inside a class than the `u` of schemas. Undefined where a browser could not compile it.
  */
 export function browserPattern(pattern: string): string | undefined {
   const escaped = pattern.replace(CLASS_OR_ESCAPE, (part, inside: string | undefined) =>
     inside ? `${part.startsWith('[^') ? '[^' : '['}${escapedClass(inside)}]` : part,
   )
-  // Some browsers (V8 11) match nothing by `[^]` under the flag `v`.
+  // In some browsers (V8 11) `[^]` matches nothing under the flag `v`.
   const whole = String.raw`[\s\S]*(?:${escaped})[\s\S]*`
   try {
     new RegExp(whole, 'v')

@@ -3,7 +3,7 @@ import type { Choice } from './field.js'
 import { isJsonObject, type JsonValue, own } from './json.js'
 import { type Fragment, list, type Resolve, referenced } from './kinds.js'
 
-/** The values all fragments of one path allow; undefined when any value will do. */
+/** The values that all fragments of one path allow; undefined when any value is allowed. */
 export function agreedChoices(fragments: readonly Fragment[], resolve: Resolve): Choice[] | undefined {
   const found = fragments.map(({ schema, role }) => ({ role, choices: choicesOf(schema, resolve) }))
   const always = found.filter(({ role, choices }) => role === 'always' && choices)
@@ -13,7 +13,7 @@ export function agreedChoices(fragments: readonly Fragment[], resolve: Resolve):
       .filter(([key]) => rest.every(other => other?.has(key)))
       .map(([, choice]) => choice)
   }
-  // Branches fix the values only when nothing outside them allows more; the test of an `if` fixes nothing.
+  // Branches limit the values only when nothing outside them allows more; the test of an `if` limits nothing.
   const branches = found.filter(({ role }) => role !== 'test')
   if (found.some(({ role }) => role === 'always') || branches.some(({ choices }) => !choices))
     return undefined
@@ -21,7 +21,10 @@ export function agreedChoices(fragments: readonly Fragment[], resolve: Resolve):
   return union.size > 0 ? [...union.values()] : undefined
 }
 
-/** One fragment's allowed values, by their JSON text, with titles from branches such as `{const, title}`; undefined when any value will do. */
+/**
+ * One fragment's allowed values, by their JSON text, with titles from branches such as `{const, title}`; undefined
+ * when any value is allowed.
+ */
 function choicesOf(
   schema: JsonValue | undefined,
   resolve: Resolve,

@@ -1,10 +1,10 @@
-/** JSON values that keep their types: only what the table declares is kept (rules 6, 8, 11). */
+/** JSON values with their types: only what the table declares is kept (rules 6, 8, 11). */
 import { type FieldError, MAX_ERRORS } from './errors.js'
 import { type Field, itemField, MAX_ITEMS } from './field.js'
 import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
 import { INEXACT, TOO_LARGE } from './messages.js'
 
-/** Collects problems; the place of a failed value is kept by null so that nothing else moves. */
+/** Collects problems; null takes the place of a failed value so that no other value moves. */
 export class Problems {
   readonly errors: FieldError[] = []
 
@@ -25,7 +25,10 @@ export function decodeProblem(text: string, path: string, problems: Problems): J
   }
 }
 
-/** A copy of `value` with the properties `field` declares; where the schema speaks of further properties, with all. */
+/**
+ * A copy of `value` with the properties that `field` declares, or with all of them where the schema allows further
+ * properties.
+ */
 export function keepDeclared(
   field: Field | undefined,
   value: JsonValue,
@@ -40,18 +43,18 @@ export function keepDeclared(
     )
   }
   if (isJsonObject(value)) {
-    // Where no object belongs, nothing is taken away: the validator refuses it or knows it as a fixed value.
+    // Where no object belongs, nothing is dropped: the validator rejects it or accepts it as a fixed value.
     const declared = field?.kind === 'object' ? field : undefined
     const copy: JsonObject = {}
     for (const [name, inner] of Object.entries(value)) {
       const child = declared?.children.get(name)
-      // Below an undeclared property the last declared place is named, never a name the client chose.
+      // Problems below an undeclared property name the last declared place, never a name that the client chose.
       if (child) copy[name] = keepDeclared(child, inner, `${path}.${name}`, problems)
       else if (!declared || declared.open) copy[name] = keepDeclared(undefined, inner, path, problems)
     }
     return copy
   }
-  // JSON.parse reads 1e400 as Infinity, which no JSON text could hold again.
+  // JSON.parse reads 1e400 as Infinity, which JSON cannot represent.
   if (typeof value === 'number' && !Number.isFinite(value)) {
     return problems.add(path, 'type', TOO_LARGE)
   }

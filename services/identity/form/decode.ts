@@ -1,6 +1,5 @@
 /**
- * From bytes to entries: the media types a form or a client may send (docs/forms.md).
- * Nothing here knows the schema.
+ * Decodes bytes into entries: the media types a form or a client may send (docs/forms.md). Independent of the schema.
  */
 import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES, tooManyEntries } from './entry.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
@@ -40,13 +39,13 @@ async function decodeAs(mediaType: string | undefined, contentType: string, body
 
 /** The parser of application/x-www-form-urlencoded (WHATWG URL standard, section 5.1). */
 export function decodeUrlEncoded(body: Buffer): Entry[] {
-  // Bytes as characters, so that a malformed sequence is replaced only after the percent signs are gone.
+  // Decoded as latin1, so that malformed UTF-8 is replaced only after the percent signs are decoded.
   return (
     body
       .toString('latin1')
       .split('&')
       .filter(piece => piece !== '')
-      // One more than allowed lets the caller see that there were too many.
+      // One more than allowed, so that the caller sees that there were too many.
       .slice(0, MAX_ENTRIES + 1)
       .map(piece => {
         const equals = piece.indexOf('=')
@@ -56,7 +55,7 @@ export function decodeUrlEncoded(body: Buffer): Entry[] {
   )
 }
 
-/** `text` holds one byte in each character. A percent sign without two hexadecimal digits stays. */
+/** `text` has one byte in each character. A percent sign without two hexadecimal digits is kept. */
 function percentDecode(text: string): string {
   const bytes = Buffer.allocUnsafe(text.length)
   let length = 0
@@ -72,7 +71,7 @@ function percentDecode(text: string): string {
   return bytes.toString('utf8', 0, length)
 }
 
-/** The digit's value; NaN where none stands. */
+/** The digit's value; NaN if there is none. */
 function hexDigit(text: string, at: number): number {
   const code = text.charCodeAt(at)
   if (code >= 0x30 && code <= 0x39) return code - 0x30

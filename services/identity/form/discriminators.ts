@@ -1,19 +1,19 @@
 /**
- * Branches of a oneOf that a fixed text tells apart, such as `kind: card` and `kind: iban`. Judged one by one they would
- * complain about the fields of every branch nobody chose (docs/forms.md).
+ * Branches of a oneOf that a fixed string distinguishes, such as `kind: card` and `kind: iban`. Validated one by one,
+ * they would report the fields of every branch that was not chosen (docs/forms.md).
  */
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 import { list, type Resolve } from './kinds.js'
 
-/** Keywords that say nothing of the value, beside which a reference is still all there is. */
+/** Keywords that do not constrain the value: a branch with only these is nothing but a reference. */
 const WORDS = new Set(['$ref', 'title', 'description'])
 
 /**
- * Notes in `schema` which property tells its branches apart, for the validator to judge only the one that was chosen. No
- * value is valid now that was not before: each branch requires the property, and no two share a text for it.
+ * Marks in `schema` which property distinguishes its branches, so that the validator checks only the chosen one. No
+ * value becomes valid by this: each branch requires the property, and no two share a string for it.
  */
 export function markDiscriminator(schema: JsonObject, resolve: Resolve): void {
-  // Draft-07 knows no such keyword; OpenAPI's may say what the branches do not.
+  // Draft-07 has no such keyword; OpenAPI's may contradict the branches.
   delete schema.discriminator
   const branches = list(schema, 'oneOf').map(branch => behindReference(branch, resolve))
   const [first] = branches
@@ -34,7 +34,7 @@ function behindReference(branch: JsonValue, resolve: Resolve): JsonObject | unde
   return isJsonObject(target) ? target : undefined
 }
 
-/** True when every branch requires `name` to be one of some texts, and each text leads to one branch. */
+/** True when every branch requires `name` to be one of some strings, and each string leads to one branch. */
 function tellsApart(name: string, branches: readonly (JsonObject | undefined)[]): boolean {
   if (name in Object.prototype) return false
   const texts = branches.flatMap(branch => {

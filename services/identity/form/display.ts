@@ -1,4 +1,4 @@
-/** Gathers what a rendered input shows. */
+/** Collects the attributes that a rendered input shows. */
 import type { Display } from './field.js'
 import { type JsonValue, own } from './json.js'
 import type { Fragment } from './kinds.js'
@@ -20,7 +20,10 @@ const DISPLAY: Record<keyof Display, 'string' | 'number' | 'any'> = {
   'x-autocomplete': 'string',
 }
 
-/** What the fragments of one path say for people. First statement wins: a fragment's own words come before those it refers to. */
+/**
+ * The display attributes of the fragments of one path. The first statement wins: a fragment's own come before those it
+ * refers to.
+ */
 export function displayOf(parts: readonly Fragment[]): Display {
   const display: Record<string, JsonValue> = {}
   for (const { schema } of parts.filter(({ role }) => role === 'always')) {

@@ -1,16 +1,16 @@
-/** A bound on the work that the patterns of a schema may make of one document. */
+/** A limit on the work that a schema's patterns may cause for one document. */
 
-/** Steps; some hundred milliseconds. An ordinary pattern takes few steps for a megabyte. */
+/** In steps; a few hundred milliseconds. An ordinary pattern takes few steps for a megabyte. */
 const MOST_STEPS = 3_000_000
 
 /** Thrown when a document would keep the patterns busy for too long. */
 export class TooMuchEffort extends Error {}
 
-/** What is left of the work for one document. */
+/** The remaining work for one document. */
 export class Effort {
   #left = MOST_STEPS
 
-  /** Begins a new document. */
+  /** Starts a new document. */
   renew(): void {
     this.#left = MOST_STEPS
   }

@@ -1,4 +1,4 @@
-/** What every media type is read into, and how much of it is accepted (docs/forms.md). */
+/** The form into which every media type is decoded, and its limits (docs/forms.md). */
 import type { FieldError } from './errors.js'
 import type { JsonValue } from './json.js'
 

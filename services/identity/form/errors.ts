@@ -6,5 +6,5 @@ export interface FieldError {
   readonly message: string
 }
 
-/** Most errors told at once: enough for any person, too few to make a hostile document costly. */
+/** Most errors reported at once: enough for any person, too few to make a hostile document costly. */
 export const MAX_ERRORS = 200

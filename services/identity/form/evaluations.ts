@@ -1,28 +1,28 @@
 /**
- * How much work a schema makes of one value. Two references to one definition double it, and in a recursive schema
- * they double it again on every level, so that a small document would keep the validator busy for years.
+ * Limits the work that a schema causes for one value. Two references to one definition double it, and in a recursive
+ * schema they double it again on every level, so that a small document would keep the validator busy for years.
  */
 import { isJsonObject, type JsonObject, type JsonValue, MAX_JSON_DEPTH, own } from './json.js'
 import { inPlace, type SchemaDocument, SchemaError } from './schema-document.js'
 
-/** Most parts of a schema that may apply to one value, each as often as it applies. */
+/** Most parts of a schema that may apply to one value, each counted as often as it applies. */
 const MAX_PARTS = 1000
-/** Most places that differ in the parts that apply there. */
+/** Most places that differ in the parts that apply to them. */
 const MAX_PLACES = 5000
-/** Stands for every name a schema does not declare. */
+/** Stands for every name that a schema does not declare. */
 const OTHER_NAMES = '.*'
 
 /** Schemas, and how often each applies to the same value. */
 type Parts = ReadonlyMap<JsonObject, number>
 type Counted = readonly (readonly [JsonObject, number])[]
 
-/** Refuses a schema that would look at one value too often, at any depth a document may have. Throws SchemaError. */
+/** Refuses a schema that would check one value too often, at any depth a document may have. Throws SchemaError. */
 export function refuseCostly(document: SchemaDocument): void {
   const withInner = new Map<JsonObject, Parts>()
   const numbers = new Map<JsonObject, number>()
   const seen = new Set<string>()
 
-  /** Everything that applies to a value where `schemas` do. */
+  /** Everything that applies to a value to which `schemas` apply. */
   function together(schemas: Counted, place: string): Parts {
     const parts = new Map<JsonObject, number>()
     let total = 0

@@ -1,4 +1,4 @@
-/** The path table: what the parser and the renderer both know of an identity schema. */
+/** The path table: what the parser and the renderer share about an identity schema. */
 import type { JsonValue } from './json.js'
 import type { LocalTime } from './local-time.js'
 
@@ -29,7 +29,7 @@ export interface Display {
   readonly 'x-autocomplete'?: string
 }
 
-/** One place of the table. A recursive schema makes a field that is its own descendant. */
+/** One place of the table. In a recursive schema a field is its own descendant. */
 export interface Field {
   readonly kind: 'object' | 'array' | 'scalar'
   /** Types a scalar's text may become; empty when only `choices` decide. */
@@ -38,9 +38,9 @@ export interface Field {
   readonly choices: readonly Choice[] | undefined
   readonly display: Display
   readonly children: ReadonlyMap<string, Field>
-  /** Names of children required whatever the values are (not only in a branch). */
+  /** Names of children that are required in any case (not only in a branch). */
   readonly required: ReadonlySet<string>
-  /** True when JSON may bring properties the table does not name; a form never may. */
+  /** True when JSON may have properties that the table does not name; a form never may. */
   readonly open: boolean
   /** Fields of the first items of a tuple; empty for a plain list. */
   readonly tuple: readonly Field[]
@@ -48,15 +48,15 @@ export interface Field {
   readonly items: Field | undefined
   /** True when two identities of one project may not share this value (`x-identifier`). */
   readonly identifier: boolean
-  /** How its times without a zone are meant (`x-timezone`). */
+  /** How times without a zone are interpreted (`x-timezone`). */
   readonly localTime: LocalTime | undefined
 }
 
-/** Deepest path and longest name looked up; anything beyond is simply not in the table (rule 14). */
+/** Deepest path and longest name looked up; anything beyond is not in the table (rule 14). */
 export const MAX_SEGMENTS = 64
 export const MAX_NAME_BYTES = 512
 
-/** Most items one array may hold. */
+/** Most items in one array. */
 export const MAX_ITEMS = 1000
 
 /** The field of an array's item at `index`, undefined beyond the end of a closed tuple. */
@@ -64,7 +64,7 @@ export function itemField(array: Field, index: number): Field | undefined {
   return array.tuple[index] ?? array.items
 }
 
-/** True for an object that is written as one JSON text because the schema names no properties of it. */
+/** True for an object that is entered as one JSON text because the schema names no properties of it. */
 export function isFreeObject(field: Field): boolean {
   return field.kind === 'object' && field.children.size === 0
 }
@@ -77,7 +77,7 @@ export interface Step {
 
 const INDEX = /^(?:0|[1-9]\d{0,14})$/
 
-/** Looks a submitted name up below `root`. Undefined when the table does not hold it. */
+/** Looks up a submitted name below `root`. Undefined when the table does not contain it. */
 export function findPath(root: Field, name: string): Step[] | undefined {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) return undefined
   const segments = name.split('.')
@@ -101,7 +101,7 @@ function itemStep(array: Field, segment: string | undefined): Step | undefined {
   return field && { key, field }
 }
 
-/** A property's own name may hold dots; the compiler made sure that only one reading is possible. */
+/** A property's own name may contain dots; the compiler ensures that only one reading is possible. */
 function childStep(parent: Field, segments: readonly string[], at: number): Step | undefined {
   if (parent.children.size === 0) return undefined
   let key = ''

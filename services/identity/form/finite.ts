@@ -1,9 +1,11 @@
-/** Refuses schemas that no form can serve: those that never end, and those that would fill a page for ever. */
+/**
+ * Refuses schemas that no form can serve: those that can never be filled in, and those whose form would be too large.
+ */
 import type { Field } from './field.js'
 import { buildNodes, MAX_NODES, type Node } from './nodes.js'
 import { SchemaError } from './schema-document.js'
 
-/** Refuses `traits` whose form would be too large, or whose required fields go round in a circle. Throws SchemaError. */
+/** Refuses `traits` whose form would be too large, or whose required fields form a cycle. Throws SchemaError. */
 export function refuseEndless(root: Field, traits: Field): void {
   refuseRequiredCircles(traits)
   const nodes = buildNodes({ root }, { texts: [], inner: new Map() }, [])
@@ -14,7 +16,7 @@ export function refuseEndless(root: Field, traits: Field): void {
   }
 }
 
-/** An object that requires itself further down can never be filled in. */
+/** An object that requires itself at a deeper level can never be filled in. */
 function refuseRequiredCircles(traits: Field): void {
   const finished = new Set<Field>()
   const open = new Set<Field>()
@@ -39,7 +41,7 @@ function everyField(root: Field, path: string): ReadonlyMap<Field, string> {
   const add = (field: Field | undefined, at: string) => {
     if (field && !found.has(field)) found.set(field, at)
   }
-  // What is found on the way is walked as well.
+  // The loop also visits the entries that it adds.
   for (const [field, at] of found) {
     for (const [name, child] of field.children) add(child, `${at}.${name}`)
     for (const item of [...field.tuple, field.items]) add(item, `${at}[]`)

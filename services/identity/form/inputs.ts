@@ -3,7 +3,7 @@ import { browserPattern } from './browser-pattern.js'
 import { textOf } from './choices.js'
 import { type Field, isFreeObject } from './field.js'
 
-/** What every node says of its place. */
+/** What all nodes have in common. */
 export interface Described {
   /** The name the field is submitted under: its dot path. */
   readonly name: string
@@ -29,15 +29,17 @@ export interface Input extends Described {
   readonly type: 'input'
   readonly input: InputType
   readonly required: boolean
-  /** The text shown; for a checkbox `true` when it is ticked, else `false`. */
+  /** The displayed text; for a checkbox `true` when it is ticked, else `false`. */
   readonly value: string
-  /** For a select: what can be chosen. */
+  /** The choices of a select. */
   readonly options?: readonly { readonly value: string; readonly label: string }[]
   /** HTML attributes that hint at the schema's bounds. */
   readonly attributes: Readonly<Record<string, string>>
 }
 
-/** date-time and time are not here: a browser's have no zone, so only a field that says which is meant gets one. */
+/**
+ * Without date-time and time: a browser's inputs for them have no zone, so only a field that names its zone gets one.
+ */
 const BY_FORMAT: Readonly<Record<string, InputType>> = {
   email: 'email',
   uri: 'url',
@@ -50,13 +52,13 @@ const READABLE: Partial<Record<InputType, RegExp>> = {
   date: /^\d{4}-\d{2}-\d{2}$/,
 }
 const LONG_TEXT = 250
-/** How to write what is typed as plain text. */
+/** Hints for values that are typed as plain text. */
 const WRITTEN: Readonly<Record<string, string>> = {
   'date-time': 'Such as 2001-12-31T14:30:00Z.',
   time: 'Such as 14:30:00Z.',
 }
 
-/** What stands below a label: the schema's own words, else how the value is written where a browser cannot help. */
+/** The text below a label: the schema's description, else the value's format where a browser cannot help. */
 export function hintOf(field: Field): string | undefined {
   const { description, format } = field.display
   const zone = field.localTime && `Time zone: ${field.localTime.zone}.`
@@ -67,7 +69,7 @@ export function hintOf(field: Field): string | undefined {
   return isText && format !== undefined ? WRITTEN[format] : undefined
 }
 
-/** The input of a leaf. `mayStayBlank` keeps a boolean from being a checkbox, which always sends a value. */
+/** The input of a leaf. With `mayStayBlank` a boolean is not a checkbox, which always sends a value. */
 export function inputNode(
   field: Field,
   described: Described,
@@ -100,13 +102,13 @@ export function inputNode(
     return { ...common, input, value: shown ?? '', attributes: { ...stepOf(shown ?? ''), ...attributes } }
   }
   const wanted = textInput(field, value)
-  // A browser empties an input whose text is not of its type; what was typed has to stay for correction.
+  // A browser empties an input whose text is not of its type; the typed text has to stay so that it can be corrected.
   const input = READABLE[wanted]?.test(value) === false && value !== '' ? 'text' : wanted
   const bounds = input === 'number' ? numberBounds(field) : textBounds(field, input)
   return { ...common, input, attributes: { ...bounds, ...attributes } }
 }
 
-/** Without it a browser takes seconds for a mistake. */
+/** Without a step a browser rejects seconds. */
 function stepOf(time: string): Record<string, string> {
   if (time.includes('.')) return { step: 'any' }
   return /:\d\d:\d\d$/.test(time) ? { step: '1' } : {}
@@ -114,7 +116,7 @@ function stepOf(time: string): Record<string, string> {
 
 const BLANK = { value: '', label: '' }
 
-/** Ticking is only required where nothing but `true` is accepted. */
+/** Ticking is required only where nothing but `true` is accepted. */
 function checkbox(field: Field, described: Described, texts: readonly string[], required: boolean): Input {
   const ticked = texts.some(text => text === 'true' || text === 'on')
   const onlyTrue = field.choices?.every(({ value }) => value === true) ?? false
@@ -142,7 +144,7 @@ function textInput(field: Field, value: string): InputType {
 function numberBounds(field: Field): Record<string, string> {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = field.display
   const whole = !field.scalars.has('number')
-  // A browser counts its steps from `min`, so for whole numbers both ends must be whole.
+  // A browser counts steps from `min`, so for whole numbers both ends must be whole.
   const low = whole
     ? Math.max(
         ...[minimum, exclusiveMinimum === undefined ? undefined : Math.floor(exclusiveMinimum) + 1].map(

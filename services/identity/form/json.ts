@@ -30,7 +30,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A property only when the object itself holds it: `constructor` and its like are never inherited. */
+/** A property only if it is the object's own: `constructor` and the like are never inherited. */
 export function own(object: JsonObject, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined
 }
@@ -55,7 +55,7 @@ function clean(value: JsonValue, depth: number): void {
     for (const item of value) clean(item, depth + 1)
     return
   }
-  // JSON.parse makes it a property like any other; deleted, the object's prototype is as it was.
+  // JSON.parse makes it an own property; deleting it leaves the normal prototype.
   if (Object.hasOwn(value, '__proto__')) Reflect.deleteProperty(value, '__proto__')
   for (const key of Object.keys(value)) clean(value[key] as JsonValue, depth + 1)
 }

@@ -1,11 +1,14 @@
-/** Which types and which fixed values the fragments of a schema allow at one path. */
+/** Determines which types the fragments of a schema allow at one path. */
 import { isJsonObject, type JsonObject, type JsonValue, jsonType, own } from './json.js'
 
 export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'array' | 'null'
 export type Types = ReadonlySet<Type>
 export type Resolve = (reference: string) => JsonValue
 
-/** How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an `if`. */
+/**
+ * How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an
+ * `if`.
+ */
 export type Role = 'always' | 'branch' | 'test'
 
 /** One schema that applies at a path. */
@@ -17,7 +20,10 @@ export interface Fragment {
 /** Thrown without the path; the compiler adds it. */
 export class KindConflict extends Error {}
 
-/** `fragments` and everything they pull in at the same place, through $ref, allOf, anyOf, oneOf, if/then/else and dependencies. */
+/**
+ * `fragments` and everything they include at the same place, through $ref, allOf, anyOf, oneOf, if/then/else and
+ * dependencies.
+ */
 export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragment[] {
   const found: Fragment[] = []
   const seen = { always: new Set<JsonObject>(), branch: new Set<JsonObject>(), test: new Set<JsonObject>() }
@@ -39,7 +45,10 @@ export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragme
   return found
 }
 
-/** The types declared by `type`, `const` or `enum` below one fragment; undefined when it declares none. Throws KindConflict. */
+/**
+ * The types that `type`, `const` or `enum` declare below one fragment; undefined when it declares none. Throws
+ * KindConflict.
+ */
 export function typesOf(schema: JsonValue | undefined, resolve: Resolve): Types | undefined {
   if (!isJsonObject(schema)) return undefined
   let types = declared(schema)
@@ -59,7 +68,7 @@ export function typesOf(schema: JsonValue | undefined, resolve: Resolve): Types 
   return types
 }
 
-/** The types all fragments of one path agree on; undefined when none says. Throws KindConflict. */
+/** The types that all fragments of one path agree on; undefined when none declares any. Throws KindConflict. */
 export function agreedTypes(fragments: readonly Fragment[], resolve: Resolve): Types | undefined {
   const stated = fragments.map(({ schema, role }) => ({ role, types: typesOf(schema, resolve) }))
   const bindings = stated.filter(({ role }) => role === 'always').map(({ types }) => types)
@@ -75,13 +84,13 @@ export function agreedTypes(fragments: readonly Fragment[], resolve: Resolve): T
   return widest && new Set(known.flatMap(types => [...types]))
 }
 
-/** A list keyword's schemas, or none. */
+/** The schemas of a list keyword, or none. */
 export function list(schema: JsonObject, key: string): JsonValue[] {
   const value = own(schema, key)
   return Array.isArray(value) ? value : []
 }
 
-/** The schema a fragment's `$ref` leads to. */
+/** The schema that a fragment's `$ref` refers to. */
 export function referenced(schema: JsonObject, resolve: Resolve): JsonValue | undefined {
   const reference = own(schema, '$ref')
   return typeof reference === 'string' ? resolve(reference) : undefined
@@ -96,7 +105,7 @@ function declared(schema: JsonObject): Types | undefined {
   return Array.isArray(values) ? new Set(values.map(jsonType)) : undefined
 }
 
-/** Intersection, where an integer is a number too. */
+/** Intersection, in which an integer also counts as a number. */
 function both(a: Types | undefined, b: Types | undefined): Types | undefined {
   if (!a || !b) return a ?? b
   const shared = new Set([...a].filter(type => has(b, type)).concat([...b].filter(type => has(a, type))))

@@ -1,6 +1,6 @@
 /**
- * Times as people fill them in: a browser's inputs for them know no zone, so the schema says which one is meant
- * (`x-timezone`). What is stored is RFC 3339, with the offset of that zone.
+ * Times as people fill them in: a browser's inputs for them have no zone, so the schema says which one is meant
+ * (`x-timezone`). Stored values are RFC 3339, with the offset of that zone.
  */
 
 const FIXED = /^(?:UTC|([+-])([01]\d|2[0-3]):([0-5]\d))$/
@@ -16,13 +16,13 @@ export interface LocalTime {
   /** The zone as the schema names it. */
   readonly zone: string
   readonly input: 'datetime-local' | 'time'
-  /** What is stored for a text; one that is no time without a zone stays as it is. */
+  /** What is stored for a text; a text that is not a time without a zone stays as it is. */
   toStored(text: string): string
   /** What the input shows; undefined when it cannot show that text without changing it. */
   toShown(text: string): string | undefined
 }
 
-/** The times of a field with that format; a sentence's end when the zone cannot be used. */
+/** The time handling of a field with that format; the end of an error sentence when the zone cannot be used. */
 export function localTime(format: string | undefined, zone: unknown): LocalTime | string {
   if (format !== 'date-time' && format !== 'time') return 'x-timezone needs the format "date-time" or "time"'
   const offsetAt = typeof zone === 'string' ? offsetsOf(zone) : undefined
@@ -49,7 +49,7 @@ function offsetsOf(zone: string): OffsetAt | undefined {
       dateStyle: 'short',
       timeStyle: 'medium',
     })
-    // The Swedish form is that of ISO 8601.
+    // The Swedish format is that of ISO 8601.
     return time => {
       const second = Math.floor(time / 1000) * 1000
       return Date.parse(`${clock.format(second).replace(' ', 'T')}Z`) - second
@@ -65,7 +65,7 @@ function moments(zone: string, offsetAt: OffsetAt): LocalTime {
     const wall = Date.parse(`${date}T${minute}${second}Z`)
     if (found === undefined || Number.isNaN(wall)) return text
     const offset = offsetOfWall(wall, offsetAt)
-    // Before zones were counted in minutes, only UTC can say it.
+    // An offset with seconds, from before zones used whole minutes: only UTC can express it.
     if (offset % MINUTE_MS !== 0) return new Date(wall - offset).toISOString()
     return `${date}T${minute}${second}${offsetText(offset)}`
   }
@@ -79,13 +79,15 @@ function moments(zone: string, offsetAt: OffsetAt): LocalTime {
       const offset = Number.isNaN(time) ? Number.NaN : offsetAt(time)
       if (Number.isNaN(offset)) return undefined
       const wall = shortened(new Date(time + offset).toISOString().slice(0, -1))
-      // An hour that comes twice would be read as its first.
+      // In an hour that occurs twice, the input would be read as the first occurrence.
       return Date.parse(toStored(wall)) === time ? wall : undefined
     },
   }
 }
 
-/** Of an hour that comes twice the first; of one that is left out, as if the clocks had not been changed yet. */
+/**
+ * For an hour that occurs twice, the first occurrence; for one that is skipped, as if the clocks had not changed yet.
+ */
 function offsetOfWall(wall: number, offsetAt: OffsetAt): number {
   const candidates = [offsetAt(wall - DAY_MS), offsetAt(wall + DAY_MS)]
   const [before = 0] = candidates
@@ -114,7 +116,7 @@ function offsetText(offset: number): string {
   return `${offset < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`
 }
 
-/** Seconds are shown only where there are some. */
+/** Leaves out seconds that are zero. */
 function shortened(time: string): string {
   return time.replace(/\.000$/, '').replace(/(\d\d:\d\d):00$/, '$1')
 }

@@ -1,4 +1,4 @@
-/** Sentences for what validation found. They speak of the schema, never of the submitted value. */
+/** Messages for validation errors. They describe the schema, never the submitted value. */
 
 export const TOO_LARGE = 'This number is too large.'
 export const INEXACT = 'This whole number is too large to be stored exactly.'
@@ -37,12 +37,12 @@ const NOUNS: Readonly<Record<string, string>> = {
   null: 'nothing',
 }
 
-/** The sentence for one failed keyword with ajv's parameters, which come from the schema. */
+/** The message for one failed keyword with ajv's parameters, which come from the schema. */
 export function validationMessage(keyword: string, params: Readonly<Record<string, unknown>>): string {
   const limit = String(params.limit)
   switch (keyword) {
     case 'const':
-      // Terms and the like: the field is a checkbox.
+      // Accepting terms and the like: the field is a checkbox.
       return params.allowedValue === true
         ? 'This has to be accepted.'
         : 'This has to be the one accepted value.'
@@ -77,12 +77,12 @@ export function validationMessage(keyword: string, params: Readonly<Record<strin
   }
 }
 
-/** The sentence for a value of the wrong type, given the names of the accepted ones. */
+/** The message for a value of the wrong type, given the names of the accepted ones. */
 export function typeMessage(types: readonly string[]): string {
   return `This has to be ${nouns(types)}.`
 }
 
-/** What a keyword of the meta-schema allows, for the author of a schema. */
+/** What a meta-schema keyword allows, for the author of a schema. */
 export function allowedBy(keyword: string, params: Readonly<Record<string, unknown>>): string {
   switch (keyword) {
     case 'type':

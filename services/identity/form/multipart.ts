@@ -2,10 +2,10 @@
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, tooManyEntries } from './entry.js'
 
-/** A boundary as RFC 2046 section 5.1.1 allows it; of several parameters the first counts. */
+/** A boundary as RFC 2046 section 5.1.1 allows it; of several parameters the first one is used. */
 const BOUNDARY = /;[ \t]*boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'()+,./:=?-]{1,70})[ \t]*(?:;|$))/i
 
-/** Reads all parts; a file keeps only its name. Throws BodyError on a missing or cut boundary. */
+/** Reads all parts; of a file only the field's name is kept. Throws BodyError on a missing or truncated boundary. */
 export function decodeMultipart(contentType: string, body: Buffer): Promise<Entry[]> {
   return new Promise((resolve, reject) => {
     const malformed = () =>
@@ -13,16 +13,16 @@ export function decodeMultipart(contentType: string, body: Buffer): Promise<Entr
     const [, quoted, bare] = BOUNDARY.exec(contentType) ?? []
     const boundary = quoted ?? bare
     if (boundary === undefined) return malformed()
-    // Every boundary costs the parser something, whether a part follows it or not.
+    // Every boundary costs the parser time, even if no part follows it.
     if (hasTooMany(body, boundary)) return reject(tooManyEntries())
     const entries: Entry[] = []
     let parser: BusboyInstance
     try {
       parser = new Busboy({
         headers: { 'content-type': `multipart/form-data; boundary="${boundary}"` },
-        // Only a file name makes a file; a part's own media type does not.
+        // Only a file name makes a part a file; its media type does not.
         isPartAFile: (_name, _type, fileName) => fileName !== undefined,
-        // One more than allowed lets the caller see that there were too many.
+        // One more than allowed, so that the caller sees that there were too many.
         limits: { parts: MAX_ENTRIES + 1, fieldSize: MAX_BODY_BYTES, headerSize: 16 * 1024, headerPairs: 20 },
       })
     } catch {
@@ -37,7 +37,7 @@ export function decodeMultipart(contentType: string, body: Buffer): Promise<Entr
       })
       stream.on('error', malformed)
       stream.on('end', () => {
-        // A file input without a choice still sends a part, empty and without a file name.
+        // A file input without a selection still sends a part, empty and without a file name.
         if (bytes > 0 || fileName !== '') entries.push({ name: unescapeName(name), file: true })
       })
     })
@@ -47,7 +47,7 @@ export function decodeMultipart(contentType: string, body: Buffer): Promise<Entr
   })
 }
 
-/** True when more boundaries than there may be parts begin a line. */
+/** True when more lines begin with a boundary than there may be parts. */
 function hasTooMany(body: Buffer, boundary: string): boolean {
   const delimiter = `\r\n--${boundary}`
   let at = -1
@@ -58,7 +58,7 @@ function hasTooMany(body: Buffer, boundary: string): boolean {
   return true
 }
 
-/** Browsers escape exactly these three in names; every other percent sign is itself. */
+/** Browsers escape exactly these three in names; any other percent sign stands for itself. */
 function unescapeName(name: string | undefined): string {
   return (name ?? '').replaceAll('%22', '"').replaceAll('%0D', '\r').replaceAll('%0A', '\n')
 }

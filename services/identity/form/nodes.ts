@@ -1,6 +1,6 @@
 /**
- * The form as a tree of nodes, from the same table the parser looks names up in. HTML is rendered from it, and it
- * is what a client gets that renders for itself.
+ * The form as a tree of nodes, from the same table in which the parser looks up names. HTML is rendered from it, and
+ * clients that render the form themselves receive it.
  */
 import type { FieldError } from './errors.js'
 import { type Field, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
@@ -15,21 +15,21 @@ export interface Group extends Described {
 }
 export type Node = Group | Input
 
-/** Fewest rows a list of plain values shows; one blank row always follows the last filled one. */
+/** Fewest rows of a list of plain values; one blank row always follows the last filled one. */
 const MIN_ROWS = 3
 
-/** Most nodes of a form. A schema that needs more is refused when it loads, and no form can send as many names. */
+/** Most nodes of a form. A schema that needs more is refused when it is loaded, and no form can send as many names. */
 export const MAX_NODES = 5000
 
-/** Where a field stands. */
+/** The position of a field in the form. */
 interface Place {
   readonly name: string
   readonly label: string
   readonly sent: Sent | undefined
   readonly required: boolean
-  /** True inside a row that nobody has filled in yet. */
+  /** True inside a row that has not been filled in yet. */
   readonly unused: boolean
-  /** True inside an unused turn of a recursive schema, of which one is offered. */
+  /** True inside an unused repetition of a recursive schema, of which one is offered. */
   readonly repeated: boolean
   readonly around: ReadonlySet<Field>
 }
@@ -78,11 +78,11 @@ export function buildNodes(
     }).flat()
   }
 
-  /** One node, or none where a recursive schema would go on without end. */
+  /** One node, or none where a recursive schema would continue without end. */
   function node(field: Field, at: Place): Node[] {
     const again = at.around.has(field) && !at.sent
     if (again && at.repeated) return []
-    // A name that is deeper would not be read.
+    // Deeper names would not be read.
     if (shown > MAX_NODES || at.around.size >= MAX_SEGMENTS) return []
     shown++
     const place = again ? { ...at, unused: true, repeated: true } : at
@@ -97,7 +97,7 @@ export function buildNodes(
     if (field.kind === 'object' && !isFreeObject(field)) {
       return [{ type: 'group', ...described, nodes: children(field, place) }]
     }
-    // A checkbox cannot stay blank, so an unused row asks in another way.
+    // A checkbox cannot stay blank, so an unused row has a select instead.
     const optional = field.nullable || place.unused
     return [inputNode(field, described, place.sent?.texts ?? [], place.required, optional)]
   }
@@ -106,7 +106,7 @@ export function buildNodes(
   return children(traitsField(schema.root), { name: 'traits', label: '', sent, ...state })
 }
 
-/** The nodes in another language. */
+/** The nodes translated. */
 export function saidNodes(nodes: readonly Node[], say: (text: string) => string): Node[] {
   return nodes.map(node => {
     const said = {
@@ -120,7 +120,7 @@ export function saidNodes(nodes: readonly Node[], say: (text: string) => string)
   })
 }
 
-/** A position of a tuple that has a title needs no number. */
+/** A tuple position with a title needs no number. */
 function rowLabel(array: Field, item: Field, row: number, label: string): string {
   const { title } = item.display
   return title !== undefined && row < array.tuple.length ? title : `${title ?? label} ${row + 1}`

@@ -1,4 +1,4 @@
-/** The whole way of a submission: decode, look up, type, assemble, validate. */
+/** Processes a submission: decode, look up, type, assemble, validate. */
 import { isDeepStrictEqual } from 'node:util'
 import { assembleTraits } from './assemble.js'
 import { keepDeclared, Problems } from './declared.js'
@@ -10,10 +10,10 @@ import type { JsonObject, JsonValue } from './json.js'
 import type { CompiledSchema } from './schema.js'
 import { isWithin } from './validate.js'
 
-/** A request body as it came, with its Content-Type field. */
+/** A request body as received, with its Content-Type field. */
 export interface Submission {
   readonly contentType: string | undefined
-  /** A text is taken as UTF-8. */
+  /** A string is taken as UTF-8. */
   readonly body: Uint8Array | string
 }
 
@@ -25,7 +25,7 @@ export async function parseForm(schema: CompiledSchema, submission: Submission):
   return (await readForm(schema, submission)).result
 }
 
-/** As parseForm, with the entries, which a form that is shown again needs. */
+/** Like parseForm, with the entries, which are needed to show the form again. */
 export async function readForm(
   schema: CompiledSchema,
   { contentType, body }: Submission,
@@ -37,7 +37,7 @@ export async function readForm(
   return { result: judge(schema, traits, problems), entries }
 }
 
-/** Types a submission that tells only what changes in `stored` traits; the whole is judged when it is merged. */
+/** Types a submission that contains only changes of `stored` traits; the whole is validated when it is merged. */
 export async function parsePatch(
   schema: CompiledSchema,
   submission: Submission,
@@ -74,7 +74,7 @@ export function parseTraits(schema: CompiledSchema, traits: JsonValue): ParseRes
   return judge(schema, keepDeclared(field, traits, 'traits', problems), problems)
 }
 
-/** How stored traits differ from what the schema asks for; empty when they do not. */
+/** How stored traits differ from what the schema requires; empty when they do not. */
 export function findProblems(schema: CompiledSchema, traits: JsonObject): readonly FieldError[] {
   const result = parseTraits(schema, traits)
   if ('errors' in result) return result.errors
@@ -86,7 +86,7 @@ export function findProblems(schema: CompiledSchema, traits: JsonObject): readon
 
 function judge(schema: CompiledSchema, traits: JsonValue, problems: Problems): ParseResult {
   const failed = problems.errors
-  // A value that could not be typed is told once: neither its place nor what holds it is judged again.
+  // A value that could not be typed is reported once: neither its place nor anything above or below is reported again.
   const found = schema
     .validate({ traits })
     .filter(({ path }) => !failed.some(other => isWithin(path, other.path) || isWithin(other.path, path)))
@@ -94,7 +94,7 @@ function judge(schema: CompiledSchema, traits: JsonValue, problems: Problems): P
   return errors.length > 0 ? { errors } : { traits: traits as JsonObject }
 }
 
-/** A missing object is reported at the leaves it must have. */
+/** A missing object is reported at its required leaves. */
 function atLeaves(root: Field, errors: readonly FieldError[]): FieldError[] {
   const found: FieldError[] = []
   for (const error of errors) {
@@ -112,7 +112,7 @@ function fieldAt(root: Field, path: string): Field | undefined {
   return findPath(root, path)?.at(-1)?.field
 }
 
-/** One after another, so that nobody has to wait for more of them than are told. */
+/** A generator, so that no more leaves are computed than are reported. */
 function* requiredLeaves(
   field: Field | undefined,
   path: string,

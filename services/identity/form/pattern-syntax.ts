@@ -1,4 +1,4 @@
-/** Reads an ECMAScript pattern into the few shapes a linear-time matcher needs. */
+/** Parses an ECMAScript pattern into the few node types that a linear-time matcher needs. */
 
 export type Element =
   | { readonly type: 'atom'; readonly test: RegExp }
@@ -16,7 +16,7 @@ const GROUP = /^\((?:\?:|\?<[\p{ID_Start}$_][\p{ID_Continue}$]*>)?/u
 const MAX_COUNT = 1000
 const MAX_NESTING = 50
 
-/** Throws an Error with a sentence about what in the pattern cannot be used. */
+/** Throws an Error with a phrase about what in the pattern cannot be used. */
 export function parsePattern(source: string): Element {
   let rest = checked(source)
   let nesting = 0

@@ -1,37 +1,37 @@
 /**
- * Regular expressions in time linear in the text, so that no schema `pattern` can be made to hang the process
- * (docs/forms.md). JavaScript's own engine backtracks; here a pattern becomes a set of states that
- * moves over the text once. The native engine is asked only whether one character fits one atom.
+ * Regular expressions in time linear in the text, so that no schema `pattern` can make the process hang
+ * (docs/forms.md). JavaScript's own engine backtracks; here a pattern becomes a set of states that moves over the text
+ * once. The native engine only checks whether one character matches one atom.
  */
 import { Effort } from './effort.js'
 import { type Element, parsePattern } from './pattern-syntax.js'
 
-/** Most states a pattern may need after its counted repetitions are written out. */
+/** Most states a pattern may need after its counted repetitions are expanded. */
 const MAX_STATES = 4000
-/** Most states in remembered sets, and most remembered characters; beyond this the memory starts afresh. */
+/** Most states in cached sets, and most cached characters; beyond this the cache is cleared. */
 const MAX_REMEMBERED = 200_000
 const MAX_CHARACTERS = 10_000
 
 interface State {
-  /** The atom that one character has to fit, by its number; undefined for a state that only leads on. */
+  /** Number of the atom that one character has to match; undefined for a state that only leads to others. */
   atom?: number
   assertion?: 'start' | 'end'
   next: number[]
 }
 
-/** Characters that fit the same atoms, and so lead the same way from everywhere. */
+/** Characters that match the same atoms, and so have the same transitions from every state. */
 interface Kind {
   readonly fits: readonly boolean[]
 }
 
-/** A set of states and where each kind of character leads from it. */
+/** A set of states, and its transition for each kind of character. */
 interface StateSet {
   readonly states: readonly number[]
   readonly accepts: boolean
   readonly moves: Map<Kind, StateSet>
 }
 
-/** A compiled pattern with the `test` of a RegExp. Searches anywhere, as JSON Schema asks. */
+/** A compiled pattern with the `test` of a RegExp. Searches anywhere, as JSON Schema requires. */
 export class LinearPattern {
   readonly #source: string
   readonly #effort: Effort
@@ -44,7 +44,10 @@ export class LinearPattern {
   #kinds = new Map<string, Kind>()
   #characters = new Map<string, Kind>()
 
-  /** Throws an Error with a sentence when the pattern is malformed, uses look-around or back references, or is too big. */
+  /**
+   * Throws an Error with a sentence when the pattern is malformed, uses look-around or back references, or is too
+   * large.
+   */
   constructor(source: string, effort = new Effort()) {
     this.#source = source
     this.#effort = effort
@@ -52,7 +55,7 @@ export class LinearPattern {
     this.#start = this.#build(parsePattern(source), this.#accept)
   }
 
-  /** As of a RegExp: validators tell patterns apart by it. */
+  /** Like that of a RegExp: validators distinguish patterns by it. */
   toString(): string {
     return `/${this.#source}/u`
   }
@@ -102,7 +105,7 @@ export class LinearPattern {
     return tail
   }
 
-  /** A repetition writes the same atom out many times; it is asked about once. */
+  /** An expanded repetition contains the same atom many times; it is tested only once. */
   #atomOf(test: RegExp): number {
     const known = this.#atoms.findIndex(({ source }) => source === test.source)
     return known < 0 ? this.#atoms.push(test) - 1 : known
@@ -154,7 +157,7 @@ export class LinearPattern {
   }
 
   #move(set: StateSet, kind: Kind, atEnd: boolean): StateSet {
-    // The last character may pass a `$`, so what it leads to is not remembered.
+    // The last character may satisfy a `$`, so its transition is not cached.
     const known = atEnd ? undefined : set.moves.get(kind)
     if (known) return known
     const seeds = set.states.flatMap(id => {

@@ -5,18 +5,18 @@ import type { FieldError } from './errors.js'
 import type { Input } from './inputs.js'
 import type { Group, Node } from './nodes.js'
 
-/** Where a form goes, and what it carries besides its nodes. */
+/** The target of a form, and what it contains besides its nodes. */
 export interface FormFrame {
   readonly action: string
-  /** The words on the button. */
+  /** The text of the button. */
   readonly submit: string
-  /** Values of fields nobody sees, by name. */
+  /** Values of hidden fields, by name. */
   readonly hidden: Readonly<Record<string, string>>
-  /** The words of a page in its language; the nodes and errors are in it already. */
+  /** Translates texts of the page; nodes and errors are translated already. */
   readonly say: (text: string) => string
 }
 
-/** A form; with errors, a summary that leads to each field stands first and has the focus. */
+/** A form; if there are errors, a summary with links to the fields comes first and has the focus. */
 export function renderForm(
   { action, submit, hidden, say }: FormFrame,
   nodes: readonly Node[],
@@ -67,7 +67,7 @@ function renderGroup(group: Group, say: FormFrame['say']): Html {
   return html`<fieldset${attributes({ id, tabindex: '-1', 'aria-describedby': describedBy(group) })}>
 <legend>${group.label}</legend>
 ${notes(group)}${group.nodes.map(node => renderNode(node, say))}${
-  // A list without a row still says that it was shown, so that it comes back empty and not missing.
+  // A list without rows still sends a blank value, so that it comes back empty rather than missing.
   group.type === 'list' && group.nodes.length === 0 ? hiddenInput(group.name, '') : undefined
 }
 </fieldset>\n`
@@ -97,13 +97,13 @@ function control(node: Input, shared: Record<string, string | undefined>): Html 
     )
     return html`<select${attributes(shared)}>${options}</select>`
   }
-  // The first line break of a textarea is dropped by the browser.
+  // Browsers drop the first line break of a textarea.
   if (node.input === 'textarea')
     return html`<textarea${attributes(shared)} rows="4">\n${node.value}</textarea>`
   return html`<input${attributes({ type: node.input, ...shared, value: node.value })}>`
 }
 
-/** The hidden twin says "false" when the box is left alone. */
+/** The hidden twin sends "false" when the box is not ticked. */
 function renderCheckbox(node: Input, say: FormFrame['say']): Html {
   const id = idOf(node.name)
   const box = {
@@ -145,7 +145,7 @@ function describedBy(node: Node): string | undefined {
   return ids.length === 0 ? undefined : ids.join(' ')
 }
 
-/** An element id for a field name: ids may hold no blank, and links need no escaping this way. */
+/** An element id for a field name: ids may contain no spaces, and links to these need no escaping. */
 function idOf(name: string): string {
   return name.replace(/[^A-Za-z0-9.-]/g, character => `_${character.charCodeAt(0).toString(16)}`)
 }

@@ -1,34 +1,37 @@
-/** Loading of an identity schema: the checks that need no knowledge of forms (docs/forms.md). */
+/** Loads an identity schema: the checks that need no knowledge of forms (docs/forms.md). */
 import { markDiscriminator } from './discriminators.js'
 import { Effort } from './effort.js'
 import { isJsonObject, type JsonObject, type JsonValue, own, parseJson } from './json.js'
 import { LinearPattern } from './pattern.js'
 
-/** A schema that cannot be used. The message says where and what to do. */
+/** A schema that cannot be used. The message says where the problem is and what to do. */
 export class SchemaError extends Error {}
 
 const MAX_SCHEMA_BYTES = 1024 * 1024
-/** Longest way from a schema through those that apply to the same value. */
+/** Longest chain of schemas that apply to the same value. */
 const MAX_CHAIN = 100
 const DRAFT_07 = /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/
 
 const LISTS = ['allOf', 'anyOf', 'oneOf'] as const
 const MAPS = ['properties', 'patternProperties', 'definitions', '$defs', 'dependencies'] as const
 const SINGLES = ['additionalItems', 'additionalProperties', 'contains', 'propertyNames'] as const
-/** Keywords whose one schema applies to the very same value; those of LISTS, `$ref` and `dependencies` do too. */
+/**
+ * Keywords with one schema that applies to the same value; those of LISTS, `$ref` and `dependencies` have such schemas
+ * too.
+ */
 const IN_PLACE = ['if', 'then', 'else', 'not'] as const
 
 /** A checked schema: every reference resolves inside it and every pattern runs in linear time. */
 export interface SchemaDocument {
   readonly root: JsonObject
   readonly patterns: ReadonlyMap<string, LinearPattern>
-  /** What all patterns together may do for one document. */
+  /** Limits the work of all patterns together for one document. */
   readonly effort: Effort
-  /** The schema a `$ref` leads to. */
+  /** The schema that a `$ref` refers to. */
   resolve(reference: string): JsonValue
 }
 
-/** Reads a draft-07 schema. Throws SchemaError. */
+/** Loads a draft-07 schema. Throws SchemaError. */
 export function loadDocument(schema: unknown): SchemaDocument {
   const root = ownSchema(schema)
   const dialect = own(root, '$schema')
@@ -37,7 +40,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
       '$schema: only draft-07 is understood; write "http://json-schema.org/draft-07/schema#"',
     )
   }
-  // The validator knows the dialect by one spelling only, and takes it when none is named.
+  // The validator knows the dialect by one spelling only, and assumes it when none is named.
   delete root.$schema
   const anchors = new Map<string, JsonObject>()
   const patterns = new Map<string, LinearPattern>()
@@ -95,7 +98,7 @@ export function loadDocument(schema: unknown): SchemaDocument {
   return { root, patterns, effort, resolve }
 }
 
-/** A deep copy with own properties only, so that nothing the caller holds can change a compiled schema. */
+/** A deep copy with own properties only, so that the caller cannot change a compiled schema. */
 function ownSchema(schema: unknown): JsonObject {
   let text: string
   try {
@@ -165,7 +168,7 @@ function resolveReference(root: JsonObject, anchors: Map<string, JsonObject>, re
   return value
 }
 
-/** Every schema that applies to the very same value as `schema` does. */
+/** Every schema that applies to the same value as `schema` does. */
 export function inPlace(schema: JsonObject, resolve: SchemaDocument['resolve']): JsonValue[] {
   const reference = own(schema, '$ref')
   const dependencies = own(schema, 'dependencies')
@@ -178,11 +181,11 @@ export function inPlace(schema: JsonObject, resolve: SchemaDocument['resolve']):
   ]
 }
 
-/** A reference that comes back to itself without going one property deeper would never end. */
+/** Refuses references that come back to themselves without going one property deeper: they would never end. */
 function refuseEndlessReferences(schemas: Set<JsonObject>, resolve: SchemaDocument['resolve']): void {
   const heights = new Map<JsonObject, number>()
   const open = new Set<JsonObject>()
-  /** How many schemas follow one another from here. */
+  /** Length of the longest chain of schemas from here. */
   function follow(schema: JsonObject): number {
     const known = heights.get(schema)
     if (open.has(schema)) throw new SchemaError('a chain of $ref leads back to itself; break the cycle')

@@ -1,7 +1,7 @@
 /**
- * Compiles an identity schema once into the path table that the parser and the renderer share
- * (docs/forms.md). Fragments that meet at one path, through $ref, allOf, anyOf, oneOf, if/then/else
- * and dependencies, become one field; the same set of fragments is always the same field, which keeps recursive schemas finite.
+ * Compiles an identity schema once into the path table that the parser and the renderer share (docs/forms.md).
+ * Fragments that meet at one path, through $ref, allOf, anyOf, oneOf, if/then/else and dependencies, become one field;
+ * the same set of fragments always gives the same field, which keeps recursive schemas finite.
  */
 import { agreedChoices } from './choices.js'
 import { displayOf } from './display.js'
@@ -65,7 +65,7 @@ class TableBuilder {
     this.#document = document
   }
 
-  /** The field on which all `given` fragments hold. `path` only names the place in an error. */
+  /** The field to which all `given` fragments apply. `path` only names the place in an error. */
   field(given: readonly Fragment[], path: string): Field {
     const fragments = given.map(fragment => this.#behindReference(fragment))
     const key = [...new Set(fragments.map(({ schema, role }) => `${role}${this.#number(schema)}`))]
@@ -144,7 +144,7 @@ class TableBuilder {
     if (byName.size === 0) field.open = true
     refuseAmbiguousNames(byName, path)
     field.required = required
-    // The root is not a form: only its traits are.
+    // Only the traits are a form, not the root.
     const children = path === '' ? [...byName].filter(([name]) => name === 'traits') : [...byName]
     field.children = new Map(
       children.map(([name, fragments]) => [name, this.field(fragments, path ? `${path}.${name}` : name)]),
@@ -177,11 +177,11 @@ class TableBuilder {
   #fillScalar(field: Draft, parts: readonly Fragment[]): void {
     if (field.choices?.some(({ value }) => value === null)) field.nullable = true
     const onlyBooleans = field.scalars.size === 1 && field.scalars.has('boolean')
-    // Untyped enum and const go by the text of their values; a lone boolean still comes as a checkbox pair.
+    // Untyped enum and const values are matched by their text; a lone boolean is still sent as a checkbox pair.
     if (field.choices && !isTyped(parts) && !onlyBooleans) field.scalars = new Set()
   }
 
-  /** A bare reference is what it leads to, so that a recursive schema comes back to the same field. */
+  /** A bare reference is replaced by its target, so that a recursive schema leads back to the same field. */
   #behindReference({ schema, role }: Fragment): Fragment {
     let target: JsonValue = schema
     while (isJsonObject(target) && typeof target.$ref === 'string' && Object.keys(target).length === 1) {
@@ -210,12 +210,12 @@ function asFragment(schema: JsonValue | undefined, role: Role): Fragment {
   return { schema: isJsonObject(schema) ? schema : {}, role }
 }
 
-/** True when some fragment declares a type or properties, so that fixed values only narrow it. */
+/** True when some fragment declares a type or properties, which fixed values then only narrow. */
 function isTyped(parts: readonly Fragment[]): boolean {
   return parts.some(({ schema }) => Object.hasOwn(schema, 'type') || Object.hasOwn(schema, 'properties'))
 }
 
-/** Without a declared type, keywords tell; a schema that says nothing takes text. */
+/** Without a declared type, keywords imply it; a schema without any of them takes text. */
 function impliedTypes(parts: readonly Fragment[]): Types {
   const says = (...keywords: string[]) =>
     parts.some(({ schema }) => keywords.some(key => Object.hasOwn(schema, key)))
@@ -227,7 +227,7 @@ function impliedTypes(parts: readonly Fragment[]): Types {
   return new Set<Type>(['string'])
 }
 
-/** Two children such as `a.b` and `a` would make one field name readable in two ways. */
+/** Two children such as `a.b` and `a` would make field names ambiguous. */
 function refuseAmbiguousNames(children: ReadonlyMap<string, unknown>, path: string): void {
   for (const name of children.keys()) {
     const place = path ? `${path}: ` : ''

@@ -1,4 +1,4 @@
-/** What a form shows as already filled in: a tree along the path table, whichever source it comes from. */
+/** What a form shows as already filled in: a tree along the path table, whatever its source. */
 import { arrangeRows } from './blank.js'
 import { textOf } from './choices.js'
 import type { Entry } from './entry.js'
@@ -30,8 +30,8 @@ export function sentTraits(root: Field, traits: JsonValue): Sent {
 }
 
 /**
- * From a submission, for a form that is shown again with its errors. `unsent` is what stands where nothing was sent, not even
- * a blank.
+ * From a submission, for a form that is shown again with its errors. `unsent` fills the places for which nothing was
+ * sent, not even a blank.
  */
 export function sentEntries(root: Field, entries: readonly Entry[], unsent: Sent = nothing()): Sent {
   const document = nothing()
@@ -97,7 +97,7 @@ function fromValue(field: Field, value: JsonValue): Sent {
   return sent
 }
 
-/** As the parser arranges rows, whose numbers its errors name. */
+/** Arranges rows as the parser does, because its errors refer to those row numbers. */
 function withoutGaps(field: Field, sent: Sent): Sent {
   const closed = { texts: field.kind === 'array' ? [] : sent.texts, inner: new Map<string | number, Sent>() }
   if (field.kind === 'array') {

@@ -1,11 +1,11 @@
-/** From one field's texts to its typed value (docs/forms.md). */
+/** Converts one field's texts to its typed value (docs/forms.md). */
 
 import { textOf } from './choices.js'
 import type { Field, Scalar } from './field.js'
 import type { JsonValue } from './json.js'
 import { INEXACT, TOO_LARGE, typeMessage } from './messages.js'
 
-/** A typed value, nothing (blank), or what is wrong. */
+/** A typed value, none (blank), or an error. */
 export type Typed =
   | { readonly value: JsonValue }
   | { readonly absent: true }
@@ -40,7 +40,7 @@ function typeText(field: Field, text: string): Typed {
   return { code: 'type', message: tooLarge(field, text) ?? typeMessage([...field.scalars]) }
 }
 
-/** Blank is "not supplied", unless the schema names the empty text or null as a value. */
+/** Blank means "not supplied", unless the schema allows the empty text or null as a value. */
 function typeBlank(field: Field): Typed {
   if (field.choices?.some(({ value }) => value === '')) return { value: '' }
   return field.nullable ? { value: null } : ABSENT
@@ -65,7 +65,7 @@ function convert(scalar: Scalar, text: string): JsonValue | undefined {
   }
 }
 
-/** A hidden `false` beside a checkbox `true`, in any order: true when any is true. Undefined when a text is neither. */
+/** A hidden `false` beside a checkbox `true`, in any order: true if any is true. Undefined when a text is neither. */
 function checkboxValue(texts: readonly string[]): boolean | undefined {
   let value = false
   for (const text of texts) {
@@ -76,7 +76,7 @@ function checkboxValue(texts: readonly string[]): boolean | undefined {
   return value
 }
 
-/** The sentence for a number that is well written, and more than can be kept. */
+/** The message for a number that is well formed but too large to be stored, or to be stored exactly. */
 function tooLarge(field: Field, text: string): string | undefined {
   const found = NUMBER.exec(stripBlanks(text))
   if (!found || !(field.scalars.has('integer') || field.scalars.has('number'))) return undefined
@@ -88,7 +88,10 @@ function tooLarge(field: Field, text: string): string | undefined {
 
 const NUMBER = /^[+-]?(?:(\d+)(?:\.(\d+))?|\.(\d+))(?:[eE]([+-]?\d+))?$/
 
-/** A decimal number exactly as written; undefined when it is none, overflows, or cannot be kept without rounding. */
+/**
+ * A decimal number exactly as written; undefined when it is not a number, overflows, or cannot be stored without
+ * rounding.
+ */
 function toNumber(text: string, whole: boolean): number | undefined {
   const found = NUMBER.exec(stripBlanks(text))
   if (!found) return undefined
@@ -100,7 +103,7 @@ function toNumber(text: string, whole: boolean): number | undefined {
   return value === 0 ? 0 : value
 }
 
-/** Decided on the digits: a double would call 9007199254740991.4 whole. */
+/** Decided by the digits: as a double, 9007199254740991.4 would be whole. */
 function isWholeNumber(integer: string, fraction: string, exponent: number): boolean {
   const digits = integer + fraction
   let end = digits.length

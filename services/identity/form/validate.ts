@@ -15,22 +15,22 @@ export type Validate = (document: JsonObject) => FieldError[]
 /** A telephone number as people write it: digits with an optional plus and the usual separators. */
 const TELEPHONE = /^\+?(?:[ ()./-]{0,2}[0-9]){3,20}$/
 
-/** Failed keywords looked at to find the errors worth telling. */
+/** Most failed keywords examined to find the errors worth reporting. */
 const MAX_CONSIDERED = 20 * MAX_ERRORS
 
-/** Most broken places of a schema told at once. */
+/** Most invalid places of a schema reported at once. */
 const MAX_TOLD = 5
 
-/** Long texts that keep the schema's patterns busy are not read to their end. */
+/** For texts so long that the work of the schema's patterns was cut short. */
 const TOO_LONG: FieldError = {
   path: 'traits',
   code: 'too_long',
   message: 'Texts here are too long to be checked. Shorten them.',
 }
 
-/** Keywords that only say that some part failed; silent when that part speaks for itself. */
+/** Keywords that only say that some part failed; not reported when that part has an error of its own. */
 const COMPOSITE = new Set(['if', 'anyOf', 'oneOf'])
-/** Codes of keywords that a client need not tell apart; a form cannot either. */
+/** Codes for keywords that neither a client nor a form needs to distinguish. */
 const CODES: Readonly<Record<string, string>> = {
   not: 'not_allowed',
   propertyNames: 'not_allowed',
@@ -38,7 +38,7 @@ const CODES: Readonly<Record<string, string>> = {
   const: 'enum',
 }
 
-/** Builds the validator. Throws SchemaError when the schema breaks the draft-07 meta-schema. */
+/** Builds the validator. Throws SchemaError when the schema violates the draft-07 meta-schema. */
 export function compileValidator({ root, patterns, effort }: SchemaDocument): Validate {
   const ajv = new Ajv({
     allErrors: true,
@@ -72,7 +72,7 @@ export function compileValidator({ root, patterns, effort }: SchemaDocument): Va
   }
 }
 
-/** The validator's own rule divides doubles, where 19.99 is no multiple of 0.01. */
+/** The validator's own rule divides doubles, for which 19.99 is not a multiple of 0.01. */
 function addMultipleOf(ajv: Ajv): void {
   ajv.removeKeyword('multipleOf').addKeyword({
     keyword: 'multipleOf',
@@ -83,7 +83,7 @@ function addMultipleOf(ajv: Ajv): void {
   })
 }
 
-/** Where a schema breaks the meta-schema, and what is allowed there. */
+/** Where a schema violates the meta-schema, and what is allowed there. */
 function brokenRules(found: readonly ErrorObject[]): string {
   const allowed = new Map<string, Set<string>>()
   for (const { instancePath, keyword, params } of found) {
@@ -108,7 +108,7 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
   const lists = new Set(
     considered.filter(({ keyword }) => keyword === 'contains').map(({ schemaPath }) => `${schemaPath}/`),
   )
-  // One item that is not what a list has to contain, one name that is refused: what is said of the whole is enough.
+  // For items that do not match `contains`, and for refused names, the error of the whole is enough.
   const isAttempt = ({ propertyName, schemaPath }: ErrorObject) =>
     propertyName !== undefined || [...lists].some(list => schemaPath.startsWith(list))
   const located = considered.filter(error => !isAttempt(error)).map(error => ({ error, path: pathOf(error) }))
@@ -117,13 +117,13 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
   )
   const errors = new Map<string, FieldError>()
   for (const { error, path } of located) {
-    // Two branches of a oneOf that both fit leave no other trace.
+    // Two matching branches of a oneOf leave no other error.
     const ambiguous = error.keyword === 'oneOf' && error.params.passingSchemas !== null
     if (COMPOSITE.has(error.keyword) && !ambiguous && explained.has(path)) continue
     const keyword = keywordOf(error)
     const code = CODES[keyword] ?? keyword
     const key = `${path} ${code}`
-    // Another accepted value for the same place: there is a choice.
+    // A second `const` at the same place: there is a choice.
     const told = errors.has(key) && keyword === 'const' ? 'enum' : keyword
     if (!errors.has(key) || told !== keyword)
       errors.set(key, { path, code, message: validationMessage(told, error.params) })
@@ -132,7 +132,7 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
   return [...errors.values()]
 }
 
-/** What tells branches apart is missing, or leads to none of them. */
+/** The discriminator is missing, or its value leads to no branch. */
 function keywordOf({ keyword, params }: ErrorObject): string {
   if (keyword !== 'discriminator') return keyword
   return params.tagValue === undefined ? 'required' : 'enum'

@@ -1,4 +1,4 @@
-/** Who may administrate: whoever has a key, or, where no key is set, only this machine. */
+/** Restricts administration to holders of a key or, if no key is set, to this machine. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import {
@@ -18,7 +18,9 @@ THIS_MACHINE.addAddress('::1', 'ipv6')
 
 const MIN_KEY_LENGTH = 8
 
-/** The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence. */
+/**
+ * The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence.
+ */
 export function readAdminKeys(text: string | undefined): string[] {
   const keys = (text ?? '')
     .trim()
@@ -40,7 +42,7 @@ export function readPublicHost(text: string | undefined): string {
   throw new Error('BASE_URL has to be an http or https address such as https://gateway.example.com')
 }
 
-/** `routes` for administrators only. `publicHost` is a further name of this machine; '' for none. */
+/** `routes` for administrators only. `publicHost` is another name of this machine; '' for none. */
 export function guardAdmin(
   routes: Routes,
   keys: readonly string[],
@@ -66,13 +68,13 @@ export function guardAdmin(
 }
 
 function hasKey(request: Request, hashes: readonly Buffer[]): boolean {
-  // Hashes have one length and tell nothing of how much of a key was right.
+  // Hashes have equal length and do not reveal how much of a key was right.
   const [, key] = /^(?:Api-Key|Bearer) +(\S+)$/i.exec(request.header('authorization') ?? '') ?? []
   const given = hash(key ?? '')
   return hashes.filter(known => timingSafeEqual(known, given)).length > 0
 }
 
-/** Whoever sends many wrong keys is told to wait; a request without any is no guess, and is counted nowhere. */
+/** Senders of many wrong keys have to wait; a request without a key is no guess and is not counted. */
 async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> {
   const sent = request.header('authorization')
   const wait = sent ? await wrongKey('identity', request.source, sent) : undefined
@@ -91,8 +93,9 @@ async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> 
 }
 
 /**
- * The gateway says by X-Forwarded-For whom a request passed; without the field it was made on this machine. A page of another
- * site can be let lead here by its own name (DNS rebinding): such a request names that site as its Host.
+ * The gateway lists in X-Forwarded-For the hosts that a request passed; without the field it was made on this machine.
+ * Another site can make its own name resolve to this machine (DNS rebinding): such a request has that name as its
+ * Host.
  */
 function demandThisMachine(request: Request, publicHost: string): void {
   const hops = (request.header('x-forwarded-for') ?? '127.0.0.1').split(',').map(hop => hop.trim())

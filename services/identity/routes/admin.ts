@@ -51,7 +51,7 @@ export function adminRoutes(identities: Identities): Routes {
       : answer
   }
 
-  /** Each entry by itself and in order; only a store that is away fails them all. */
+  /** Each entry separately and in order; only an unavailable store fails all of them. */
   async function createMany(request: Request): Promise<Answer> {
     const entries = own(jsonBody(request), 'identities')
     if (!Array.isArray(entries) || entries.length > MAX_BATCH) {
@@ -60,7 +60,7 @@ export function adminRoutes(identities: Identities): Routes {
     const outcomes: unknown[] = []
     for (const entry of entries) {
       outcomes.push(await createEntry(request.project, entry))
-      // Other requests get their turn in between.
+      // Yields to other requests in between.
       await setImmediate()
     }
     return { status: 200, body: { identities: outcomes } }
@@ -100,7 +100,7 @@ export function adminRoutes(identities: Identities): Routes {
     return { status: 204 }
   }
 
-  /** The `traits` of what was sent; a `schema_id` beside them must be that of the project's schema. */
+  /** The `traits` of the body; a `schema_id` beside them must be that of the project's schema. */
   function traitsOf(project: string, body: JsonObject): JsonValue {
     const { id } = identities.schemaOf(project)
     const schemaId = own(body, 'schema_id')
@@ -129,13 +129,13 @@ function shown(written: Written, status: number): Answer {
     : { status, headers: { etag: etagOf(written.version) }, body: written.identity }
 }
 
-/** The versions a writer may be changing; without If-Match every one. */
+/** The versions that a write may change; any version without If-Match. */
 function known(request: Request): ReturnType<typeof ifMatch> | undefined {
   const field = request.header('if-match')
   return field === undefined ? undefined : ifMatch(field)
 }
 
-/** The outcome of one entry that was refused. */
+/** The result of an entry that was refused. */
 function failed(status: number, errors: readonly FieldError[]) {
   return { action: 'error', error: { status, errors } }
 }
@@ -144,14 +144,14 @@ function idOf(request: Request): string {
   return request.params.id ?? ''
 }
 
-/** A parameter by its name or by the one that the directory's management API has for it. */
+/** A query parameter by its name, or by the one that the directory's management API uses for it. */
 function either(request: Request, name: string, alias: string): string | null {
   const [own, other] = [request.query.get(name), request.query.get(alias)]
   if (own === null || other === null) return own ?? other
   throw new HttpError(400, name, `${name} and ${alias} mean the same: send one.`)
 }
 
-/** More than the most is taken as the most, as everywhere. */
+/** More than the maximum counts as the maximum, as everywhere. */
 function pageSize(text: string | null): number {
   if (text === null) return PAGE_SIZE
   const size = /^\d{1,15}$/.test(text) ? Number(text) : 0

@@ -20,8 +20,8 @@ const PATH = '/self-service/registration'
 const DONE = `${PATH}/done`
 
 /**
- * GET shows the form, POST registers: a browser is led on to a page, any other client gets the identity, and both
- * hold it for a while. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
+ * GET shows the form, POST registers: a browser is redirected to a page, any other client gets the identity, and a
+ * cookie ties both to it for a limited time. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
 export function registrationRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
   const forms = new FormPages(signer, { path: PATH, heading: 'Register', submit: 'Register' })
@@ -37,7 +37,7 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
     const schema = identities.schemaOf(request.project)
     const contentType = request.header('content-type')
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
-    // What was not asked for keeps what the form began with.
+    // Fields that were not sent show their defaults again.
     const sentBack = () => sentEntries(schema.root, entries, sentDefaults(schema.root))
     const refused = (status: number, errors: readonly FieldError[]) =>
       isBrowser(request)
@@ -70,7 +70,7 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
     }
   }
 
-  /** Says that it worked. The address may have been passed on, so no trait is shown. */
+  /** Confirms the registration. The URL may have been passed on, so no trait is shown. */
   async function done(request: Request): Promise<Answer> {
     const id = request.query.get('identity') ?? ''
     if (!(await identities.find(request.project, id))) throw noIdentity()

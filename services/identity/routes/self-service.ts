@@ -1,4 +1,4 @@
-/** What the forms for people have in common: how one is shown, and what may go wrong with it. */
+/** What the self-service forms have in common: how they are shown, and their errors. */
 
 import { type Html, html } from '../../pages/html.js'
 import { issueToken, TOKEN_FIELD } from '../csrf.js'
@@ -16,11 +16,11 @@ import type { IdentifierTaken } from '../store/contract.js'
 export interface FormPlace {
   readonly path: string
   readonly heading: string
-  /** The words on the button. */
+  /** The text of the button. */
   readonly submit: string
 }
 
-/** A form as it is to be shown. */
+/** A form to be shown. */
 export interface Shown {
   readonly schema: CompiledSchema
   readonly sent: Sent
@@ -30,17 +30,17 @@ export interface Shown {
   readonly notice?: Html
 }
 
-/** Wants a page: only browsers name HTML themselves. */
+/** True when the client wants a page: only browsers name HTML explicitly. */
 export function isBrowser(request: Request): boolean {
   return prefers(request.header('accept'), 'text/html', 'application/json')
 }
 
-/** Wants the form's nodes: a page is for browsers, and for whoever does not say. */
+/** True when the client wants the form's nodes: a page is for browsers, and for clients that do not say. */
 export function wantsNodes(request: Request): boolean {
   return !isBrowser(request) && prefers(request.header('accept'), 'application/json', 'text/html')
 }
 
-/** Shows forms, each with a token of this service. */
+/** Shows forms, each with a CSRF token. */
 export class FormPages {
   readonly #signer: Signer
   readonly #place: FormPlace
@@ -75,19 +75,19 @@ export class FormPages {
   }
 }
 
-/** The error of a value another identity holds. */
+/** The error for a value that another identity has. */
 export function takenError(error: IdentifierTaken): FieldError {
   return { path: `traits.${error.trait}`, code: 'taken', message: 'This is already in use.' }
 }
 
-/** The error of a browser's post without the token of the form it was shown. */
+/** The error for a browser's post without the token of the form it was shown. */
 export const TOKEN_MISSING: FieldError = {
   path: '',
   code: 'csrf',
   message: 'We could not verify that you sent this yourself. Check your answers and send them again.',
 }
 
-/** The error of a write on a version that is not the newest. */
+/** The error for a write to a version that is not the newest. */
 export const CHANGED_MEANWHILE: FieldError = {
   path: '',
   code: 'changed',

@@ -1,4 +1,4 @@
-/** Sessions belong to a real identity provider; this service says so. */
+/** Sessions are left to a real identity provider; this service only says so. */
 import { HttpError, type Routes } from '../http.js'
 
 export function sessionRoutes(): Routes {

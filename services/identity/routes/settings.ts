@@ -23,12 +23,12 @@ import {
 } from './self-service.js'
 
 export const SETTINGS_PATH = '/self-service/settings'
-/** The hidden field that says which version the form showed. */
+/** The hidden field with the version that the form showed. */
 const VERSION_FIELD = 'version'
 
 /**
- * GET shows what is stored, POST and PUT replace it, PATCH merges; each by If-Match if the client says so. Only who
- * holds an identity is known here. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
+ * GET shows the stored traits, POST and PUT replace them, PATCH merges; all of these respect If-Match. Only clients
+ * tied to an identity have access. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
 export function settingsRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
   const forms = new FormPages(signer, { path: SETTINGS_PATH, heading: 'Your details', submit: 'Save' })
@@ -63,8 +63,8 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     const { result, entries } = await readForm(schema, { contentType, body: request.body })
     const refused = async (status: number, errors: readonly FieldError[]) => {
       if (!isBrowser(request)) return refusal(status, errors)
-      // After being told of the other change, saving again replaces it. Until then the form keeps the version it
-      // showed.
+      // Once the user has been told of the other change, saving again replaces it. Until then the form keeps the
+      // version it showed.
       const newest = errors.includes(CHANGED_MEANWHILE) ? await holder(request) : undefined
       const version = newest ? String(newest.version) : (shownVersion(entries) ?? String(held.version))
       const hidden = { [VERSION_FIELD]: version }

@@ -1,6 +1,6 @@
 /**
- * Identities in MongoDB or a server that speaks its protocol. One document holds an identity whole, its unique keys
- * included, so that every write is atomic without a transaction.
+ * Identities in MongoDB or a server that speaks its protocol. One document holds a whole identity, including its
+ * unique keys, so that every write is atomic without a transaction.
  */
 import { createHash } from 'node:crypto'
 import { type Collection, type Db, MongoClient, MongoError, MongoServerError } from 'mongodb'
@@ -31,23 +31,23 @@ interface IdentityDocument {
   [unique: `unique_${string}`]: string
 }
 
-/** Of the documents' shapes: a release that changes them raises it, and brings older ones forward before all else. */
+/** Version of the documents' shapes: a release that changes them raises it, and migrates older ones first. */
 const VERSION = 1
 const TABLES = 'tables'
 
-/** Which release's shapes the database holds. */
+/** The version of the document shapes in the database. */
 interface KeptVersion {
   _id: typeof TABLES
   version: number
 }
 
-/** Which identifier traits the unique keys were made by. */
+/** The revision of the identifier traits from which the unique keys were made. */
 interface KeptIdentifiers {
   _id: typeof KEPT
   revision: string
 }
 
-/** Connects and keeps the indexes. Throws StoreUnavailable. */
+/** Connects and updates the indexes. Throws StoreUnavailable. */
 export async function openMongoStore(url: string, identifiers: Identifiers): Promise<IdentityStore> {
   const client = new MongoClient(url, { ...patienceOf(url), appName: 'sluice-identity' })
   const store = new MongoStore(client, client.db(databaseOf(url)), identifiers)
@@ -90,7 +90,7 @@ class MongoStore implements IdentityStore {
       const { revision } = this.#identifiers
       const isKept = (await this.#kept.findOne({ _id: KEPT, revision })) !== null
       if (!isKept) {
-        // Forgotten first, so that a start that ends half-way is done again.
+        // Deleted first, so that an interrupted start is repeated in full.
         await this.#kept.deleteOne({ _id: KEPT })
         await this.#renewKeys()
       }
@@ -103,7 +103,7 @@ class MongoStore implements IdentityStore {
     })
   }
 
-  /** Throws an Error with a sentence when a newer release has been here. */
+  /** Throws an Error with a sentence when a newer release has used the database. */
   async #claimVersion(): Promise<void> {
     const mark = { $setOnInsert: { version: VERSION } }
     await this.#versions.updateOne({ _id: TABLES }, mark, { upsert: true })
@@ -114,7 +114,7 @@ class MongoStore implements IdentityStore {
     )
   }
 
-  /** Gives identities written under other identifier traits the unique keys they have now. */
+  /** Updates the unique keys of identities that were written under other identifier traits. */
   async #renewKeys(): Promise<void> {
     for await (const document of this.#identities.find()) {
       const { _id: id, version } = document
@@ -204,7 +204,7 @@ class MongoStore implements IdentityStore {
   }
 }
 
-/** FerretDB reports duplicates found while an index is made as an internal error. */
+/** FerretDB reports duplicates found while an index is built as an internal error. */
 function isDuplicate(error: unknown): error is MongoServerError {
   return (
     error instanceof MongoServerError &&
@@ -212,12 +212,12 @@ function isDuplicate(error: unknown): error is MongoServerError {
   )
 }
 
-/** A trait's path may hold characters a field name may not. */
+/** A trait's path may contain characters that a field name may not. */
 function uniqueField(trait: string): `unique_${string}` {
   return `unique_${createHash('sha256').update(trait).digest('hex').slice(0, 16)}`
 }
 
-/** Stands for "no value" so that the index needs no option that only some servers have. */
+/** Stands for "no value", so that the index needs no option that only some servers have. */
 function noKey(id: string): string {
   return `none:${id}`
 }
@@ -234,7 +234,7 @@ function stored(document: IdentityDocument): StoredIdentity {
   }
 }
 
-/** Runs `work`; a server that cannot be reached or does not answer becomes StoreUnavailable. */
+/** Runs `work`; a server that cannot be reached or does not respond becomes StoreUnavailable. */
 async function reached<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

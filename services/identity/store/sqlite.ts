@@ -1,4 +1,4 @@
-/** Identities in one SQLite file, for a start without any server. */
+/** Identities in one SQLite file, for running without a database server. */
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
@@ -27,12 +27,12 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS identifier_revision (revision TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
-/** Of the tables. Files of the first releases hold 0, and the same tables as 1. */
+/** Version of the tables. Files of the first releases have 0, with the same tables as 1. */
 const VERSION = 1
 
 type Say = (fields: object, message: string) => void
 
-/** What the columns are called in a StoredIdentity. */
+/** The columns under their names in StoredIdentity. */
 const COLUMNS =
   'id, project, schema_id AS schemaId, traits, created_at AS createdAt, updated_at AS updatedAt, version'
 
@@ -60,11 +60,11 @@ class SqliteStore implements IdentityStore {
 
   constructor(db: Database.Database) {
     this.#db = db
-    // Checkpoints of 1 MiB: a larger one would hold up requests for longer.
+    // Checkpoints of 1 MiB: a larger one would block requests for longer.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 250;')
   }
 
-  /** Throws an Error with a sentence when the file is of a newer release. */
+  /** Throws an Error with a sentence when the file is from a newer release. */
   makeTables(file: string, say: Say): void {
     const db = this.#db
     const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'identities'").get() === undefined
@@ -76,7 +76,9 @@ class SqliteStore implements IdentityStore {
     })
   }
 
-  /** Brings the unique keys in line with the schemas' identifier traits, which may have changed since the last start. */
+  /**
+   * Brings the unique keys in line with the schemas' identifier traits, which may have changed since the last start.
+   */
   keepIdentifiers(identifiers: Identifiers): void {
     this.#atomically(() => {
       const { revision } = identifiers
@@ -163,7 +165,7 @@ class SqliteStore implements IdentityStore {
   }
 }
 
-/** Runs `work`; a disk or file that fails becomes StoreUnavailable. */
+/** Runs `work`; a failing disk or file becomes StoreUnavailable. */
 function reached<Result>(work: () => Result): Result {
   try {
     return work()

@@ -1,11 +1,11 @@
 /**
- * Lets work on one key wait for the work before it, within this process. MongoDB compares and writes a document in one
- * step; some servers of its protocol (FerretDB 1) do it in two, and there this keeps two writers apart.
+ * Runs work on one key one after the other, within this process. MongoDB compares and writes a document in one step;
+ * some compatible servers (FerretDB 1) use two, and this keeps two writers apart there.
  */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>()
 
-  /** Runs `work` when all earlier work on `key` has ended, however it ended. */
+  /** Runs `work` when all earlier work on `key` has ended, even with an error. */
   take<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(work, work)
     this.#last.set(key, turn)
