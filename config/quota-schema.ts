@@ -1,4 +1,4 @@
-/** The shape of a quota in YAML, shared by rows, projects' overrides and rules. */
+/** The shape of a quota in YAML, shared by rows and projects' overrides. */
 import { type TSchema, Type } from 'typebox'
 import { Requests, Strict, Word, when } from './fields.js'
 import type { Path, UnplacedProblem } from './problem.js'

@@ -26,7 +26,7 @@ export interface AccessPolicy {
   readonly document: AccessDocument
 }
 
-/** Everything the files contain, validated. File names are relative to the same folder as the path that was given. */
+/** Everything the files contain, validated. Their paths are built on the path that was given. */
 export interface Config {
   readonly gatewayFile: string
   readonly projectsFile: string
