@@ -42,7 +42,7 @@ export function createValidator(schema: TSchema): Validator {
   }
 }
 
-/** Shared, because each instance compiles the meta-schema anew, which takes longer than most of our schemas. */
+/** Shared, because each instance compiles the meta-schema again, which takes longer than most of our schemas. */
 let compiler: Ajv | undefined
 
 function createAjv(): Ajv {

@@ -31,7 +31,9 @@ export interface YamlFile {
   variablesOf(path: Path): readonly string[]
 }
 
-/** Parses strictly: one document, no duplicate keys, no unknown tags, bounded depth and aliases; warnings are errors. */
+/**
+ * Parses strictly: one document, no duplicate keys, no unknown tags, limited depth and aliases; warnings are errors.
+ */
 export function parseYaml(text: string, expand: (scalar: string) => Expanded): YamlFile {
   const lines = new LineCounter()
   lines.addNewLine(0)

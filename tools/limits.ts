@@ -126,7 +126,7 @@ export function endpointLimits({ config }: Loaded) {
   })
 }
 
-/** `1 at a time`, `100 per 10 s, then 60 s blocked`; for other plugins their settings as JSON. */
+/** `1 at a time`, `100 per 10 s, then blocked for 60 s`; for other plugins their settings as JSON. */
 export function limitText(kind: string, rule: RuleEntry): string {
   const { when, reads } = rule
   const whose = when === undefined ? '' : `, ${whoseText(when)}`

@@ -1,4 +1,6 @@
-/** The ids that a client gives its request. Anybody can send any id: they help to find a request, but prove nothing. */
+/**
+ * The ids that a client gives its request. A client can send any id: it helps to find a request, but proves nothing.
+ */
 import type { Facts } from '../types.js'
 
 /** Most tools send far shorter ids; values that do not match are left out. */

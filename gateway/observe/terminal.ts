@@ -45,7 +45,7 @@ export function terminalLine(json: string, colourful: boolean): string {
   return `${front} ${printable(msg)}${told}${rest === '' ? '' : paint('dim', rest)}${behind}\n`
 }
 
-/** `429 refused POST /self-service/recovery acme recovery-flood 31/30 per 60 s, wait 12 s`. */
+/** `429 refused POST /self-service/recovery acme recovery-flood 31/30 in 60 s, wait 12 s`. */
 function decisionText(record: DecisionRecord): string {
   const { decision, sent_status, method, path, project, rule, counters } = record
   // A used-up counter is the one that refused; of several, the one that resets last.

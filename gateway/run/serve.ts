@@ -129,7 +129,7 @@ function workersOf({ gateway: { listen } }: Config): number {
   return listen.workers === 'auto' ? Math.min(availableParallelism(), MOST_WORKERS) : listen.workers
 }
 
-/** A closing terminal sends SIGHUP too: if that were taken for a reload, nobody could stop the process any more. */
+/** A closing terminal sends SIGHUP too: if that were taken for a reload, the process would keep running unattended. */
 function hasLostTerminal(): boolean {
   if (process.stdout.isTTY !== true) return false
   try {

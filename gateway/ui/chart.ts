@@ -88,7 +88,7 @@ export function summary({ points, from, step_ms }: LiveHistory): string {
   return told.length === 0 ? `Nothing was refused in the last ${over}.` : told.join(' ')
 }
 
-/** So many steps without refusals end a stretch; a shorter pause may be chance. */
+/** Number of steps without refusals that end a stretch; a shorter pause may be chance. */
 const QUIET_STEPS = 6
 
 function since(

@@ -58,7 +58,7 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
   return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
 }
 
-/** `exempt by office (network 198.51.100.0/24), written at policies/access.yaml:4`. */
+/** `exempt from every limit by office, for network 198.51.100.0/24; written at policies/access.yaml:4`. */
 function accessText(entry: ExplainedAccess): string {
   const { action, mode, src, why, set_by, until } = entry
   const what = action === 'deny' ? 'denied' : 'exempt from every limit'

@@ -1,4 +1,4 @@
-/** Kong's declarative configuration: services, routes, consumers and the rate-limiting plugins (developer.konghq.com). */
+/** Kong's declarative configuration: services, routes, consumers, rate-limiting plugins (developer.konghq.com). */
 import { importConsumers, type OwnPlan } from './kong-consumers.js'
 import { algorithmOf, KongPlugins, keyOf, LIMITERS, reference } from './kong-plugins.js'
 import { bucketQuota, meterQuotas } from './kong-quota.js'

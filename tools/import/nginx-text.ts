@@ -1,4 +1,4 @@
-/** nginx's configuration language: directives, their words, and blocks (nginx.org, 'Configuration file's structure'). */
+/** nginx's configuration language: directives, words and blocks (nginx.org, 'Configuration file's structure'). */
 
 import type { Position } from '../../config/yaml.js'
 

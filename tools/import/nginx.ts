@@ -1,4 +1,4 @@
-/** nginx: `limit_req` and `limit_conn` with their zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
+/** nginx: `limit_req` and `limit_conn`, zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
 import type { Migration } from './migration.js'
 import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables, type ZoneKey } from './nginx-key.js'

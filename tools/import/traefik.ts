@@ -1,4 +1,4 @@
-/** Traefik's dynamic configuration: routers, services, and the middlewares rateLimit and inFlightReq (doc.traefik.io). */
+/** Traefik's dynamic configuration: routers, services, middlewares rateLimit and inFlightReq (doc.traefik.io). */
 import { parseDuration } from '../../config/duration.js'
 import type { KeyPart } from '../../config/words.js'
 import type { Migration } from './migration.js'

@@ -11,7 +11,7 @@ import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness
 import type { Mode } from '../../gateway/types.js'
 import type { Remark, Subject } from './finding.js'
 
-/** With fewer rows than this there is no telling what is usual. */
+/** With fewer rows than this, nothing can be called usual. */
 const FEWEST_ROWS = 3
 
 interface Bucket {

@@ -1,7 +1,7 @@
 /** The clock of live counts: looks for rates, and steps of ten seconds for the last hour. */
 import { type LiveTally, LOOKS, STEP_MS, STEPS } from './tally.js'
 
-/** Rates cover at least this time, once counting has gone on for so long. */
+/** Rates cover at least this time, once counting has lasted that long. */
 const RATE_MS = 10_000
 /**
  * Hours kept at the same time: 21.6 MB when all are needed; those of 1,000 rules and 1,000 projects are 14.4 MB.

@@ -32,7 +32,7 @@ export interface Kept {
    * @throws {Unreachable} when they cannot be stored now
    */
   change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result>
-  /** Resolves when changes that others have made so far are known, or cannot be found out. */
+  /** Resolves when changes made elsewhere by now are known, or cannot be found out. */
   refresh(): Promise<void>
   close(): void
 }

@@ -17,7 +17,7 @@ const MOST = 1_000_000_000
 /** Node's timers overflow after 24.8 days, and would fire at once. */
 const LONGEST_MS = 24 * 24 * 3_600_000
 const SHORTEST_TTL_MS = 1000
-/** A month, and the hour by which a change of the clock may make it longer. */
+/** 31 days, and the two hours by which a change of the clock may lengthen a period. */
 const LONGEST_WINDOW_MS = (31 * 24 + 2) * 3_600_000
 
 /** Why a module's export is not a plugin, as the end of a sentence; undefined when it is one. */
