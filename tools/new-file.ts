@@ -1,20 +1,20 @@
-/** Files and folders that a command makes, and never overwrites. */
+/** Creates files and folders, and never overwrites any. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { unwritable } from './unreadable.js'
 
-/** Writes a file that does not exist yet, in folders that are made for it. @throws {Unusable} */
+/** Writes a file that does not exist yet, and creates its folders. @throws {Unusable} */
 export function writeNew(file: string, text: string): void {
   makeFolders(dirname(file))
   attempt(file, () => writeFileSync(file, text, { flag: 'wx' }))
 }
 
-/** Makes a folder that does not exist yet. @throws {Unusable} */
+/** Creates a folder that does not exist yet. @throws {Unusable} */
 export function makeNew(folder: string): void {
   attempt(folder, () => mkdirSync(folder))
 }
 
-/** One by one: Node's recursive mkdir never returns where a file system makes no folders, as below /proc. */
+/** One by one: Node's recursive mkdir never returns where a file system cannot create folders, as below /proc. */
 function makeFolders(folder: string): void {
   if (existsSync(folder)) return
   const above = dirname(folder)
@@ -22,7 +22,7 @@ function makeFolders(folder: string): void {
   try {
     mkdirSync(folder)
   } catch (error) {
-    // Another command may have made it just now.
+    // Another process may have created it meanwhile.
     if (!existsSync(folder)) throw unwritable(folder, error)
   }
 }

@@ -1,4 +1,4 @@
-/** The secret that keys the hashes which stand for e-mail addresses, paths and header values in counter keys. */
+/** The key of the hashes that replace e-mail addresses, paths and header values in counter keys. */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,9 +6,9 @@ import { Failure } from './load.js'
 import { variable } from './variable.js'
 
 /**
- * Derived from the first key of `ENCRYPTION_KEY`, so that several gateways on one Redis agree; else kept in the data folder,
- * where the first start makes it. Without embedded services there is no data folder unless `DATA_DIR` names one: the secret
- * then lives as long as the gateway. @throws {Failure} when a key is not one
+ * Derived from the first key of `ENCRYPTION_KEY`, so that several gateways on one Redis agree; otherwise stored in the
+ * data folder, where the first start creates it. Without embedded services there is no data folder unless `DATA_DIR`
+ * names one: the secret then lives as long as the gateway. @throws {Failure} when a key is invalid
  */
 export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer {
   const [given] = encryptionKeys(variable('ENCRYPTION_KEY', env))
@@ -27,7 +27,7 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
   )
 }
 
-/** The keys as they are written, of which the first one counts here. */
+/** The keys of ENCRYPTION_KEY, as written; only the first is used here. */
 function encryptionKeys(text: string): string[] {
   const keys = text.split(/[\s,]+/).filter(Boolean)
   if (keys.every(isKey)) return keys
@@ -41,8 +41,8 @@ function isKey(text: string): boolean {
 }
 
 /**
- * If two processes start for the first time, one creates the file and both read it. It is renamed into place
- * once it is complete.
+ * If two processes start for the first time, one creates the file and both read it. The file is linked into place once
+ * it is complete.
  */
 function keep(file: string, text: string): void {
   const options = { flag: 'wx', mode: 0o600 } as const
@@ -51,7 +51,7 @@ function keep(file: string, text: string): void {
   try {
     linkSync(fresh, file)
   } catch (error) {
-    // Some network file systems have no links.
+    // Some network file systems do not support hard links.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') writeFileSync(file, text, options)
   } finally {
     rmSync(fresh)
