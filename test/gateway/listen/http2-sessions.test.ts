@@ -1,5 +1,6 @@
 /** What an HTTP/2 connection may cost, and how it ends. */
 import { once } from 'node:events'
+import type { ClientHttp2Session } from 'node:http2'
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
@@ -223,6 +224,21 @@ if (canMakeCertificates(t)) {
       await waitUntil('the connection to be cut', () => listener.connections === 0, 6_000)
     })
   }
+
+  t.test('with all connections taken, the idle connection that has waited longest makes room', async t => {
+    const { listener, port } = await listenTls(t, certificate, [], { maxConnections: 3 })
+    const url = `https://127.0.0.1:${port}`
+    const sessions = []
+    for (let i = 0; i < 3; i++) sessions.push(await openSession(t, url, certificate))
+    const [first, second, third] = sessions as [ClientHttp2Session, ClientHttp2Session, ClientHttp2Session]
+    t.equal((await ask(first, {})).status, 200)
+    const left = once(second, 'goaway')
+    const fourth = await openSession(t, url, certificate)
+    t.same((await left)[0], NO_ERROR)
+    await waitUntil('the end', () => second.destroyed)
+    for (const session of [first, third, fourth]) t.equal((await ask(session, {})).status, 200)
+    t.equal(listener.connections, 3)
+  })
 
   t.test('drain: requests finish, new ones are not taken, idle connections close', async t => {
     const upstream = await rawUpstream()

@@ -185,6 +185,21 @@ t.test('drain', async t => {
     await drained
   })
 
+  t.test(
+    'a connection that has sent nothing yet is closed soon, and its first request still served',
+    async t => {
+      const { listener, port, client } = await listen(t, (_req, res) => reply(res, 'ok'))
+      const silent = await rawClient(port)
+      const begun = performance.now()
+      const drained = listener.drain(9_000)
+      t.equal((await client.send(GET).message()).body, 'ok')
+      await drained
+      t.ok(performance.now() - begun < 8_000, 'long before the deadline and the time for a head')
+      await waitUntil('the end', () => silent.ended)
+      t.equal(silent.unread, '', 'without a response')
+    },
+  )
+
   t.test('an answer that had begun before does not keep its connection', async t => {
     let finish = (): void => {}
     const { listener, client } = await listen(t, (_req, res) => {
