@@ -127,19 +127,19 @@ t.test('a slow or failing receiver delays neither the identity provider nor anot
   await one.scim('POST', '/Users', okta('a'))
   await one.scim('POST', '/Users', okta('b'))
   await two.scim('POST', '/Users', okta('c'))
-  t.ok(Date.now() - before < 5000, 'answered while the receiver sleeps')
+  t.ok(Date.now() - before < 5000, 'requests get their responses while the receiver holds its call')
   await waitUntil('the other directory', () => quick.calls.length === 1)
-  t.equal(slow.calls.length, 1, 'one call at a time')
+  t.equal(slow.calls.length, 1, 'the receiver gets one call at a time')
   open(204)
   await waitUntil('the retry', () => slow.calls.length === 3)
   t.same(
     slow.calls.map(({ event }) => event.sequence),
     [1, 2, 2],
-    'a redirect is a failure, the event comes again',
+    'a redirect counts as a failure, and the event is sent again',
   )
   t.equal(slow.calls[1]?.text, slow.calls[2]?.text, 'the retry sends the same bytes')
   const waited = (slow.calls[2]?.at ?? 0) - (slow.calls[1]?.at ?? 0)
-  t.ok(waited > 1400 && waited < 4000, `after about 2 s (${waited} ms)`)
+  t.ok(waited > 1400 && waited < 4000, `the retry comes after about 2 s (${waited} ms)`)
   t.match(service.logged.join('\n'), /webhook not delivered .*answered 302/)
 })
 
@@ -255,6 +255,6 @@ t.test('private and loopback targets are refused unless allowed, as addresses an
   }
   t.notOk(
     refusedTarget(new URL('https://example.com/'), { allowPrivate: false, allowHttp: true }),
-    'names are judged when they are resolved',
+    'a target given by name is checked only when it is resolved',
   )
 })
