@@ -97,8 +97,10 @@ t.test('two gateways that share slots in Redis', async t => {
     }
     t.equal(await knock(first, '/paused'), 429)
     t.equal(await knock(second, '/paused'), 429)
-    await waitUntil('the holder to know', async () => (await held(first, 'paused')) === 0)
-    await waitUntil('its warning', () => /"rule":"paused".*slots expired/.test(first.out()))
+    await waitUntil('the paused gateway to notice', async () => (await held(first, 'paused')) === 0)
+    await waitUntil('the warning about expired slots', () =>
+      /"rule":"paused".*slots expired/.test(first.out()),
+    )
 
     waiting.get('/paused')?.[0]?.end('late')
     const [answer] = await answerOfFirst

@@ -191,7 +191,7 @@ function mayUse(path: string, { target, manner }: Import): boolean {
 }
 
 /** Every file of the source folders, as paths from the project's root. */
-function listHouse(): string[] {
+function listSources(): string[] {
   return ['gateway', 'services', 'config', 'tools']
     .flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
     .filter(entry => entry.isFile())
@@ -199,7 +199,7 @@ function listHouse(): string[] {
 }
 
 t.test('every source file is in a named place and imports only what that place may know', async t => {
-  const files = listHouse()
+  const files = listSources()
   t.ok(files.length > 50, 'the source files were found')
   t.same(
     files.flatMap(path => faults(path, projectFile(path))),
@@ -208,7 +208,7 @@ t.test('every source file is in a named place and imports only what that place m
 })
 
 t.test('every place and home in the tables exists', async t => {
-  const files = listHouse()
+  const files = listSources()
   const missing = [...Object.keys(PLACES), ...Object.values(HOMES).flat()].filter(
     place => !files.some(path => holds(place, path)),
   )
@@ -223,7 +223,7 @@ t.test('every dependency has a home, and every home imports its dependency', asy
   t.same(all.sort(), [...Object.keys(HOMES), ...HELD_BACK].sort())
 
   const imported = new Set(
-    listHouse()
+    listSources()
       .filter(path => path.endsWith('.ts'))
       .flatMap(path => importsOf(path, projectFile(path)).map(({ target }) => `${target} in ${path}`)),
   )

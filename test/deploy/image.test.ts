@@ -127,7 +127,11 @@ t.test('the files in the image are enough to run a gateway', async t => {
       out += text
     })
   }
-  await waitUntil('it to be ready', () => out.includes('Sluice is ready') || child.exitCode !== null, 20_000)
+  await waitUntil(
+    'the gateway to be ready',
+    () => out.includes('Sluice is ready') || child.exitCode !== null,
+    20_000,
+  )
   child.kill('SIGTERM')
   t.same(await ended, [0, null], out)
 })

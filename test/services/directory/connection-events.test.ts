@@ -23,7 +23,7 @@ for (const store of ['SQLite', 'MongoDB']) {
       await Promise.all([set({ deactivated: true }), set({ deactivated: true }), set({ name: 'New' })])
       await set({ deactivated: false })
       await writeUsers(directory, ['a'])
-      await waitUntil('all', () => receiver.calls.length === 3)
+      await waitUntil('all events', () => receiver.calls.length === 3)
       const { id, tenant, product } = directory
       t.same(
         receiver.calls.map(({ event: { event, sequence } }) => [event, sequence]),

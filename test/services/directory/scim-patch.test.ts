@@ -35,7 +35,7 @@ t.test('PATCH accepts what identity providers send', async t => {
       },
     ],
     [
-      'a new primary replaces the old one',
+      'a new primary value makes the old one secondary',
       [{ op: 'add', path: 'emails', value: [{ value: 'h', primary: true }] }],
       {
         emails: [

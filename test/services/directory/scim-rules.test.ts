@@ -39,7 +39,7 @@ t.test('the size of a resource is limited, whether it is sent whole or grown by 
     ],
     ['14000 keys in name', () => grow({ op: 'add', path: 'name', value: keyed(14_000) }), invalid],
     [
-      'two halves',
+      'two values that are too large together',
       () => grow(...['a', 'b'].map(path => ({ op: 'add', path, value: 'x'.repeat(40_000) }))),
       { status: 413 },
     ],
@@ -69,7 +69,7 @@ t.test('a PATCH of up to 1 MiB takes bounded time', async t => {
       Array.from({ length: 999 }, () => ({ op: 'replace', path: 'roles.type', value: 'w' })),
     ],
     [
-      'other letter case',
+      'keys in another letter case',
       Array.from({ length: 999 }, () => ({
         op: 'replace',
         path: 'name',
@@ -78,7 +78,7 @@ t.test('a PATCH of up to 1 MiB takes bounded time', async t => {
     ],
     ['removals', Array.from({ length: 999 }, () => ({ op: 'remove', path: 'roles', value: many(40, 'z') }))],
     [
-      'growing by itself',
+      'lists added inside lists',
       ['a', 'a.b', 'a.b.c', 'a.b.c.d'].map(path => ({ op: 'add', path, value: many(90) })),
     ],
   ]

@@ -41,7 +41,7 @@ for (const store of ['SQLite', 'MongoDB']) {
     })
 
     await writeUsers(directory, ['a', 'b'])
-    await waitUntil('the second has all', () => good.calls.length === 2)
+    await waitUntil('all events at the second webhook', () => good.calls.length === 2)
     t.same(sequences(good.calls), [1, 2])
     t.ok(
       isSignedWith(good.calls[0] as Received, second.body.data.secret),
@@ -50,13 +50,13 @@ for (const store of ['SQLite', 'MongoDB']) {
     t.equal(failing.calls.length, 1, 'the failing webhook waits for its next attempt')
     const { body } = await directory.scim('GET', '/Users?filter=userName%20eq%20%22a%22')
     await directory.scim('DELETE', `/Users/${body.Resources[0].id}`)
-    await waitUntil('the filtered one', () => filtered.calls.length === 1)
+    await waitUntil('the event for the filtering webhook', () => filtered.calls.length === 1)
     t.match(filtered.calls[0]?.event, { event: 'user.deleted', sequence: 3 })
     t.ok(isSignedWith(filtered.calls[0] as Received, 'another-secret'))
 
     broken = false
     await service.manage('POST', `/dead-letters/replay?directoryId=${directory.id}`)
-    await waitUntil('the first has all', () => failing.calls.length === 4)
+    await waitUntil('all events at the first webhook', () => failing.calls.length === 4)
     t.same(sequences(failing.calls), [1, 1, 2, 3])
     const list = (await service.manage('GET', path)).body.data
     t.same(
@@ -82,7 +82,7 @@ t.test(
     await service.manage('POST', `/dead-letters/replay?directoryId=${directory.id}`)
     await service.manage('PATCH', path, { disabled: false })
     await writeUsers(directory, ['c'])
-    await waitUntil('the rest', () => receiver.calls.length === 3)
+    await waitUntil('the other events', () => receiver.calls.length === 3)
     t.same(sequences(receiver.calls), [1, 1, 3])
   },
 )
@@ -96,7 +96,7 @@ t.test('a removed webhook gets no more events, and its directory shows none', as
   const path = `/${directory.id}/webhooks/default`
   t.match(await service.manage('DELETE', path), { status: 200, body: { data: null } })
   t.match(await service.manage('DELETE', path), { status: 404 })
-  await waitUntil('nothing waits', async () => /directory_events_waiting 0/.test(await service.metrics()))
+  await waitUntil('an empty queue', async () => /directory_events_waiting 0/.test(await service.metrics()))
   t.same((await service.manage('GET', `/${directory.id}`)).body.data.webhook, { endpoint: '', secret: '' })
   t.equal(receiver.calls.length, 1)
 })
@@ -110,7 +110,7 @@ t.test('a webhook that is removed by an empty address leaves no events to the ne
   await service.manage('PATCH', `/${directory.id}`, { webhook_url: '' })
   // Long before the next attempt is due.
   await waitUntil(
-    'nothing waits',
+    'an empty queue',
     async () => /directory_events_waiting 0/.test(await service.metrics()),
     1000,
   )

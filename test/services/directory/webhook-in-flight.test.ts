@@ -52,7 +52,7 @@ t.test('events that wait for a webhook follow it to its new address', async t =>
   const { old, next, change, answer } = await underWay(t)
   await change({ webhook_url: next.url })
   answer(204)
-  await waitUntil('the others', () => next.calls.length === 5)
+  await waitUntil('the other events', () => next.calls.length === 5)
   t.same([sequences(old.calls), sequences(next.calls)], [[6], [7, 8, 9, 10, 11]])
 })
 
@@ -61,7 +61,7 @@ t.test('a secret ended during a delivery signs none of the calls that follow', a
   await change({ webhook_secret: 'another-secret', overlap_seconds: 0 })
   await change({ webhook_secret: 'third-secret' })
   answer(204)
-  await waitUntil('the others', () => old.calls.length === 6)
+  await waitUntil('the other events', () => old.calls.length === 6)
   const signatures = ({ headers }: Received) => String(headers['webhook-signature']).split(' ').length
   t.same(
     old.calls.map(signatures),
@@ -75,10 +75,12 @@ t.test('a webhook that is disabled during a delivery gets no more calls until it
   const path = `/${directory.id}/webhooks/default`
   await service.manage('PATCH', path, { disabled: true })
   answer(204)
-  await waitUntil('five wait', async () => /directory_events_waiting 5/.test(await service.metrics()))
+  await waitUntil('five waiting events', async () =>
+    /directory_events_waiting 5/.test(await service.metrics()),
+  )
   t.equal(old.calls.length, 1)
   await service.manage('PATCH', path, { disabled: false })
-  await waitUntil('the others', () => old.calls.length === 6)
+  await waitUntil('the other events', () => old.calls.length === 6)
   t.same(sequences(old.calls), [6, 7, 8, 9, 10, 11])
 })
 

@@ -60,12 +60,12 @@ t.test('an event becomes a dead letter after its last attempt, and the next even
     await waitUntil(`attempt ${attempt}`, () => receiver.calls.length >= attempt)
     t.same(sequences(receiver.calls).slice(0, attempt), Array(attempt).fill(1), 'the later events wait')
     await waitUntil(
-      'its report',
+      'the logged failure',
       () => service.logged.filter(line => /not delivered|gave up/.test(line)).length === attempt,
     )
     if (attempt < 11) await service.manage('POST', `/dead-letters/replay${scope}`)
   }
-  await waitUntil('the others', () => receiver.calls.length === 13)
+  await waitUntil('the other events', () => receiver.calls.length === 13)
   t.same(sequences(receiver.calls).slice(-2), [2, 3])
   const { body } = await waitUntil('the dead letter', async () => {
     const answer = await service.manage('GET', `/dead-letters${scope}`)
@@ -82,7 +82,7 @@ t.test('an event becomes a dead letter after its last attempt, and the next even
 
   await service.manage('POST', `/dead-letters/${letter.id}/replay`)
   await waitUntil('the replay', () => receiver.calls.length === 14)
-  await waitUntil('the new number', async () => {
+  await waitUntil('the new number of attempts', async () => {
     const again = await service.manage('GET', `/dead-letters${scope}`)
     return again.body.data[0].attempts === 12 && again.body.data[0].replaying === false
   })
@@ -178,7 +178,7 @@ t.test('the log has an entry for each message while it is enabled, until the ent
   await waitUntil('the entry', async () => (await logged()).body.data.length === 1)
   await service.close()
   const brief = await startService(t, { DATA_DIR: service.dataDir, DSYNC_WEBHOOK_LOGS_TTL: '1s' })
-  await waitUntil('its end', async () => {
+  await waitUntil('the expiry of the entry', async () => {
     return (await brief.manage('GET', `/events?directoryId=${id}`)).body.data.length === 0
   })
 })
