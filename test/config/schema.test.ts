@@ -33,7 +33,7 @@ t.test('an editor accepts the shipped files by the schemas that their first line
 })
 
 t.test(
-  'an editor rejects what the loader rejects, and accepts files without the settings that have defaults',
+  'an editor rejects what the loader rejects, and accepts files that leave out settings with defaults',
   async t => {
     const ajv = new Ajv({ strict: false })
     const accepts = (name: string) => ajv.compile(JSON.parse(read(name)))

@@ -60,7 +60,7 @@ for (const [kind, setting] of [
   )
 }
 
-t.test('invalid plugin names are refused, and nothing is overwritten', async t => {
+t.test('invalid names and arguments are refused, and nothing is overwritten', async t => {
   for (const [args, sentence] of [
     [['plugin', 'old', 'x'], '"plugin" knows "new", not "old".'],
     [['plugin', 'new', 'My Plugin'], 'its "name" must begin with a lowercase letter'],

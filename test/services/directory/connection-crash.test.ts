@@ -47,7 +47,7 @@ async function crash(t: Test, env: Record<string, string>, takeoverMs: number): 
       if (!isGone.isThere) gone += 1
       if (answered[index]) t.notOk(isGone.isThere, 'a confirmed deletion is done')
     }
-    t.comment(`${gone} of ${count} were deleted, ${answered.filter(Boolean).length} answered`)
+    t.comment(`${gone} of ${count} were deleted, ${answered.filter(Boolean).length} deletions were confirmed`)
   }
   t.pass('each directory either exists or has been announced as deleted')
 }

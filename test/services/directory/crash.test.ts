@@ -183,7 +183,7 @@ async function crash(t: Test, env: Record<string, string>): Promise<void> {
     told += feed.length
     repeated += calls().length - firsts.length
   }
-  t.comment(`${kills} kills, ${tally.answered} changes answered, ${told} events, ${repeated} sent again`)
+  t.comment(`${kills} kills, ${tally.answered} changes confirmed, ${told} events, ${repeated} sent again`)
 }
 
 t.jobs = 2

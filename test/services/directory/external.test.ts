@@ -107,8 +107,8 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-t.test('an external directory from its consent to its deletion, on SQLite', async t => lifecycle(t, {}))
-t.test('an external directory from its consent to its deletion, on MongoDB', async t => {
+t.test('an external directory is connected, pulled and deleted, on SQLite', async t => lifecycle(t, {}))
+t.test('an external directory is connected, pulled and deleted, on MongoDB', async t => {
   const url = await mongoUrl(t)
   if (url !== undefined) await lifecycle(t, { MONGODB_URL: url })
 })

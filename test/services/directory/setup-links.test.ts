@@ -221,7 +221,7 @@ t.test('the set-up page in a browser', async t => {
     t.equal(await page.evaluate('document.activeElement.textContent'), 'Okta')
   })
 
-  await t.test('without scripts all of it works except for copying and automatic updates', async t => {
+  await t.test('without scripts the page works except for copying and automatic updates', async t => {
     const directory = await service.directory()
     const { path } = await linkOf(service, directory)
     const page = await visit(t, path, { javaScriptEnabled: false })

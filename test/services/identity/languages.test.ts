@@ -65,7 +65,7 @@ t.test('an invalid language file stops the start with a message that says why', 
 })
 
 t.test(
-  'the shipped languages translate every validation message, and nothing that the code does not say',
+  'the shipped languages translate every validation message and have no sentence that the code does not use',
   t => {
     const { say } = new Languages([SHIPPED]).choose('de')
     const source = projectFile('services/identity/form/messages.ts')

@@ -188,7 +188,7 @@ t.test('SQLite', async t => {
     (name: string): Open =>
     identifiers =>
       openSqliteStore(join(folder, 'made', name), identifiers ?? uniqueBy('email'))
-  await t.test('keeps the contract', contract(at('one.sqlite')))
+  await t.test('fulfils the contract of a store', contract(at('one.sqlite')))
   await t.test('follows the schema when it is opened again', reopening(at('two.sqlite')))
   t.equal(
     statSync(join(folder, 'made', 'one.sqlite')).mode & 0o077,
@@ -202,7 +202,7 @@ t.test('MongoDB', async t => {
   if (url === undefined) return
   const second = await mongoUrl(t)
   await t.test(
-    'keeps the contract',
+    'fulfils the contract of a store',
     contract(identifiers => openMongoStore(url, identifiers ?? uniqueBy('email'))),
   )
   await t.test(
