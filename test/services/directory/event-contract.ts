@@ -120,20 +120,12 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     const { fence } = await claimed(store, directory)
     const report = { delivered: 2, dead: [a, b], attempts: 0, due: 0, until: 0 }
     t.ok(await store.reportDelivery(directory.id, fence, report))
-    t.same(
-      await store.deadLetters({ directoryId: directory.id }, page),
-      [b, a],
-      'dead letters are listed newest first',
-    )
+    t.same(await store.deadLetters({ directoryId: directory.id }, page), [b, a], 'newest letters are first')
     t.same(await store.deadLetters(directory, { ...page, after: { created: late, id: b.id } }), [a])
     t.same(await store.deadLetters(other, page), [])
     t.same(await store.deadLetter(one.id), a)
 
-    t.equal(
-      await store.replay(other.id, { id: one.id }),
-      0,
-      'a dead letter of another directory is not replayed',
-    )
+    t.equal(await store.replay(other.id, { id: one.id }), 0, 'only its directory can replay a letter')
     t.equal(await store.replay(directory.id, { id: one.id }), 1)
     t.equal((await store.deadLetter(one.id))?.replay, true)
     const first = await claimed(store, directory)
@@ -146,11 +138,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
       until: 0,
     })
     t.same(await store.deadLetter(one.id), again, 'a dead letter whose replay fails is kept')
-    t.equal(
-      (await store.claimDelivery(directory.id, forAMoment)).kind,
-      'later',
-      'a failed replay puts off the next delivery',
-    )
+    t.equal((await store.claimDelivery(directory.id, forAMoment)).kind, 'later', 'the next delivery waits')
 
     t.equal(await store.replay(directory.id, { webhookId: 'default', after: 0 }), 2)
     t.ok(await isWaiting(directory))
