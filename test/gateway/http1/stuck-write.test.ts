@@ -37,4 +37,5 @@ t.test('a client that has left is let go in the end, though its response is neve
   await waitUntil('the request', () => answered === 1)
   socket.push(null)
   await waitUntil('the end of its connection', () => socket.closed)
+  t.equal(connections.closeLongest(), false, 'none is left open')
 })
