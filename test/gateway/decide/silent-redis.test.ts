@@ -11,7 +11,7 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 const HELD = 3
 
-t.test('connections that fall silent are given up at once', async t => {
+t.test('a connection that falls silent is replaced at once, twice in a row', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   const proxy = await faultProxy(redis.port)
@@ -70,7 +70,7 @@ t.test('connections that fall silent are given up at once', async t => {
   await waitUntil('another one to count', () => !isAway)
 })
 
-t.test('a connection that is given up again and again keeps no listeners, and comes back', async t => {
+t.test('a connection that is replaced again and again leaks no listeners, and recovers', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   const warnings: string[] = []

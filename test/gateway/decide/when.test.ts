@@ -43,7 +43,7 @@ async function begin(t: Test, settings: string | undefined, policies: Headers) {
   return { gateway, ask, looks }
 }
 
-onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (t, store) => {
+onEachStore(t, 'a rule applies to requests that meet all conditions of its when', async (t, store) => {
   const rule = (path: string, when: string) =>
     `id: ${path}, match: [POST /${path}], key: [project, client-ip], when: { ${when} }, ${once}`
   const { looks } = await begin(t, await store.settings(t), {
@@ -66,7 +66,7 @@ onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (
   t.equal(await looks('/anonymous'), true)
   t.equal(await looks('/anonymous', bearer), false)
   t.equal(await looks('/present'), false)
-  t.equal(await looks('/present', bearer), true, 'also a made-up one')
+  t.equal(await looks('/present', bearer), true, 'any credential counts, even an invented one')
   t.equal(await looks('/project'), true)
   t.equal(await looks('/project', host('globex')), false)
   t.equal(await looks('/project', host('new')), true)
@@ -76,7 +76,11 @@ onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (
   t.equal(await looks('/environment', host('staging')), true)
   t.equal(await looks('/network', from('203.0.114.1')), false)
   t.equal(await looks('/network', from('203.0.113.255')), true)
-  t.equal(await looks('/network', from('::ffff:203.0.113.4')), true, 'IPv4 however it is written')
+  t.equal(
+    await looks('/network', from('::ffff:203.0.113.4')),
+    true,
+    'an IPv4 address matches however it is written',
+  )
   t.equal(await looks('/network', from('2001:db8:ffff::1')), true)
   t.equal(await looks('/network', from('2001:db9::1')), false)
   const whole = { ...bearer, ...from('198.51.100.7') }
@@ -86,35 +90,43 @@ onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (
   t.equal(await looks('/all', whole), true)
 })
 
-onEachStore(t, 'verified is what an identifier has checked, whatever header carries it', async (t, store) => {
-  const { ask, looks, gateway } = await begin(
-    t,
-    `identify: [{ plugin: api-key, header: x-globex }, host]\nlog: { decisions: all }\n${await store.settings(t)}`,
-    {
-      'volumetric.yaml': rulesOf(
-        `id: verified, match: [POST /verified], key: [project], when: { authenticated: verified }, ${once}`,
-        `id: anonymous, match: [POST /anonymous], key: [project], when: { authenticated: false }, ${once}`,
-        `id: by-auth, match: [POST /auth], key: [auth], ${once}`,
-      ),
-    },
-  )
-  const key = { 'x-globex': API_KEY }
-  const madeUp = { 'x-globex': 'made up', authorization: 'Bearer made up', host: 'globex.localhost' }
-  t.equal(await looks('/verified', madeUp), false, 'presence is not enough')
-  t.equal(await looks('/verified', key), true)
-  t.equal(await looks('/anonymous', key), false, 'a credential that was used is one')
-  t.equal(await looks('/anonymous'), true)
-  t.equal(await ask('/auth', key), 200)
-  t.equal(await ask('/auth', madeUp), 429, 'both are authenticated')
-  t.equal(await ask('/auth'), 200)
-  await waitUntil('the records', () => gateway.lines.some(({ rule }) => rule === 'verified'))
-  t.match(
-    gateway.lines.find(({ rule }) => rule === 'verified'),
-    { auth: 'authenticated', verified: true },
-  )
-})
+onEachStore(
+  t,
+  'authenticated: verified matches only credentials that an identifier has checked',
+  async (t, store) => {
+    const { ask, looks, gateway } = await begin(
+      t,
+      `identify: [{ plugin: api-key, header: x-globex }, host]\nlog: { decisions: all }\n${await store.settings(t)}`,
+      {
+        'volumetric.yaml': rulesOf(
+          `id: verified, match: [POST /verified], key: [project], when: { authenticated: verified }, ${once}`,
+          `id: anonymous, match: [POST /anonymous], key: [project], when: { authenticated: false }, ${once}`,
+          `id: by-auth, match: [POST /auth], key: [auth], ${once}`,
+        ),
+      },
+    )
+    const key = { 'x-globex': API_KEY }
+    const madeUp = { 'x-globex': 'made up', authorization: 'Bearer made up', host: 'globex.localhost' }
+    t.equal(await looks('/verified', madeUp), false, 'a credential that is only present does not count')
+    t.equal(await looks('/verified', key), true)
+    t.equal(
+      await looks('/anonymous', key),
+      false,
+      'a credential that identified a project counts as authenticated',
+    )
+    t.equal(await looks('/anonymous'), true)
+    t.equal(await ask('/auth', key), 200)
+    t.equal(await ask('/auth', madeUp), 429, 'both requests count as authenticated')
+    t.equal(await ask('/auth'), 200)
+    await waitUntil('the records', () => gateway.lines.some(({ rule }) => rule === 'verified'))
+    t.match(
+      gateway.lines.find(({ rule }) => rule === 'verified'),
+      { auth: 'authenticated', verified: true },
+    )
+  },
+)
 
-onEachStore(t, 'slots are held only by those whom their rule looks at', async (t, store) => {
+onEachStore(t, 'only requests their rule applies to hold slots', async (t, store) => {
   const { ask } = await begin(t, await store.settings(t), {
     'in-flight.yaml': `version: 1
 kind: in-flight
@@ -130,7 +142,7 @@ rules:
   t.same(await two({}, 'GET'), [200, 429])
 })
 
-onEachStore(t, 'reads count where the rule says so, preflights never', async (t, store) => {
+onEachStore(t, 'reads count only for rules with reads: true, and preflights never', async (t, store) => {
   const { ask, looks } = await begin(t, await store.settings(t), {
     'volumetric.yaml': rulesOf(
       `id: reads, match: [/pages/**, GET /list], key: [path], reads: true, ${once}`,
@@ -148,7 +160,7 @@ onEachStore(t, 'reads count where the rule says so, preflights never', async (t,
   t.equal(await looks('/items', {}, 'PUT'), true)
 })
 
-t.test('what makes a request authenticated is a setting', async t => {
+t.test('the credentials setting decides which requests are authenticated', async t => {
   const { looks } = await begin(t, 'credentials: { headers: [x-token], cookies: [sid, "app_*_id"] }', {
     'volumetric.yaml': rulesOf(
       `id: known, match: ["POST /{case}"], key: [full-path], when: { authenticated: true }, ${once}`,
@@ -169,7 +181,7 @@ t.test('what makes a request authenticated is a setting', async t => {
   }
 })
 
-onEachStore(t, 'a request may cost several', async (t, store) => {
+onEachStore(t, 'a request with cost 3 is charged three units', async (t, store) => {
   const { ask } = await begin(t, await store.settings(t), {
     'volumetric.yaml': rulesOf(
       'id: heavy, match: [POST /export], key: [project], cost: 3, quota: { requests: 10, per: 1m }, mode: enforce',
@@ -180,7 +192,7 @@ onEachStore(t, 'a request may cost several', async (t, store) => {
   t.same(seen, [200, 200, 200, 429])
 })
 
-t.test('counters of such a rule are named and reset without what its "when" asks for', async t => {
+t.test('counters of a rule with a when are found and reset by their key alone', async t => {
   const { gateway, ask } = await begin(t, '', {
     'volumetric.yaml': rulesOf(
       `id: narrow, match: [POST /narrow], key: [client-ip], when: { networks: [203.0.113.0/24], authenticated: true, plans: [growth] }, ${once}`,
