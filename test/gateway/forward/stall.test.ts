@@ -173,18 +173,18 @@ t.test('an open WebSocket', async t => {
     )
   }
 
-  for (const [who, how] of [
+  for (const [side, how] of [
     ['client', 'reset'],
     ['client', 'end'],
     ['peer', 'reset'],
     ['peer', 'end'],
   ] as const) {
     t.test(
-      `closes on both sides and ends once after ${how} by its ${who === 'peer' ? 'upstream' : 'client'}`,
+      `closes on both sides and ends once after ${how} by its ${side === 'peer' ? 'upstream' : 'client'}`,
       async t => {
         const both = await open(60_000)
-        both[who][how]()
-        const other = who === 'peer' ? both.client : both.peer
+        both[side][how]()
+        const other = side === 'peer' ? both.client : both.peer
         await waitUntil('the other side to be closed', () => gone(other))
         other.end()
         await waitUntil('the end to be told', () => both.gateway.ended === 1)

@@ -126,15 +126,15 @@ t.test('an upstream that does not speak HTTP gets the client 502 upstream-invali
 })
 
 t.test('a side that resets its connection closes the other', async t => {
-  for (const who of ['client', 'upstream'] as const) {
-    t.test(who, async t => {
+  for (const side of ['client', 'upstream'] as const) {
+    t.test(side, async t => {
       const { client, upstream, gateway } = await scene(t)
       client.send(`${HANDSHAKE}\r\n`)
       const peer = await upstream.connection(0)
       await peer.message()
       peer.send(ACCEPTED)
       await client.message()
-      const [gone, left] = who === 'client' ? [client, peer] : [peer, client]
+      const [gone, left] = side === 'client' ? [client, peer] : [peer, client]
       gone.reset()
       await waitUntil('the other side to be closed', () => left.ended || left.closed)
       await waitUntil('the end to be told', () => gateway.ended === 1)

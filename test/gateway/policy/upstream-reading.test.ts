@@ -43,7 +43,7 @@ async function gatewayBefore(t: Test, upstreamSettings: string) {
   return { ask, explain, gateway }
 }
 
-t.test('by default path parameters are plain text, and “;” differs from “%3B”', async t => {
+t.test('by default path parameters are plain text, and ";" differs from "%3B"', async t => {
   const { ask } = await gatewayBefore(t, '')
   for (const [path, bucket] of [
     ['/a;b', 'admin'],
@@ -55,7 +55,7 @@ t.test('by default path parameters are plain text, and “;” differs from “%
   t.equal((await ask('/a%3bb')).body, '/a%3Bb', 'the path is forwarded the same way')
 })
 
-t.test('with pathParameters: refuse a path with “;” gets 400', async t => {
+t.test('with pathParameters: refuse a path with ";" gets 400', async t => {
   const { ask, explain } = await gatewayBefore(t, 'pathParameters: refuse')
   for (const path of ['/a;b', '/x/;/y', '/a%3Bb', '/a%3bb']) {
     const answer = await ask(path)
