@@ -88,7 +88,7 @@ const times = async (count: number, go: () => Promise<number>) => {
 
 onEachStore(
   t,
-  'a login after five failed ones is refused before the upstream, and successes are not counted',
+  'a login after five failed ones gets 429 before the upstream, and successes are not counted',
   async (t, store) => {
     const { login, ask, model } = await begin(t, await store.settings(t), [
       `${LOGIN}, blockFor: 2m, mode: enforce`,

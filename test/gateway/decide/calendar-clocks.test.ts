@@ -23,7 +23,7 @@ const daily = (quota: number): Window => ({
 /** Midnight in Berlin, at the start of the day on which summer time ends. */
 const AUTUMN = Date.parse('2026-10-24T22:00:00Z')
 
-t.test('gateways whose clocks differ turn a period at the same moment, by Redis’s clock', async t => {
+t.test('gateways whose clocks differ start a new period at the same moment, by Redis’s clock', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   for (const [name, skews] of [

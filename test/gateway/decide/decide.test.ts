@@ -113,7 +113,7 @@ t.test('a limiter that throws is treated like a store that is away', async t => 
   }
 })
 
-t.test('a request holds a slot until it is released, in enforced and report-only rules', async t => {
+t.test('a request holds its slot until it is released', async t => {
   const world = inProcess()
   const rules = [slots('one', 1), slots('watched', 1, { mode: 'report-only' })]
   const first = await decide(world, rules)

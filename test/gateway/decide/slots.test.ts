@@ -21,7 +21,7 @@ function slot(key: string, max: number, ttlMs: number): Ask {
 }
 
 t.test(
-  'a Redis that restarts empty loses held slots for good, and with few log lines',
+  'slots held when Redis restarts empty are not recreated, and the log stays short',
   { buffered: true },
   async t => {
     if (redisCommand(t) === undefined) return

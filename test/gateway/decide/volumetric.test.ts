@@ -108,7 +108,7 @@ onEachStore(
 
 onEachStore(
   t,
-  'a TLS fingerprint counts only from a trusted hop, and missing decides what happens without one',
+  'a TLS fingerprint counts only from a trusted hop, and "missing" decides what happens without one',
   async (t, store) => {
     const by = (part: string, missing: string) =>
       `id: by-${part}-${missing}, match: [POST /${part}/${missing}], key: [${part}], missing: ${missing}, quota: { requests: 1, per: 1m }, mode: enforce`

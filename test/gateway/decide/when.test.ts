@@ -43,7 +43,7 @@ async function begin(t: Test, settings: string | undefined, policies: Headers) {
   return { gateway, ask, applies }
 }
 
-onEachStore(t, 'a rule applies to requests that meet all conditions of its when', async (t, store) => {
+onEachStore(t, 'a rule applies to requests that meet every condition of its "when"', async (t, store) => {
   const rule = (path: string, when: string) =>
     `id: ${path}, match: [POST /${path}], key: [project, client-ip], when: { ${when} }, ${once}`
   const { applies } = await begin(t, await store.settings(t), {
@@ -192,7 +192,7 @@ onEachStore(t, 'a request with cost 3 is charged three units', async (t, store) 
   t.same(seen, [200, 200, 200, 429])
 })
 
-t.test('counters of a rule with a when are found and reset by their key alone', async t => {
+t.test('counters of a rule with a "when" are found and reset by their key alone', async t => {
   const { gateway, ask } = await begin(t, '', {
     'volumetric.yaml': rulesOf(
       `id: narrow, match: [POST /narrow], key: [client-ip], when: { networks: [203.0.113.0/24], authenticated: true, plans: [growth] }, ${once}`,

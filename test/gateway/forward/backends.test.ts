@@ -85,24 +85,21 @@ t.test('one dead address', async t => {
     t.same(gateway.failures, [])
   })
 
-  t.test(
-    'that completes no TLS handshake delays requests only by connectMs, and bodies arrive whole',
-    async t => {
-      // It accepts connections and never completes a TLS handshake.
-      const silent = await rawUpstream(() => {})
-      t.teardown(() => silent.stop())
-      const alive = await rawUpstream(answering(OK))
-      t.teardown(() => alive.stop())
-      const gateway = await startGateway(t, {
-        url: silent.url.replace('http:', 'https:'),
-        others: [alive.url],
-        connectMs: 100,
-      })
-      const client = await clientOf(t, gateway)
-      t.same(await statuses(client, POST, 4), Array(4).fill('200'))
-      t.equal((await alive.connection(0)).unread, '')
-    },
-  )
+  t.test('fails no request and loses no body when it completes no TLS handshake', async t => {
+    // It accepts connections and never completes a TLS handshake.
+    const silent = await rawUpstream(() => {})
+    t.teardown(() => silent.stop())
+    const alive = await rawUpstream(answering(OK))
+    t.teardown(() => alive.stop())
+    const gateway = await startGateway(t, {
+      url: silent.url.replace('http:', 'https:'),
+      others: [alive.url],
+      connectMs: 100,
+    })
+    const client = await clientOf(t, gateway)
+    t.same(await statuses(client, POST, 4), Array(4).fill('200'))
+    t.equal((await alive.connection(0)).unread, '')
+  })
 
   t.test('returns after the first response to a trial request', async t => {
     const upstreams = [await rawUpstream(answering(OK)), await rawUpstream(answering(OK))] as const
@@ -250,8 +247,8 @@ t.test('WebSockets are spread over the same addresses, without the ejected one',
   await waitUntil('all to be given back', () => [...gateway.backends].every(({ load }) => load === 0))
 })
 
-t.test('more requests than an upstream may have in progress', async t => {
-  t.test('get 503 at once when the queue is full, and every place is given back', async t => {
+t.test('at the limit of requests to an upstream', async t => {
+  t.test('a request gets 503 at once when the queue is full, and every place is given back', async t => {
     const { gateway, client } = await scene(t, [() => {}], { connections: 1, connectMs: 30_000, headMs: 200 })
     const [backend] = gateway.backends
     client.send(GET)
@@ -266,7 +263,7 @@ t.test('more requests than an upstream may have in progress', async t => {
     await waitUntil('the place to be given back', () => backend?.load === 0)
   })
 
-  t.test('lose no place when a client leaves just as its turn comes', async t => {
+  t.test('a client that leaves just as its turn comes passes its place on', async t => {
     const { gateway, client } = await scene(t, [answering(OK)], { connections: 1 })
     const [backend] = gateway.backends
     t.ok(backend?.enter())

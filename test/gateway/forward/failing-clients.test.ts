@@ -5,7 +5,7 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 import { scene } from './gateway.js'
 
 t.test('a client that leaves', async t => {
-  t.test('before the response has its upstream request cancelled', async t => {
+  t.test('has its upstream request cancelled before the response', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -16,7 +16,7 @@ t.test('a client that leaves', async t => {
     t.same(gateway.failures, [])
   })
 
-  t.test('during the response has its upstream request cancelled', async t => {
+  t.test('has its upstream request cancelled during the response', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -28,7 +28,7 @@ t.test('a client that leaves', async t => {
     await waitUntil('the end to be told', () => gateway.ended === 1)
   })
 
-  t.test('while its slot is held has the response read to its end', async t => {
+  t.test('has the response read to its end while its slot is held', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi')
     const peer = await upstream.connection(0)
@@ -45,7 +45,7 @@ t.test('a client that leaves', async t => {
   })
 
   t.test(
-    'halfway through its body has its upstream request cancelled, even while its slot is held',
+    'has its upstream request cancelled halfway through its body, even while its slot is held',
     async t => {
       const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
       client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhi')
@@ -57,7 +57,7 @@ t.test('a client that leaves', async t => {
     },
   )
 
-  t.test('while its slot is held and its upstream is silent is given up at the idle limit', async t => {
+  t.test('is given up at the idle limit while its slot is held and its upstream is silent', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true, idleMs: 200 })
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -73,7 +73,7 @@ t.test('a client that leaves', async t => {
 t.test('a client that stops sending', async t => {
   const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
 
-  t.test('before a response gets 408, its upstream request is cut, and its connection closes', async t => {
+  t.test('gets 408 before a response, its upstream request is cut, and its connection closes', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
     client.send(POST)
     const peer = await upstream.connection(0)
@@ -85,7 +85,7 @@ t.test('a client that stops sending', async t => {
     t.equal(gateway.ended, 1)
   })
 
-  t.test('during a response is cut, and so is its upstream request', async t => {
+  t.test('is cut during a response, and so is its upstream request', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
     client.send(POST)
     const peer = await upstream.connection(0)
@@ -96,7 +96,7 @@ t.test('a client that stops sending', async t => {
     t.same(gateway.failures, [])
   })
 
-  t.test('only briefly, or because its upstream does not read, is served', async t => {
+  t.test('is served when it only pauses, or waits because its upstream does not read', async t => {
     const { client, upstream } = await scene(t, undefined, { idleMs: 200 })
     const size = 8 * 1024 * 1024
     client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\nx`)
@@ -140,7 +140,7 @@ t.test('a client that stops reading', async t => {
     t.same(gateway.failures, [])
   })
 
-  t.test('while its slot is held has the rest of the response read and discarded', async t => {
+  t.test('has the rest of the response read and discarded while its slot is held', async t => {
     const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300, keepUpstream: true })
     client.send(GET)
     await client.head()
@@ -164,7 +164,7 @@ t.test('a client that stops reading', async t => {
     t.ok(client.unread.length < 2_000 * body.length)
   })
 
-  t.test('but goes on slowly gets everything', async t => {
+  t.test('gets everything when it goes on slowly', async t => {
     const { client } = await scene(t, flood, { idleMs: 300 })
     client.send(GET)
     await client.head()

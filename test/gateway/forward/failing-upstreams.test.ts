@@ -4,8 +4,8 @@ import { GET, OK, type RawPeer, rawUpstream, valuesOf } from '../../helpers/raw.
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, scene } from './gateway.js'
 
-t.test('an upstream that fails', async t => {
-  t.test('that cuts its response within a length cuts the client’s response too', async t => {
+t.test('a failing upstream', async t => {
+  t.test('a response cut within its length is cut for the client too', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf').end()
@@ -15,7 +15,7 @@ t.test('an upstream that fails', async t => {
     t.equal(answer.body, 'half')
   })
 
-  t.test('that cuts its response within chunks never has the last chunk sent for it', async t => {
+  t.test('a response cut within its chunks reaches the client without a last chunk', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n').end()
@@ -26,7 +26,7 @@ t.test('an upstream that fails', async t => {
   })
 
   t.test(
-    'that cuts its response resets an HTTP/1.0 client, whose connection’s end would mean success',
+    'a cut response resets an HTTP/1.0 connection, because an orderly end would mean success',
     async t => {
       const { client } = await scene(t, async peer => {
         await peer.message()
@@ -41,7 +41,7 @@ t.test('an upstream that fails', async t => {
   )
 
   t.test(
-    'that sends an invalid chunk together with its head gets its client 502 upstream-invalid',
+    'a client gets 502 upstream-invalid when an invalid chunk arrives together with the head',
     async t => {
       const { client, gateway } = await scene(t, async peer => {
         await peer.message()
@@ -55,7 +55,7 @@ t.test('an upstream that fails', async t => {
     },
   )
 
-  t.test('that does not listen gets its client 502 upstream-unreachable', async t => {
+  t.test('a client gets 502 upstream-unreachable when its upstream does not listen', async t => {
     const { client, upstream, gateway } = await scene(t)
     await upstream.stop()
     t.match((await client.send(GET).message()).line, / 502 /)
@@ -63,7 +63,7 @@ t.test('an upstream that fails', async t => {
     t.equal(gateway.ended, 1)
   })
 
-  t.test('that closes without a byte gets its client 502 upstream-unreachable', async t => {
+  t.test('a client gets 502 upstream-unreachable when its upstream closes without a byte', async t => {
     const { client, gateway } = await scene(t, async peer => {
       await peer.message()
       peer.end()
@@ -94,7 +94,7 @@ t.test('an upstream that fails', async t => {
     ['an unsolicited 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
     ['an endless head', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
   ] as const) {
-    t.test(`that sends ${what} gets its client 502 upstream-invalid`, async t => {
+    t.test(`a client gets 502 upstream-invalid when its upstream sends ${what}`, async t => {
       const { client, gateway } = await scene(t, async peer => {
         await peer.message()
         peer.send(bytes)
@@ -105,7 +105,7 @@ t.test('an upstream that fails', async t => {
     })
   }
 
-  t.test('that falls silent within its response has that cut on both sides', async t => {
+  t.test('a response that stalls is cut on both sides', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -117,28 +117,28 @@ t.test('an upstream that fails', async t => {
     t.same(gateway.failures, [])
   })
 
+  t.test('a client gets 502 upstream-unreachable when its upstream completes no TLS handshake', async t => {
+    // It accepts connections and never completes a TLS handshake.
+    const silent = await rawUpstream()
+    t.teardown(() => silent.stop())
+    const url = silent.url.replace('http:', 'https:')
+    const { client, gateway } = await scene(t, undefined, { url, connectMs: 100 })
+    t.match((await client.send(GET).message()).line, / 502 /)
+    t.same(gateway.failures, ['upstream-unreachable'])
+  })
+
   t.test(
-    'that completes no TLS handshake gets its client 502 upstream-unreachable within connectMs',
+    'a client gets 504 upstream-timeout when its upstream is silent, and the request is cancelled',
     async t => {
-      // It accepts connections and never completes a TLS handshake.
-      const silent = await rawUpstream()
-      t.teardown(() => silent.stop())
-      const url = silent.url.replace('http:', 'https:')
-      const { client, gateway } = await scene(t, undefined, { url, connectMs: 100 })
-      t.match((await client.send(GET).message()).line, / 502 /)
-      t.same(gateway.failures, ['upstream-unreachable'])
+      const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })
+      t.match((await client.send(GET).message()).line, / 504 /)
+      t.same(gateway.failures, ['upstream-timeout'])
+      const peer = await upstream.connection(0)
+      await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     },
   )
 
-  t.test('that is silent gets its client 504 upstream-timeout, and its request is cancelled', async t => {
-    const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })
-    t.match((await client.send(GET).message()).line, / 504 /)
-    t.same(gateway.failures, ['upstream-timeout'])
-    const peer = await upstream.connection(0)
-    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-  })
-
-  t.test('that sends bytes behind its response never has them taken for the next response', async t => {
+  t.test('bytes behind a response never become the next response', async t => {
     const { client } = await scene(t, answering(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`))
     t.equal((await client.send(GET).message()).body, 'ok')
     await sleep(30)
@@ -157,7 +157,7 @@ t.test('a second attempt', async t => {
     }
 
   for (const method of ['GET', 'HEAD']) {
-    t.test(`resends a ${method} on a new connection when an idle one has died`, async t => {
+    t.test(`is made for a ${method} on a new connection when an idle one has died`, async t => {
       const { client, upstream } = await scene(t, dying(OK))
       await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
       client.send(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`)

@@ -101,7 +101,7 @@ t.test('a refusal that stops halfway is cut at the idle limit', async t => {
   await waitUntil('the end to be told', () => gateway.ended === 1)
 })
 
-t.test('an upstream that does not listen gets the client 502 upstream-unreachable', async t => {
+t.test('a client gets 502 upstream-unreachable when its upstream does not listen', async t => {
   const { client, upstream, gateway } = await scene(t)
   await upstream.stop()
   t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 502 /)
@@ -109,14 +109,14 @@ t.test('an upstream that does not listen gets the client 502 upstream-unreachabl
   await waitUntil('the end to be told', () => gateway.ended === 1)
 })
 
-t.test('a silent upstream gets the client 504 upstream-timeout', async t => {
+t.test('a client gets 504 upstream-timeout when its upstream is silent', async t => {
   const { client, gateway } = await scene(t, undefined, { headMs: 100 })
   t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 504 /)
   t.same(gateway.failures, ['upstream-timeout'])
   await waitUntil('the end to be told', () => gateway.ended === 1)
 })
 
-t.test('an upstream that does not speak HTTP gets the client 502 upstream-invalid', async t => {
+t.test('a client gets 502 upstream-invalid when its upstream does not speak HTTP', async t => {
   const { client, gateway } = await scene(t, async peer => {
     await peer.message()
     peer.send('hello\r\n\r\n')
@@ -186,7 +186,7 @@ t.test('a drain closes open tunnels at its deadline', async t => {
   await t.rejects(clientOf(t, gateway), { code: 'ECONNREFUSED' })
 })
 
-t.test('going away', async t => {
+t.test('a gateway that is going away', async t => {
   t.test('sends clients a Close with 1001, which reaches the upstream and ends both sides', async t => {
     const { server, url } = await echoServer(t)
     const gateway = await startGateway(t, { url })

@@ -7,7 +7,7 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 import { scene } from './gateway.js'
 
 t.test('uploads', async t => {
-  t.test('an upstream that dies during the upload gets the client 502', async t => {
+  t.test('a client gets 502 when its upstream dies during the upload', async t => {
     const { client, gateway } = await scene(t, async peer => {
       await peer.head()
       peer.reset()
@@ -116,7 +116,7 @@ t.test('an upstream that closes while the upload still runs', async t => {
     ['in chunks', 'HTTP/1.1 413 Content Too Large\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n'],
     ['that ends with the connection', 'HTTP/1.0 413 Content Too Large\r\n\r\nno'],
   ] as const) {
-    t.test(`behind a response ${what} has that delivered, and the client’s connection closes`, async t => {
+    t.test(`has its response ${what} delivered, and the client’s connection closes`, async t => {
       const { answer, failures } = await heard(t, lastWords)
       t.same([answer.line, answer.body], ['HTTP/1.1 413 Content Too Large', 'no'])
       t.same(valuesOf(answer, 'connection'), ['close'])
@@ -124,7 +124,7 @@ t.test('an upstream that closes while the upload still runs', async t => {
     })
   }
 
-  t.test('without a response gets the client 502', async t => {
+  t.test('gets its client 502 when it sends no response', async t => {
     const { answer, failures } = await heard(t, '')
     t.match(answer.line, / 502 /)
     t.same(failures, ['upstream-unreachable'])

@@ -65,7 +65,7 @@ t.test('a response', async t => {
     ['the last chunk', `${CHUNKED}3\r\nabc\r\n`],
     ['the trailers', `${CHUNKED}3\r\nabc\r\n0\r\nX-Late: 1\r\n`],
   ] as const) {
-    t.test(`cut within ${what} is reported as lost`, async t => {
+    t.test(`is reported as lost when it is cut within ${what}`, async t => {
       const { asked } = await scene(t, once(bytes, ends))
       t.same((await asked()).heard, ['head 200', 'gone, heard'])
     })
@@ -81,22 +81,19 @@ t.test('a response', async t => {
     t.equal((await asked()).body, 'ok', 'the next response arrives too')
   })
 
-  t.test(
-    'that arrives before the request’s body is complete is delivered, and its connection closes',
-    async t => {
-      const { pool, upstream, asked } = await scene(t, once(OK))
-      const listener = new Listener(POST, TEN)
-      pool.take(listener)
-      await upstream.connection(0)
-      listener.connection?.send(Buffer.from('half'))
-      listener.connection?.flush()
-      t.same((await listener.end()).heard, ['head 200', 'end'])
-      await asked()
-      t.equal(upstream.connections.length, 2)
-      const peer = await upstream.connection(0)
-      await waitUntil('the end of the first', () => peer.ended || peer.closed)
-    },
-  )
+  t.test('is delivered before the request’s body is complete, and its connection closes', async t => {
+    const { pool, upstream, asked } = await scene(t, once(OK))
+    const listener = new Listener(POST, TEN)
+    pool.take(listener)
+    await upstream.connection(0)
+    listener.connection?.send(Buffer.from('half'))
+    listener.connection?.flush()
+    t.same((await listener.end()).heard, ['head 200', 'end'])
+    await asked()
+    t.equal(upstream.connections.length, 2)
+    const peer = await upstream.connection(0)
+    await waitUntil('the end of the first', () => peer.ended || peer.closed)
+  })
 
   t.test('is delivered although a write failed before it was read', async t => {
     const { pool } = await scene(t, peer => {

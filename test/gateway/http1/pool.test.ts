@@ -46,7 +46,7 @@ t.test('a connection is not reused', async t => {
     })
   }
 
-  t.test('unless its HTTP/1.0 upstream asks for keep-alive', async t => {
+  t.test('an HTTP/1.0 keep-alive connection is reused', async t => {
     const { asked, upstream } = await scene(
       t,
       inPieces('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok'),
@@ -126,7 +126,7 @@ t.test('a request gets no connection', async t => {
     t.match(unreachable, [{ code: 'ETIMEDOUT' }])
   })
 
-  t.test('when the pool is closed, and those in progress are told', async t => {
+  t.test('when the pool is closed, and requests in progress fail', async t => {
     const { pool, upstream } = await scene(t)
     const listener = new Listener()
     pool.take(listener)

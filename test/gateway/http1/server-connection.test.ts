@@ -130,7 +130,7 @@ t.test('a response', async t => {
     }
   })
 
-  t.test('closes once it is sent, and only then the next request begins', async t => {
+  t.test('is over once it is sent, and only then the next request begins', async t => {
     const events: string[] = []
     const { client } = await listen(t, (req, res) => {
       events.push(`${req.target} begins`)
@@ -156,7 +156,7 @@ t.test('thousands of pipelined requests are answered in order, without recursion
   t.equal(served, count)
 })
 
-t.test('pipelined requests leave other connections their turn', async t => {
+t.test('at most 128 pipelined requests are served in one turn of the event loop', async t => {
   let inThisTurn = 0
   let most = 0
   const { client } = await listen(t, (_req, res) => {
@@ -336,7 +336,7 @@ t.test('a body that nobody reads', async t => {
 })
 
 t.test('an upload', async t => {
-  t.test('that is cut short aborts its reader and closes its response', async t => {
+  t.test('aborts its reader and closes its response when it is cut short', async t => {
     const events: string[] = []
     const { client } = await listen(t, (req, res) => {
       onClose(res, () => events.push('closed'))
@@ -349,7 +349,7 @@ t.test('an upload', async t => {
     t.same(events.sort(), ['abort', 'closed'])
   })
 
-  t.test('with invalid chunks gets 400 when no response has begun', async t => {
+  t.test('gets 400 for invalid chunks when no response has begun', async t => {
     const events: string[] = []
     const codes: string[] = []
     const { client } = await listen(
@@ -398,7 +398,7 @@ t.test('an upload', async t => {
 })
 
 t.test('a client that ends its side', async t => {
-  t.test('before its response is complete has left', async t => {
+  t.test('has left when its response is not complete', async t => {
     let left = false
     const { port } = await listen(t, (_req, res) => {
       onClose(res, () => {
@@ -413,7 +413,7 @@ t.test('a client that ends its side', async t => {
     await waitUntil('its leave to be noticed', () => left, 200)
   })
 
-  t.test('after its response ends the connection', async t => {
+  t.test('has its connection closed after its response', async t => {
     const { port } = await listen(t, (_req, res) => reply(res, BIG))
     const client = halfOpenClient(t, port)
     client.send(GET)
@@ -422,7 +422,7 @@ t.test('a client that ends its side', async t => {
     await waitUntil('the end', () => client.closed)
   })
 
-  t.test('in the middle of a head or a body gets 400', async t => {
+  t.test('gets 400 in the middle of a head or a body', async t => {
     const { port } = await listen(t, req => dropBody(req))
     for (const bytes of ['GET / HT', `${POST}he`]) {
       const client = halfOpenClient(t, port)
@@ -462,7 +462,7 @@ t.test('an upgrade', async t => {
     await waitUntil('the end', () => over)
   })
 
-  t.test('that is refused closes the connection, and early bytes are not read as a request', async t => {
+  t.test('closes the connection when it is refused, and early bytes are not read as a request', async t => {
     const { client } = await listen(t, () => t.fail('a request'), {
       upgrade: (_req, res) => setTimeout(() => reply(res, 'no', 403), 10),
     })
@@ -472,7 +472,7 @@ t.test('an upgrade', async t => {
     t.equal(await client.rest(), '')
   })
 
-  t.test('that is not a body-less GET to websocket alone is served as a plain request', async t => {
+  t.test('is served as a plain request unless it is a body-less GET to websocket alone', async t => {
     const { client } = await listen(t, (req, res) => reply(res, `${req.upgrade}`), {
       upgrade: () => t.fail('no upgrade'),
     })

@@ -74,7 +74,7 @@ function isExactly(reading: Reading, line: readonly string[], { fields, body, tr
   return reading.refused === undefined && JSON.stringify(reading.messages) === JSON.stringify([message])
 }
 
-t.test('requests and responses we write are read back as intended', async t => {
+t.test('requests and responses are read back as they were written, by Node’s parser and ours', async t => {
   const request = fc.asyncProperty(meant('POST /a?b HTTP/1.1'), async message => {
     const bytes = [Buffer.from(message.text, 'latin1')]
     const line = ['POST', '/a?b', '1.1']

@@ -68,69 +68,66 @@ t.test('an ambiguous path is refused', async t => {
   }
 })
 
-t.test(
-  'normalizing twice changes nothing, and every spelling of a path has the same normal form',
-  async () => {
-    const piece = fc.oneof(
-      fc.constantFrom(
-        '/',
-        '//',
-        '.',
-        '..',
-        '%2e',
-        '%2E',
-        '%',
-        '%41',
-        '%c3%a9',
-        '%25',
-        '%2525',
-        ';',
-        '{',
-        '~',
-        'a',
-        'B',
-        '1',
-        '-',
-      ),
-      fc.string({ maxLength: 3 }),
-    )
-    const path = fc.array(piece, { maxLength: 12 }).map(pieces => `/${pieces.join('')}`)
-    fc.assert(
-      fc.property(path, raw => {
-        let normal: string
-        try {
-          normal = normalizePath(raw)
-        } catch (error) {
-          return error instanceof GatewayError && error.code === 'bad-target'
-        }
-        return (
-          normalizePath(normal) === normal &&
-          /^\/(?:[\w~!$&'()*+,;=:@./-]|%[0-9A-F]{2})*$/.test(normal) &&
-          !/\/\/|\/\.{1,2}(?:\/|$)/.test(normal)
-        )
-      }),
-      { numRuns: 2000 },
-    )
-    const segment = fc.stringMatching(/^[a-z0-9~_!$&'()*+,:=@-]{1,6}$/)
-    fc.assert(
-      fc.property(
-        fc.array(segment, { minLength: 1, maxLength: 4 }),
-        fc.infiniteStream(fc.nat(5)),
-        (segments, dice) => {
-          const plain = `/${segments.join('/')}`
-          const spelt = [...plain].map(character => {
-            const die = dice.next().value as number
-            if (character === '/') return ['/', '//', '/./', '/x/../', '/%2e/', '/y/%2E%2e/'][die]
-            const code = character.charCodeAt(0).toString(16)
-            return die === 0 ? `%${code}` : die === 1 ? `%${code.toUpperCase()}` : character
-          })
-          return normalizePath(spelt.join('')) === plain
-        },
-      ),
-      { numRuns: 500 },
-    )
-  },
-)
+t.test('the normal form of a path is stable, and every generated spelling leads to it', async () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      '/',
+      '//',
+      '.',
+      '..',
+      '%2e',
+      '%2E',
+      '%',
+      '%41',
+      '%c3%a9',
+      '%25',
+      '%2525',
+      ';',
+      '{',
+      '~',
+      'a',
+      'B',
+      '1',
+      '-',
+    ),
+    fc.string({ maxLength: 3 }),
+  )
+  const path = fc.array(piece, { maxLength: 12 }).map(pieces => `/${pieces.join('')}`)
+  fc.assert(
+    fc.property(path, raw => {
+      let normal: string
+      try {
+        normal = normalizePath(raw)
+      } catch (error) {
+        return error instanceof GatewayError && error.code === 'bad-target'
+      }
+      return (
+        normalizePath(normal) === normal &&
+        /^\/(?:[\w~!$&'()*+,;=:@./-]|%[0-9A-F]{2})*$/.test(normal) &&
+        !/\/\/|\/\.{1,2}(?:\/|$)/.test(normal)
+      )
+    }),
+    { numRuns: 2000 },
+  )
+  const segment = fc.stringMatching(/^[a-z0-9~_!$&'()*+,:=@-]{1,6}$/)
+  fc.assert(
+    fc.property(
+      fc.array(segment, { minLength: 1, maxLength: 4 }),
+      fc.infiniteStream(fc.nat(5)),
+      (segments, dice) => {
+        const plain = `/${segments.join('/')}`
+        const spelt = [...plain].map(character => {
+          const die = dice.next().value as number
+          if (character === '/') return ['/', '//', '/./', '/x/../', '/%2e/', '/y/%2E%2e/'][die]
+          const code = character.charCodeAt(0).toString(16)
+          return die === 0 ? `%${code}` : die === 1 ? `%${code.toUpperCase()}` : character
+        })
+        return normalizePath(spelt.join('')) === plain
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
 
 t.test('a long hostile path costs little CPU time', async t => {
   const took = await cpuMs(() => {

@@ -59,7 +59,7 @@ rules:
       t.same(JSON.parse(body), { email: 'a@b.test' })
     })
 
-    t.test('that expects a 100 gets it', async t => {
+    t.test('gets the 100 it expects', async t => {
       const { session, upstream } = await scene(t, certificate, answering(OK))
       const stream = open(session, { ':method': 'POST', expect: '100-continue' })
       await once(stream, 'continue')
@@ -73,7 +73,7 @@ rules:
       ['POST', NO_ERROR],
       ['HEAD', NO_ERROR],
     ] as const) {
-      t.test(`by ${method} that its client resets with code ${reason} never looks complete`, async t => {
+      t.test(`never looks complete when its client resets a ${method} with code ${reason}`, async t => {
         const { port, upstream } = await scene(t, certificate)
         const client = await FrameClient.open(t, port)
         client.send(
@@ -88,7 +88,7 @@ rules:
       })
     }
 
-    t.test('that stalls gets 408', async t => {
+    t.test('gets 408 when it stalls', async t => {
       const { session } = await scene(t, certificate, undefined, {
         timeouts: '{ connect: 1s, head: 2s, idle: 100ms }',
       })

@@ -104,7 +104,7 @@ function respelled(path: string, dice: Iterator<number>, withinSlashes: readonly
 const SLASHES = ['/', '/', '//', '/./', '/x/../', '/%2e/', '/y/%2E%2e/', '///', '/.//', '/a/b/../.././']
 
 for (const [name, routerOptions] of Object.entries(ROUTERS)) {
-  t.test(`a router ${name}`, async t => {
+  t.test(`behind a router ${name}`, async t => {
     const upstream = await routed(t, routerOptions)
     const gateway = await testGateway(t, { upstream, policies: { 'limits.yaml': POLICY } })
     const ask = asking(t)

@@ -54,7 +54,7 @@ t.test('refused connections are logged a hundred times a second at most', async 
   t.match(lines.at(-1), { status: 503, upstream: '', dropped: 150 })
 })
 
-t.test('with requests: all every request is logged, and with off none', async t => {
+t.test('with access: all every request is logged, and with access: off none', async t => {
   const { lines, observer } = logged('all')
   for (let i = 0; i < 250; i++) observer?.finished(failed())
   observer?.finished(finished())
