@@ -134,7 +134,7 @@ for (const store of stores) {
         headers: { 'x-wait': '1' },
         signal: leaving.signal,
       })
-      await waitUntil('it works', () => work.started.length === 1)
+      await waitUntil('the request to reach the upstream', () => work.started.length === 1)
       leaving.abort()
       await t.rejects(gone)
       await sleep(100)

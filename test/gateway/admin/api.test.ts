@@ -155,7 +155,7 @@ t.test('slots are listed with their ages, and a stuck one can be freed', async t
   const first = post('/slow/1')
   const slots = async () => (await ask('/slots')).json<{ total: number; slots: Record<string, unknown>[] }>()
   await waitUntil('the slot is taken', async () => (await slots()).total === 1)
-  await waitUntil('it ages', async () => Number((await slots()).slots[0]?.age_ms) >= 20)
+  await waitUntil('the slot to age', async () => Number((await slots()).slots[0]?.age_ms) >= 20)
   t.match((await slots()).slots, [
     { rule: 'slow', kind: 'in-flight', mode: 'enforce', key: /\{acme\}.*:slow:/, route: '/slow/**' },
   ])

@@ -48,5 +48,5 @@ t.test('a stream that is not read skips snapshots, and is closed after thirty se
   late += 2000
   tell()
   t.ok(res.destroyed)
-  await waitUntil('nobody watches', () => listeners.size === 0)
+  await waitUntil('no listener to be left', () => listeners.size === 0)
 })

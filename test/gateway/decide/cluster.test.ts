@@ -160,7 +160,10 @@ t.test('a demoted master is replaced by a new connection, and counts again once 
   for (let i = 0; i < 4; i += 1) t.match(await ask(minute('{a}', 10)), [{ granted: true, store: 'local' }])
   await waitUntil('a new connection', async () => (await connections()) > before)
   await client.replicaof('NO', 'ONE')
-  await waitUntil('it counts again', async () => (await ask(minute('{b}', 10)))[0]?.store === 'redis')
+  await waitUntil(
+    'the master to count again',
+    async () => (await ask(minute('{b}', 10)))[0]?.store === 'redis',
+  )
   t.strictSame(changes, [true, false])
 })
 

@@ -76,7 +76,7 @@ onEachStore(
   async (t, store) => {
     const { client, work, knock, held, lines } = await start(t, store, 'max: 1, maxHold: 3s')
     const first = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    await waitUntil('it', () => work.started.length === 1)
+    await waitUntil('the request', () => work.started.length === 1)
     t.equal(await knock(), 429)
     t.equal(await held(), 1)
     await waitUntil('maxHold', async () => (await held()) === 0)
@@ -94,7 +94,7 @@ onEachStore(
 onEachStore(t, 'an endless response whose client has left is cut when maxHold is over', async (t, store) => {
   const { client, work, knock, held } = await start(t, store, 'max: 1, maxHold: 3s')
   const peer = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-  const { res } = await waitUntil('it', () => work.started[0])
+  const { res } = await waitUntil('the request', () => work.started[0])
   const beat = setInterval(() => res.write('x'), 20)
   t.teardown(() => clearInterval(beat))
   await peer.head()
@@ -113,7 +113,7 @@ onEachStore(
     for (const answered of [false, true]) {
       const number = work.started.length
       const peer = await client(`${HEAD}Content-Length: 2\r\n\r\nhi`)
-      const { res } = await waitUntil('it', () => work.started[number])
+      const { res } = await waitUntil('the request', () => work.started[number])
       if (answered) {
         res.write('part')
         await peer.head()
@@ -134,7 +134,7 @@ onEachStore(
   async (t, store) => {
     const { client, work, knock, held, freed } = await start(t, store, 'max: 1', '{ idle: 2s }')
     const reader = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    const { res } = await waitUntil('it', () => work.started[0])
+    const { res } = await waitUntil('the request', () => work.started[0])
     res.end(Buffer.alloc(64 * 1024 * 1024))
     await reader.head()
     reader.socket.pause()
@@ -144,7 +144,7 @@ onEachStore(
     await waitUntil('the cut', () => reader.ended || reader.closed)
 
     const sender = await client(`${HEAD}Content-Length: 10\r\n\r\nx`)
-    await waitUntil('it', () => work.started.at(-1)?.req.readableLength)
+    await waitUntil('the request', () => work.started.at(-1)?.req.readableLength)
     t.equal(await knock(), 429)
     t.match((await sender.message({ tillClose: true })).line, / 408 /)
     await freed()
@@ -162,7 +162,7 @@ onEachStore(t, 'a slot is given back when the upstream fails, stays silent or re
   for (const [what, end, line] of endings) {
     const number = work.started.length
     const peer = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    end((await waitUntil('it', () => work.started[number])).res)
+    end((await waitUntil('the request', () => work.started[number])).res)
     t.match((await peer.message()).line, line, what)
     await freed()
     t.equal(await held(), 0)
@@ -249,13 +249,13 @@ onEachStore(t, 'a refused WebSocket handshake gives its slot back after its resp
 onEachStore(t, 'a report-only rule counts slots, and refuses nothing', async (t, store) => {
   const { client, work, knock, held, lines } = await start(t, store, 'max: 1, mode: report-only')
   const first = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-  await waitUntil('it', () => work.started.length === 1)
+  await waitUntil('the request', () => work.started.length === 1)
   t.equal(await knock(), 200)
   await waitUntil('the record', () => lines.some(line => line.decision === 'would_deny'))
   t.equal(await held(), 1)
   first.reset()
   await waitUntil('the upstream to be cut, for nothing is enforced', () => work.started[0]?.res.destroyed)
-  await waitUntil('its slot to be free', async () => (await held()) === 0)
+  await waitUntil('the slot to be free', async () => (await held()) === 0)
   t.equal(await knock(), 200)
   t.equal(lines.filter(line => line.decision === 'would_deny').length, 1)
 })

@@ -46,7 +46,7 @@ t.test('a connection that falls silent is replaced, even when its replacement is
 
   await proxy.set({ kind: 'halfopen' })
   const silentAt = performance.now()
-  await waitUntil('it to be noticed', async () => {
+  await waitUntil('the silence to be noticed', async () => {
     await store.take([slot], `late ${performance.now()}`)
     return isAway
   })
@@ -61,7 +61,7 @@ t.test('a connection that falls silent is replaced, even when its replacement is
   await proxy.set({ kind: 'reset' })
   await proxy.set({ kind: 'blackhole' })
   const { connections } = proxy
-  await waitUntil('that to be noticed', async () => {
+  await waitUntil('the reset to be noticed', async () => {
     await store.take([slot], `lost ${performance.now()}`)
     return isAway
   })
@@ -89,6 +89,6 @@ t.test('a connection that is replaced again and again leaks no listeners, and re
     await sleep(20)
   }
   redis.resume()
-  await waitUntil('it to be back', () => client.ping())
+  await waitUntil('Redis to be back', () => client.ping())
   t.strictSame(warnings, [])
 })

@@ -95,7 +95,7 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path] }]
   const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
     () => 'cut',
   )
-  await waitUntil('it to be in flight', () => waiting.length === 1)
+  await waitUntil('the request to be in flight', () => waiting.length === 1)
   t.equal((await client.keys('*work*')).length, 1)
   await gateway.drain()
   t.equal(await cut, 'cut')

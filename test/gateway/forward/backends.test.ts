@@ -269,7 +269,7 @@ t.test('at the limit of requests to an upstream', async t => {
     t.ok(backend?.enter())
     const leaver = await clientOf(t, gateway)
     leaver.send(GET)
-    await waitUntil('it to wait', () => backend?.requests === 2)
+    await waitUntil('the request to wait', () => backend?.requests === 2)
     leaver.reset()
     backend?.leave()
     t.match((await client.send(GET).message()).line, / 200 /)

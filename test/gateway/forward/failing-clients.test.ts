@@ -12,7 +12,7 @@ t.test('a client that leaves', async t => {
     await peer.message()
     client.reset()
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 
@@ -25,7 +25,7 @@ t.test('a client that leaves', async t => {
     await client.head()
     client.reset()
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
   t.test('has the response read to its end while its slot is held', async t => {
@@ -41,7 +41,7 @@ t.test('a client that leaves', async t => {
     await sleep(50)
     t.equal(gateway.ended, 0)
     peer.send('rt')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
   t.test(
@@ -53,7 +53,7 @@ t.test('a client that leaves', async t => {
       await peer.head()
       client.reset()
       await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-      await waitUntil('the end to be told', () => gateway.ended === 1)
+      await waitUntil('the end of the request', () => gateway.ended === 1)
     },
   )
 
@@ -65,7 +65,7 @@ t.test('a client that leaves', async t => {
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
     await client.head()
     client.reset()
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.ok(await waitUntil('the upstream to be cut', () => peer.ended || peer.closed))
   })
 })
@@ -92,7 +92,7 @@ t.test('a client that stops sending', async t => {
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart')
     t.equal(await client.rest().then(text => text.slice(-4)), 'part')
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 
@@ -129,7 +129,7 @@ t.test('a client that stops reading', async t => {
     client.send(GET)
     await client.head()
     client.socket.pause()
-    await waitUntil('the end to be told', () => gateway.ended === 1, 2_000)
+    await waitUntil('the end of the request', () => gateway.ended === 1, 2_000)
     const peer = await upstream.connection(0)
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     const failure = await new Promise(resolve => client.socket.write('x', resolve))
@@ -145,7 +145,7 @@ t.test('a client that stops reading', async t => {
     client.send(GET)
     await client.head()
     client.socket.pause()
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     const peer = await upstream.connection(0)
     t.equal(peer.socket.writableLength, 0)
     t.notOk(peer.ended, 'the upstream connection stays open')

@@ -51,7 +51,7 @@ t.test('a failing upstream', async t => {
       t.match(line, / 502 /)
       t.equal(JSON.parse(body).code, 'upstream-invalid')
       t.same(gateway.failures, ['upstream-invalid'])
-      await waitUntil('the end to be told', () => gateway.ended === 1)
+      await waitUntil('the end of the request', () => gateway.ended === 1)
     },
   )
 
@@ -113,7 +113,7 @@ t.test('a failing upstream', async t => {
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
     t.equal((await client.message({ tillClose: true })).body, 'half')
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 
@@ -230,7 +230,7 @@ t.test('more requests than connections', async t => {
       client.send(GET.replace('/', '/next'))
       await sleep(50)
       leaver.reset()
-      await waitUntil('its end to be told', () => gateway.ended === 3)
+      await waitUntil('the end of its request', () => gateway.ended === 3)
       holders[0]?.send('123456789')
       const freed = await waitUntil('the upload', () =>
         upstream.connections.find(({ unread }) => unread.endsWith('123456789')),

@@ -144,7 +144,7 @@ t.test('an open WebSocket', async t => {
     const openedAt = performance.now()
     await waitUntil('both ends', () => gone(client) && gone(peer), 2_000)
     t.ok(performance.now() - openedAt > 350, 'the shorter limit for bodies does not apply')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
   for (const from of ['client', 'peer'] as const) {
@@ -166,7 +166,7 @@ t.test('an open WebSocket', async t => {
         both[from].socket.pause()
         const total = 256 * 1024 * 1024
         const count = flood(other, total)
-        await waitUntil('the end to be told', () => both.gateway.ended === 1, 4_000)
+        await waitUntil('the end of the request', () => both.gateway.ended === 1, 4_000)
         t.ok(count.sent < total / 4, `${count.sent} bytes were taken in`)
         await waitUntil('the cut', () => gone(other))
       },
@@ -187,7 +187,7 @@ t.test('an open WebSocket', async t => {
         const other = side === 'peer' ? both.client : both.peer
         await waitUntil('the other side to be closed', () => gone(other))
         other.end()
-        await waitUntil('the end to be told', () => both.gateway.ended === 1)
+        await waitUntil('the end of the request', () => both.gateway.ended === 1)
         await sleep(20)
         t.equal(both.gateway.ended, 1)
       },

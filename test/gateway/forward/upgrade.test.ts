@@ -78,7 +78,7 @@ t.test('a refusal passes with its body, and the connection closes', async t => {
   t.same(valuesOf(answer, 'x-a'), ['1'])
   t.same(valuesOf(answer, 'connection'), ['close'])
   t.same(gateway.failures, [])
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
 t.test('a refusal passes whole when stray bytes follow it', async t => {
@@ -98,7 +98,7 @@ t.test('a refusal that stops halfway is cut at the idle limit', async t => {
   await peer.message()
   peer.send('HTTP/1.1 403 Forbidden\r\nContent-Length: 20\r\n\r\nno')
   await waitUntil('both ends', () => client.closed && (peer.ended || peer.closed), 2_000)
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
 t.test('a client gets 502 upstream-unreachable when its upstream does not listen', async t => {
@@ -106,14 +106,14 @@ t.test('a client gets 502 upstream-unreachable when its upstream does not listen
   await upstream.stop()
   t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 502 /)
   t.same(gateway.failures, ['upstream-unreachable'])
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
 t.test('a client gets 504 upstream-timeout when its upstream is silent', async t => {
   const { client, gateway } = await scene(t, undefined, { headMs: 100 })
   t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 504 /)
   t.same(gateway.failures, ['upstream-timeout'])
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
 t.test('a client gets 502 upstream-invalid when its upstream does not speak HTTP', async t => {
@@ -137,7 +137,7 @@ t.test('a side that resets its connection closes the other', async t => {
       const [gone, left] = side === 'client' ? [client, peer] : [peer, client]
       gone.reset()
       await waitUntil('the other side to be closed', () => left.ended || left.closed)
-      await waitUntil('the end to be told', () => gateway.ended === 1)
+      await waitUntil('the end of the request', () => gateway.ended === 1)
     })
   }
 })
@@ -149,7 +149,7 @@ t.test('a client that leaves during the handshake cancels it', async t => {
   await peer.message()
   client.reset()
   await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
   t.same(gateway.failures, [])
 })
 

@@ -57,7 +57,7 @@ t.test('uploads', async t => {
     t.match((await client.message()).line, / 413 /)
     t.same(gateway.failures, ['body-too-large'])
     t.equal(upstream.connections.length, 0)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
   t.test('a body that proves too large gets 413, and its upstream sees no complete one', async t => {
@@ -70,7 +70,7 @@ t.test('uploads', async t => {
     t.same(gateway.failures, ['body-too-large'])
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     t.notMatch(peer.unread, /\r\n0\r\n\r\n/, 'the body does not look complete')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
   t.test('a body of exactly the allowed size passes', async t => {
@@ -90,7 +90,7 @@ t.test('uploads', async t => {
     client.reset()
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     t.notMatch(peer.unread, /0\r\n\r\n/, 'the body does not look complete')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 })
@@ -107,7 +107,7 @@ t.test('an upstream that closes while the upload still runs', async t => {
     client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${64 * block.length}\r\n\r\n`)
     for (let i = 0; i < 64; i++) client.socket.write(block)
     const answer = await client.message()
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     return { answer, failures: gateway.failures }
   }
 

@@ -83,7 +83,7 @@ t.test('an idle connection is kept for a second less than its Keep-Alive timeout
   )
   const startedAt = performance.now()
   await asked()
-  await waitUntil('its end', () => gone(upstream.connections[0]), 3_000)
+  await waitUntil('the end of the connection', () => gone(upstream.connections[0]), 3_000)
   const keptMs = performance.now() - startedAt
   t.ok(keptMs > 900 && keptMs < 2_000, `${keptMs} ms`)
 })

@@ -410,7 +410,7 @@ t.test('a client that ends its side', async t => {
     await sleep(50)
     t.notOk(left)
     client.end()
-    await waitUntil('its leave to be noticed', () => left, 200)
+    await waitUntil('the client’s leaving to be noticed', () => left, 200)
   })
 
   t.test('has its connection closed after its response', async t => {

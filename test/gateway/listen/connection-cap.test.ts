@@ -56,7 +56,7 @@ t.test('with all connections taken', async t => {
     t.same(valuesOf(answer, 'retry-after'), ['1'])
     t.same(valuesOf(answer, 'connection'), ['close'])
     t.match(JSON.parse(answer.body), { code: 'gateway-overloaded' })
-    await waitUntil('its end', () => third.ended)
+    await waitUntil('the end of the third', () => third.ended)
     t.same(away, ['all'])
     t.equal(listener.connections, 2)
     answerAll(open)

@@ -30,7 +30,7 @@ t.test('a response without flow-control window is closed when its time is over',
     server.close()
   })
   client.request().on('error', () => {})
-  await waitUntil('its end', () => closed, 3_000)
+  await waitUntil('the end of the response', () => closed, 3_000)
 })
 
 t.test('a stream that is being closed is not destroyed before it is reset', async t => {

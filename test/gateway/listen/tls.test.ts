@@ -42,7 +42,7 @@ if (canMakeCertificates(t)) {
       await waitUntil('the first connection', () => listener.connections === 1)
       await t.rejects(connect(t, port), 'a connection that has not shaken hands takes a place too')
       silent.destroy()
-      await waitUntil('its place to be free', () => listener.connections === 0)
+      await waitUntil('the place to be free', () => listener.connections === 0)
       const client = new RawPeer(await connect(t, port))
       const next = await waitUntil('an idle connection to make room', async () => {
         t.match((await client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()).line, / 200 /)

@@ -54,10 +54,10 @@ t.test('acts on other gateways reach a watcher once each, even simultaneous ones
   const [one, other, third] = all as [Runtime, Runtime, Runtime]
   const { heard } = watched(one)
   await act(other, 'elsewhere')
-  await waitUntil('it is heard of', () => heard.length === 1, 3000)
+  await waitUntil('the act to be seen', () => heard.length === 1, 3000)
   const many = Array.from({ length: 30 }, (_, i) => `act ${i}`)
   await Promise.all(many.map((what, i) => act(i % 2 ? other : third, what)))
-  await waitUntil('all are heard of', () => heard.length === 31, 3000)
+  await waitUntil('all acts to be seen', () => heard.length === 31, 3000)
   t.same([...new Set(heard)].sort(), ['elsewhere', ...many].sort(), 'no act is lost or reported twice')
 })
 

@@ -109,5 +109,7 @@ t.test('a WebSocket passes, is charged for its handshake, and is refused like an
   first.close()
   await once(first, 'close')
   const counted = /sluice_requests_total\{[^}]*code="101",source="upstream"\} 1/
-  await waitUntil('it is counted', async () => counted.test((await send(`${gateway.adminUrl}/metrics`)).body))
+  await waitUntil('the WebSocket to be counted', async () =>
+    counted.test((await send(`${gateway.adminUrl}/metrics`)).body),
+  )
 })

@@ -18,7 +18,7 @@ t.test(
       timeouts: '{ head: 20s }',
     })
     const slow = send(`${gateway.url}/slow`, { headers: { ...host, 'x-wait': '1' } })
-    await waitUntil('it to be under way', () => app.waiting.length === 1)
+    await waitUntil('the request to be under way', () => app.waiting.length === 1)
 
     const spin = setInterval(() => {
       const until = performance.now() + 250

@@ -103,7 +103,7 @@ t.test('a stuck worker is reported at once, killed after workerTimeout and repla
   await gateway.ask('/stuck')
   const connections = Array.from({ length: 20 }, () => ended(gateway.url))
 
-  const [stuck] = await waitUntil('it to be told of', async () => {
+  const [stuck] = await waitUntil('the stuck worker to be reported', async () => {
     const silent = (await gateway.state()).workers.filter(({ answers }) => !answers)
     return silent.length === 1 ? silent.map(({ pid }) => pid) : undefined
   })
@@ -123,7 +123,7 @@ t.test('a stuck worker is reported at once, killed after workerTimeout and repla
   t.equal(reload.status, 422)
   t.match(reload.body, `Worker ${stuck} does not answer.`)
 
-  await waitUntil('it to be killed', () => !isAlive(stuck as number), 20_000)
+  await waitUntil('the worker to be killed', () => !isAlive(stuck as number), 20_000)
   const told = new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`)
   await waitUntil('the log to say so', () => told.test(gateway.out()))
   const took = await seconds(() => Promise.all(connections))

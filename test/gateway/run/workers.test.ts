@@ -199,7 +199,7 @@ t.test('two workers', async t => {
     const before = await crew.metric(series)
     const [pid] = (await crew.workers()) as [number]
     process.kill(pid, 'SIGKILL')
-    await waitUntil('it to be gone', async () => !(await crew.workers()).includes(pid))
+    await waitUntil('the worker to be gone', async () => !(await crew.workers()).includes(pid))
     t.equal((await crew.ask('/other')).status, 200)
     t.equal((await send(`${crew.adminUrl}/readyz`)).status, 200)
     t.ok((await crew.metric(series)) >= before + 1)

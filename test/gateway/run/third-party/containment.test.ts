@@ -146,7 +146,7 @@ t.test('an observer gets every request with its verdict', async t => {
     rules('in-flight', 'id: one, match: [/**], key: [project]'),
   )
   await post('/x')
-  await waitUntil('it heard', () => heard.length === 1)
+  await waitUntil('the event', () => heard.length === 1)
   t.match(heard[0], { method: 'POST', status: 200, project: { id: 'acme' }, verdict: { allowed: true } })
 })
 
