@@ -440,7 +440,7 @@ t.test('an upgrade', async t => {
   t.test('hands over the bytes sent early, and no later byte is read as HTTP', async t => {
     let taken: Takeover | undefined
     let over = false
-    const { client } = await listen(t, () => t.fail('no request'), {
+    const { client } = await listen(t, () => t.fail('the upgrade was read as a request'), {
       upgrade(req, res, takeOver) {
         t.ok(req.upgrade)
         onClose(res, () => {
@@ -463,7 +463,7 @@ t.test('an upgrade', async t => {
   })
 
   t.test('closes the connection when it is refused, and early bytes are not read as a request', async t => {
-    const { client } = await listen(t, () => t.fail('a request'), {
+    const { client } = await listen(t, () => t.fail('early bytes were read as a request'), {
       upgrade: (_req, res) => setTimeout(() => reply(res, 'no', 403), 10),
     })
     client.send(UPGRADE + GET)
@@ -474,7 +474,7 @@ t.test('an upgrade', async t => {
 
   t.test('is served as a plain request unless it is a body-less GET to websocket alone', async t => {
     const { client } = await listen(t, (req, res) => reply(res, `${req.upgrade}`), {
-      upgrade: () => t.fail('no upgrade'),
+      upgrade: () => t.fail('the request was taken as an upgrade'),
     })
     for (const request of [
       UPGRADE.replace('WebSocket', 'h2c'),
