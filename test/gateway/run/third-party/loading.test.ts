@@ -207,17 +207,21 @@ t.test('a command ends although a plugin has begun to work', async t => {
       'policies/cost.yaml': rules('cost', 'id: c, match: [/], key: [project]'),
       'access.log': '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST / HTTP/1.1" 200 12\n',
     },
-    'plugins: [./p.mjs]\nidentify: [keys]\n',
+    // Nothing answers on that port.
+    'plugins: [./p.mjs]\nidentify: [keys]\nadmin: { host: 127.0.0.1, port: 1 }\n',
   )
-  for (const words of [
-    ['check', '--config', folder],
-    ['explain', 'POST', '/', '--config', folder],
-    ['replay', join(folder, 'access.log'), '--policies', folder],
-  ]) {
+  for (const [expected, ...words] of [
+    [0, 'check', '--config', folder],
+    [0, 'explain', 'POST', '/', '--config', folder],
+    [0, 'replay', join(folder, 'access.log'), '--policies', folder],
+    [2, 'diff', folder, 'no/where'],
+    [1, 'health', '--config', folder],
+    [1, 'acts', '--live', folder],
+  ] as const) {
     const { status } = spawnSync(process.execPath, [inProject('dist/gateway/cli.js'), ...words], {
       timeout: 30_000,
     })
-    t.equal(status, 0, words.join(' '))
+    t.equal(status, expected, words.join(' '))
   }
 })
 
