@@ -1,6 +1,7 @@
 /** The key part of recovery requests: the e-mail, or the flow id (spec, 'In-flight limits', last row). */
 import { createHmac } from 'node:crypto'
 import type { Facts, Matched } from '../types.js'
+import { jsonField } from './json-fields.js'
 import { multipartField, UNCLEAR } from './multipart-fields.js'
 
 /** How much of a body rules may read: enough for any recovery form, little enough to hold in memory. */
@@ -47,11 +48,8 @@ function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => re
   if (kind === 'multipart') {
     return name => multipartField(facts.header('content-type') ?? '', prefix, name)
   }
-  const json = parseObject(prefix.toString('utf8'))
-  return name => {
-    const value = Object.hasOwn(json, name) ? json[name] : undefined
-    return typeof value === 'string' ? [value] : []
-  }
+  const json = prefix.toString('utf8')
+  return name => jsonField(json, name)
 }
 
 /** The single distinct value, however often it occurs; empty values do not count. */
@@ -66,14 +64,4 @@ function bodyKind(facts: Facts): 'form' | 'multipart' | 'json' | undefined {
   if (type === 'multipart/form-data') return 'multipart'
   if (type === 'application/json') return 'json'
   return undefined
-}
-
-/** A body that is malformed or cut at the limit has no fields; refusing it is up to the upstream. */
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  } catch {
-    return {}
-  }
 }

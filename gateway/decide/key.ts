@@ -47,12 +47,10 @@ export function isWithoutProject(key: string): boolean {
   return key.startsWith(WITHOUT_PROJECT)
 }
 
-/** True for the counter keys of report-only rules, even if a plugin has appended something to the key. */
+/** True for the counter keys of report-only rules. */
 export function isReportOnlyKey(key: string): boolean {
   // A project's id contains no brace, but the values in a tag without a project may.
-  const end = isWithoutProject(key) ? key.lastIndexOf('}') : key.indexOf('}')
-  const space = key.slice(end + 1, end + 4)
-  return end !== -1 && (space === ':r' || space === ':r:')
+  return isWithoutProject(key) ? key.endsWith('}:r') : key.startsWith('}:r:', key.indexOf('}'))
 }
 
 /**

@@ -81,6 +81,22 @@ t.test('settings are shown in the units of the files', async t => {
   t.notMatch(out, /[{}"]/)
 })
 
+t.test('how an upstream reads requests is part of what applies', async t => {
+  const before = changed(t, {
+    'gateway.yaml': [['welcome: { embedded: welcome }', 'welcome: { url: http://127.0.0.1:9 }']],
+  })
+  const after = `${before}-next`
+  cpSync(before, after, { recursive: true })
+  const file = join(after, 'gateway.yaml')
+  const settings = 'pathParameters: refuse, caseInsensitivePaths: true, methodOverride: x-http-method'
+  writeFileSync(file, readFileSync(file, 'utf8').replace('127.0.0.1:9 }', `127.0.0.1:9, ${settings} }`))
+  const { code, out } = await sluice(['diff', before, after], { columns: 1000 })
+  t.equal(code, 1)
+  t.match(out, '~ upstream welcome pathParameters literal → refuse\n')
+  t.match(out, '~ upstream welcome caseInsensitivePaths false → true\n')
+  t.match(out, '~ upstream welcome methodOverride x-http-method\n')
+})
+
 t.test('--json reports the same for machines', async t => {
   const { code, out } = await sluice(['diff', 'config', changed(t, CHANGES), '--json'])
   t.equal(code, 1)

@@ -8,6 +8,9 @@ import type { CallDeadlines } from './call-deadlines.js'
 const FAILURES_TO_OPEN = 3
 const PROBE_EVERY_MS = 250
 
+/** What a call to Redis is for; a ping checks whether it can count. */
+export type StoreOp = 'take' | 'peek' | 'lease' | 'ping'
+
 export interface BreakerOptions {
   readonly deadlines: CallDeadlines
   /** Checks that the node of `key` can count; rejects if it cannot. */
@@ -15,7 +18,7 @@ export interface BreakerOptions {
   /** Called at the end of each call with the milliseconds it took; a call that takes too long ends at its deadline. */
   onCalled?(ms: number): void
   /** Called on each failed call. */
-  onFailure(error: unknown): void
+  onFailure(op: StoreOp): void
   /** Called when the breaker opens and when Redis is back. */
   onChange(away: boolean): void
 }
@@ -47,6 +50,7 @@ export class Breaker {
    * @param feeds whether the call's failure or success counts towards opening the breaker
    */
   within<T>(
+    op: StoreOp,
     key: string,
     call: () => Promise<T>,
     late: ((result: T) => void) | undefined,
@@ -61,10 +65,10 @@ export class Breaker {
         arrived()
         this.#options.onCalled?.(performance.now() - startedAt)
       }
-      const giveUp = (error: unknown) => {
+      const giveUp = () => {
         if (!waiting) return
         end()
-        this.#failed(error, key, feeds)
+        this.#failed(op, key, feeds)
         resolve(undefined)
       }
       const arrived = this.#options.deadlines.start(giveUp)
@@ -88,7 +92,8 @@ export class Breaker {
   suspect(key: string): void {
     if (this.open || this.#closed || this.#doubt !== undefined) return
     const look = async () => {
-      const answered = await this.within(key, () => this.#options.ping(key).then(() => true), undefined, true)
+      const ping = () => this.#options.ping(key).then(() => true)
+      const answered = await this.within('ping', key, ping, undefined, true)
       this.#doubt = undefined
       if (!answered) this.suspect(key)
     }
@@ -101,8 +106,8 @@ export class Breaker {
     clearInterval(this.#probe)
   }
 
-  #failed(error: unknown, key: string, feeds: boolean): void {
-    this.#options.onFailure(error)
+  #failed(op: StoreOp, key: string, feeds: boolean): void {
+    this.#options.onFailure(op)
     if (!feeds) return
     this.#failures += 1
     if (this.#failures < FAILURES_TO_OPEN || this.open) return

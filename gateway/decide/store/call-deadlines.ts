@@ -3,7 +3,7 @@
 interface Wait {
   readonly until: number
   /** Undefined once the call has ended. */
-  onLate: ((error: Error) => void) | undefined
+  onLate: (() => void) | undefined
 }
 
 export class CallDeadlines {
@@ -18,7 +18,7 @@ export class CallDeadlines {
   }
 
   /** Calls `onLate` after the deadline, unless the function it returns has been called. */
-  start(onLate: (error: Error) => void): () => void {
+  start(onLate: () => void): () => void {
     const wait: Wait = { until: performance.now() + this.ms, onLate }
     this.#waits.push(wait)
     this.#timer ??= setTimeout(() => this.#tick(), this.ms)
@@ -37,7 +37,7 @@ export class CallDeadlines {
     // The deadline measures Redis, not our own event loop: replies that have already arrived are read before giving
     // up.
     setImmediate(() => {
-      for (const { onLate } of due) onLate?.(new Error(`no answer within ${this.ms} ms`))
+      for (const { onLate } of due) onLate?.()
     })
   }
 }

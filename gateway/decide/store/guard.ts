@@ -3,7 +3,7 @@
  * node makes a dead one cost nothing, while keys of other nodes are still counted.
  */
 import { isReportOnlyKey } from '../key.js'
-import { Breaker, type BreakerOptions } from './breaker.js'
+import { Breaker, type BreakerOptions, type StoreOp } from './breaker.js'
 import { CallDeadlines } from './call-deadlines.js'
 
 export interface GuardOptions extends Pick<BreakerOptions, 'ping' | 'onFailure' | 'onCalled'> {
@@ -20,6 +20,9 @@ export interface NodeChange {
   /** Whether any node is away now. */
   readonly anyAway: boolean
 }
+
+/** What is checked before any request: with a hash tag, so that it is checked in its own Cluster slot. */
+const ANY_KEY = '{any}'
 
 export class Guard {
   readonly #options: GuardOptions
@@ -43,14 +46,20 @@ export class Guard {
    * deadline: a late result goes to `late`. Never rejects. Calls for report-only rules alone obey the breaker but do
    * not feed it: such rules must not affect enforced ones.
    */
-  within<T>(key: string, call: () => Promise<T>, late?: (result: T) => void): Promise<T | undefined> {
-    return this.#breaker(key).within(key, call, late, !isReportOnlyKey(key))
+  within<T>(
+    op: StoreOp,
+    key: string,
+    call: () => Promise<T>,
+    late?: (result: T) => void,
+  ): Promise<T | undefined> {
+    return this.#breaker(key).within(op, key, call, late, !isReportOnlyKey(key))
   }
 
   /** A connection was closed, or could not be opened: checks the nodes, even if no request calls them. */
   suspect(): void {
-    if (this.#breakers.size === 0) this.#breaker('')
-    for (const { breaker, key } of this.#breakers.values()) breaker.suspect(key)
+    if (this.#breakers.size === 0) this.#breaker(ANY_KEY)
+    // A key may have moved to another node, or its node was unknown when its breaker was made.
+    for (const { key } of this.#breakers.values()) this.#breaker(key).suspect(key)
   }
 
   close(): void {

@@ -5,6 +5,7 @@
 
 import { LateCharges } from './late-charges.js'
 import { Lease } from './lease.js'
+import { LeaseOrder } from './lease-order.js'
 import type { LeaseAnswer, Lender, Windows } from './lender.js'
 import {
   type Answer,
@@ -44,8 +45,8 @@ export class LeasedStore implements CounterStore {
   readonly #inner: Behind
   readonly #lender: Lender
   readonly #now: () => number
-  /** In the order of their last call: a sweep stops at the first that is not due. */
   readonly #accounts = new Map<string, Account>()
+  readonly #order = new LeaseOrder<Account>()
   readonly #sweeps: NodeJS.Timeout
   readonly #late: LateCharges
 
@@ -102,14 +103,14 @@ export class LeasedStore implements CounterStore {
   /** Renews the leases that are in use and ends those that are not, shortly before they would end by themselves. */
   sweep(): void {
     const now = this.#now()
-    for (const [key, account] of this.#accounts) {
+    for (const account of this.#order.due(now)) {
       const { lease } = account
-      if (!lease.isDue(now)) return
       if (account.underWay) continue
       if (lease.wasUsed) this.#call(account, lease.demand)
       else {
         if (!lease.isEmpty) void this.#lender.lease(lease.settle(now))
-        this.#accounts.delete(key)
+        this.#accounts.delete(lease.key)
+        this.#order.delete(account)
       }
     }
   }
@@ -158,8 +159,7 @@ export class LeasedStore implements CounterStore {
     account.underWay = true
     account.calls += 1
     const number = account.calls
-    this.#accounts.delete(lease.key)
-    this.#accounts.set(lease.key, account)
+    this.#order.putLast(account, demand)
     const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
       // Otherwise a later call has told Redis that these tokens are lost: they were counted as spent.

@@ -1,5 +1,6 @@
 /** The counter store of a process: Redis, with this process as its stand-in, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
+import type { StoreOp } from './breaker.js'
 import { Debts } from './debts.js'
 import { Guard } from './guard.js'
 import { LastTold } from './last-told.js'
@@ -28,8 +29,8 @@ export interface StoreSettings {
 export interface StoreHooks {
   /** A call ended after `ms`, successfully or not. */
   called?(ms: number): void
-  /** A call failed or came too late; `op` is one of a few names of operations. */
-  failed(op: string): void
+  /** A call failed or came too late. */
+  failed(op: StoreOp): void
   /** An answer came after its deadline: what it had charged was refunded. */
   late(): void
   /** Redis went away, or came back. */
@@ -85,7 +86,7 @@ export async function openStore(
     nodeOf: key => nodeOf(remote.connection, key),
     ping: key => remote.ping(key),
     onCalled: ms => hooks.called?.(ms),
-    onFailure: () => hooks.failed('take'),
+    onFailure: op => hooks.failed(op),
     onChange({ node, away, anyAway }) {
       hooks.awayChanged(anyAway)
       const fields = node === '' ? {} : { node }
@@ -147,7 +148,7 @@ function lenderOf(remote: RedisStore, guard: Guard, standIn: ResilientStore, onL
         standIn.settle([askOf(call)])
         return redisLender.lease(call)
       }
-      const answer = await guard.within(call.key, lease, undo)
+      const answer = await guard.within('lease', call.key, lease, undo)
       if (answer !== undefined) standIn.hear([askOf(call)], [answerOf(answer)])
       return answer
     },

@@ -56,7 +56,7 @@ export class ResilientStore implements CounterStore {
 
   async peek(asks: readonly Ask[]): Promise<Answer[]> {
     const { guard, remote, local } = this.#options
-    const answers = await guard.within(keyOf(asks), async () => remote.peek(asks))
+    const answers = await guard.within('peek', keyOf(asks), async () => remote.peek(asks))
     return answers ?? this.#without(asks, shares => local.peek(shares))
   }
 
@@ -132,7 +132,7 @@ export class ResilientStore implements CounterStore {
       return remote.takeMany(asks, holder, times)
     }
     const late = (requests: readonly Answer[][]) => this.#undo(asks, requests)
-    return guard.within(keyOf(asks), call, late).then(answers => {
+    return guard.within('take', keyOf(asks), call, late).then(answers => {
       const last = answers?.at(-1)
       if (last !== undefined) this.hear(asks, last)
       else if (sent) remote.abandon(asks, holder)

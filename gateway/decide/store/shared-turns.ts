@@ -89,9 +89,10 @@ function goOn(
 function areEqual(some: readonly Ask[], others: readonly Ask[]): boolean {
   return (
     some.length === others.length &&
-    some.every(({ key, demand, group }, i) => {
+    some.every(({ key, demand, group, reserves }, i) => {
       const other = others[i] as Ask
-      return key === other.key && demand === other.demand && group === other.group
+      const isSame = key === other.key && demand === other.demand && group === other.group
+      return isSame && reserves === other.reserves
     })
   )
 }

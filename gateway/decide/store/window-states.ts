@@ -31,8 +31,16 @@ export class WindowStates {
     const lifetime = lifetimeMs(windows)
     const own = lifetime > SHORT_MS ? this.#long : this.#short
     if (!looks) own.turn(lifetime, now)
-    // After an edit of its windows, the key may still be among the others.
-    const kept = own.get(key) ?? (own === this.#long ? this.#short : this.#long).get(key)
+    let kept = own.get(key)
+    if (kept === undefined) {
+      const others = own === this.#long ? this.#short : this.#long
+      kept = others.get(key)
+      // After an edit of its windows the key moves: what stayed behind would count again after the next edit.
+      if (kept !== undefined && !looks) {
+        others.delete(key)
+        own.set(key, kept)
+      }
+    }
     const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
     return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now, this.#epoch)
   }

@@ -3,7 +3,7 @@ import type { BucketConfig } from '../../../config/bucket.js'
 import { describeColumns } from '../../../config/column-text.js'
 import { isProjectLimits } from '../../../config/load.js'
 import { pluginConfig } from '../../../config/policy-schema.js'
-import type { ProjectEntry } from '../../../config/schema.js'
+import type { Gateway, ProjectEntry } from '../../../config/schema.js'
 import { columnName } from '../../../config/words.js'
 import type { Table } from '../../policy/policy.js'
 import type { Loaded } from '../../run/load.js'
@@ -153,7 +153,19 @@ function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
   const retryJitter = percent(gateway.retryJitter)
   const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
   const callers = { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials }
-  return { ...callers, rateLimitFields, cors, retryJitter, ...routes, ...planWords }
+  return { ...callers, rateLimitFields, cors, retryJitter, ...routes, ...readingsOf(gateway), ...planWords }
+}
+
+/** How each upstream reads requests: they are matched and counted accordingly. */
+function readingsOf({ upstreams }: Gateway): FieldValues {
+  const readings = Object.entries(upstreams).flatMap(([name, upstream]) => {
+    if ('embedded' in upstream) return []
+    const { pathParameters, caseInsensitivePaths, methodOverride } = upstream
+    return Object.entries({ pathParameters, caseInsensitivePaths, methodOverride }).map(
+      ([setting, value]) => [`upstream ${name} ${setting}`, value] as const,
+    )
+  })
+  return Object.fromEntries(readings)
 }
 
 function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {

@@ -76,6 +76,23 @@ for (const kind of kinds) {
         t.match(await bench.many(of(20), 1), [{ counts: [{ left: 0, violated: true }] }])
       })
 
+      t.test(
+        `${algorithm}: an edit to a much shorter window and back forgets nothing of the last minute`,
+        async t => {
+          for (const [ms, edited] of [
+            [7_200_000, 60_000],
+            [60_000, 7_200_000],
+          ] as const) {
+            const key = freshKey()
+            const start = bench.at + 180_000
+            const of = (ms: number) => windows(key, windowOf(10, ms, algorithm))
+            t.equal(await admitted(bench, of(ms), start, 1), 1)
+            t.equal(await admitted(bench, of(edited), start, 4), 4)
+            t.equal(await admitted(bench, of(ms), start, 20), 5, `${ms} ms → ${edited} ms → ${ms} ms`)
+          }
+        },
+      )
+
       for (const other of ALGORITHMS.filter(other => other !== algorithm)) {
         t.test(`changing ${algorithm} to ${other} applies at once and keeps what was spent`, async t => {
           for (const count of [1, 7, 10]) {

@@ -194,6 +194,51 @@ t.test('requests that name several addresses share one counter', async t => {
     '--b0\r\nContent-Disposition: form-data; name="email"\r\nContent-Transfer-Encoding: base64\r\n\r\nYQ==\r\n--b0--'
   t.equal(of(multipart, encoded), unclear)
   t.equal(of({ 'content-type': 'multipart/form-data; boundary=a; boundary=b0' }, encoded), unclear)
+  const json = { 'content-type': 'application/json' }
+  for (const body of [
+    '{"email":"q","email":"ann@example.org"}',
+    '{"email":"q","Email":"ann@example.org"}',
+    '{"email":"q" , "em\\u0061il"\n:\t"ann@example.org"}',
+    '{"email":"q","x":[{"y":"}"}],"email":"ann@example.org"}',
+    '{"email":"bad \\x escape"}',
+  ]) {
+    t.equal(of(json, body), unclear, body)
+  }
+  t.equal(of(json, '{"email":"ann@example.org"}', '?email=q'), unclear)
+})
+
+t.test('the fields of a JSON body are those that any upstream may read', async t => {
+  const headers = { 'content-type': 'application/json' }
+  const of = (body: string) => emailOrFlow(facts({ headers }), Buffer.from(body), secret)
+  const ann = of('{"email":"ann@example.org"}')
+  for (const body of [
+    '{"EMAIL":"ann@example.org"}',
+    '{"email":"ann@example.org","email":null}',
+    '{"email":"ann@example.org","Email":"ANN@example.org"}',
+    '{"\\u0065mail":"\\u0061nn@example.org"}',
+    '\uFEFF {"email":"ann@example.org",}',
+    '{"email":"ann@example.org"} {"email":"q"}',
+    '{"a":{"email":"q"},"b":["email"],"c":"email","email":"ann@example.org","d":"\\"}"}',
+  ]) {
+    t.equal(of(body), ann, body)
+  }
+  for (const body of ['[{"email":"q"}]', '["email","q"]', '{"a":{"email":"q"}}', '{"x":"email","y":"q"}']) {
+    t.equal(of(body), undefined, body)
+  }
+  const whole = '{"flow":"f1","email":"ann@example.org"}'
+  for (let length = 0; length < whole.length; length++) t.equal(of(whole.slice(0, length)), undefined)
+  const hostile = ['{', '[', '"', '\\"', '{"":', '"":"",', '"\\x":"",', '"email":"\\x",', '{"a":"\\', ':']
+  const texts = hostile.map(text => text.repeat(65_536 / text.length))
+  for (const text of [...texts, `"${'\\u0041'.repeat(5000)}"${':'.repeat(30_000)}`]) {
+    const took = await cpuMs(() => of(`{${text}}`))
+    t.ok(took < 1000, `${text.slice(0, 10)} takes no time`)
+  }
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.json()), fc.string({ minLength: 1 }), (fields, flow) => {
+      const body = JSON.stringify({ ...fields, email: 5, flow })
+      return of(body) === of(JSON.stringify({ flow }))
+    }),
+  )
 })
 
 t.test(

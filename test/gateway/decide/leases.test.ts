@@ -60,6 +60,20 @@ t.test('unused tokens return to Redis when their lease ends', async t => {
   t.equal(got, 80, 'everything the first instance did not spend is available')
 })
 
+t.test('a short lease ends in time, though a longer one was taken before it', async t => {
+  const open = await connect(t)
+  if (open === undefined) return
+  const bench = open(2)
+  await knock(bench, 0, leased(windowOf(1000, 60_000)))
+  const ask = leased(windowOf(100, 1000))
+  for (let i = 0; i < 20; i += 1) await knock(bench, 0, ask)
+  await pass(bench, 450)
+  await pass(bench, 450)
+  let got = 0
+  for (let i = 0; i < 100; i += 1) got += await knock(bench, 1, ask)
+  t.equal(got, 80, 'all that the first did not spend')
+})
+
 t.test('a charge that is given back is available again', async t => {
   const open = await connect(t)
   if (open === undefined) return

@@ -7,6 +7,7 @@ import { LastTold } from '../../../gateway/decide/store/last-told.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
+import { SplitStore } from '../../../gateway/decide/store/split-store.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Algorithm, Demand, Window } from '../../../gateway/types.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
@@ -239,3 +240,19 @@ t.test('a reservation that is never confirmed is returned, and starts no block',
   t.match(await here.take(plain), [{ granted: true, counts: [{ used: 3 }] }])
   t.match(await here.take(plain), [{ granted: false }], 'the quota is now exceeded')
 })
+
+t.test(
+  'on a Cluster, requests of one turn that reserve and that do not are all counted for good',
+  async t => {
+    const url = await redisUrl(t)
+    if (url === undefined) return
+    const clock = { at: 1_700_000_000_000 }
+    const { store, take } = await storeOn(t, url, clock)
+    const split = new SplitStore(store)
+    const address = ask('sluice:1:*:{address}:e', { kind: 'meter', quota: 10, ms: 60_000, blockMs: 0 })
+    const project = ask('sluice:1:{acme}:e', windowsOf(10, 10))
+    await Promise.all([split.take([address, project], 'both'), split.take([address], 'one')])
+    clock.at += 10_001
+    t.match(await take(address), [{ granted: true, counts: [{ used: 3 }] }])
+  },
+)

@@ -5,8 +5,10 @@ import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { Debts } from '../../../gateway/decide/store/debts.js'
 import { Guard } from '../../../gateway/decide/store/guard.js'
+import { hashSlot, hashTag } from '../../../gateway/decide/store/hash-slot.js'
 import { LastTold } from '../../../gateway/decide/store/last-told.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
+import { openStore } from '../../../gateway/decide/store/open.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
@@ -240,25 +242,73 @@ t.test(
       asked += 1
       throw new Error('slow')
     }
-    const observed = [
-      'sluice:1:{acme}:r:k:e',
-      'sluice:1:*:{k:ro:9:192.0.2.1}:r',
-      'sluice:1:*:{k:ro:2:a}}:r:more',
-    ]
-    for (const key of observed) for (let i = 0; i < 3; i++) await guard.within(key, fail)
+    const observed = ['sluice:1:{acme}:r:k:e', 'sluice:1:*:{k:ro:9:192.0.2.1}:r', 'sluice:1:*:{k:ro:2:a}}:r']
+    for (const key of observed) for (let i = 0; i < 3; i++) await guard.within('take', key, fail)
     t.strictSame(changes, [], 'the failures of report-only calls do not open the breaker')
     const enforced = ['sluice:1:{acme}:e:k:r', 'sluice:1:*:{k:r:9:192.0.2.1}:e', 'sluice:1:{acme}:e:k:r:1:x']
     for (const key of enforced) {
       t.strictSame(changes, [])
-      await guard.within(key, fail)
-      await guard.within(observed[0] as string, async () => 'fine')
+      await guard.within('take', key, fail)
+      await guard.within('take', observed[0] as string, async () => 'fine')
     }
     t.strictSame(changes, [true], 'the successes of report-only calls do not hide three failures in a row')
     const before = asked
-    t.equal(await guard.within(observed[1] as string, fail), undefined)
+    t.equal(await guard.within('take', observed[1] as string, fail), undefined)
     t.equal(asked, before, 'while Redis is away report-only calls are not made')
   },
 )
+
+t.test('before any request, the node that is checked is the one that is called away', async t => {
+  let topology: 'unknown' | 'known' = 'unknown'
+  const nodeOf = (key: string) => (topology === 'known' ? `node of slot ${hashSlot(key)}` : '')
+  const pinged = new Set<string>()
+  const changes: string[] = []
+  const guard = new Guard({
+    deadlineMs: 1000,
+    nodeOf,
+    ping: async key => {
+      pinged.add(key)
+      if (topology === 'known') throw new Error('away')
+    },
+    onFailure() {},
+    onChange: ({ node }) => changes.push(node),
+  })
+  t.teardown(() => guard.close())
+  guard.suspect()
+  await waitUntil('it to be checked', () => pinged.size > 0)
+  topology = 'known'
+  guard.suspect()
+  await waitUntil('it to be away', () => changes.length > 0)
+  t.equal(pinged.size, 1)
+  const [key = ''] = pinged
+  t.ok(hashTag(key), 'which Redis probes in the slot of the key')
+  t.strictSame(changes, [nodeOf(key)])
+})
+
+t.test('a call that fails is told by the name of its operation', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const ops: string[] = []
+  const hooks = { failed: (op: string) => void ops.push(op), late() {}, awayChanged() {} }
+  const settings = { redis: redis.url, deadline: DEADLINE_MS, instances: 1, onError: 'local' } as const
+  const { store } = await openStore(settings, quiet, hooks)
+  t.teardown(() => store.close())
+  const asked = minute('{a}', 10)
+  t.match(await store.take([asked], 'holder'), [{ store: 'redis' }])
+  ops.length = 0
+  redis.pause()
+  await store.take([asked], 'holder')
+  await store.peek([asked])
+  await store.take([{ ...asked, demand: { ...asked.demand, lease: true } as Ask['demand'] }], 'holder')
+  t.strictSame(ops, ['take', 'peek', 'lease'])
+  redis.resume()
+  await waitUntil('it is back', async () => (await store.take([asked], 'holder'))[0]?.store === 'redis')
+  ops.length = 0
+  await redis.kill()
+  await waitUntil('it to be checked', () => ops.length > 0)
+  t.equal(ops[0], 'ping')
+})
 
 t.test('an unreadable report-only counter does not affect enforced rules', async t => {
   const here = await bench(t)

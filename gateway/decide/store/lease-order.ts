@@ -1,0 +1,38 @@
+/** Leases in the order in which they end: to find those that are due, nobody looks at the others. */
+import type { Lease } from './lease.js'
+import { leaseMs, type Windows } from './lender.js'
+
+export class LeaseOrder<Account extends { readonly lease: Lease }> {
+  /** By the length of their leases, each in the order of the last call. */
+  readonly #queues = new Map<number, Set<Account>>()
+
+  /** Called before each call, whose demand may be another than that of the last. */
+  putLast(account: Account, demand: Windows): void {
+    this.delete(account)
+    this.#queueOf(demand).add(account)
+  }
+
+  delete(account: Account): void {
+    this.#queueOf(account.lease.demand).delete(account)
+  }
+
+  /** The accounts whose leases are due by `now`. They may be moved or deleted meanwhile. */
+  *due(now: number): Generator<Account> {
+    for (const queue of this.#queues.values()) {
+      for (const account of queue) {
+        if (!account.lease.isDue(now)) break
+        yield account
+      }
+    }
+  }
+
+  #queueOf(demand: Windows): Set<Account> {
+    const ms = leaseMs(demand)
+    let queue = this.#queues.get(ms)
+    if (queue === undefined) {
+      queue = new Set()
+      this.#queues.set(ms, queue)
+    }
+    return queue
+  }
+}
