@@ -141,7 +141,11 @@ const HOMES: Record<string, readonly string[]> = {
     'services/directory/store/sqlite-checkpoints.ts',
     'services/identity/store/sqlite.ts',
   ],
-  mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
+  mongodb: [
+    'services/directory/store/mongodb-connection.ts',
+    'services/identity/store/mongodb.ts',
+    'services/storage/mongodb-faults.ts',
+  ],
   // Schemas are written with it, so it is imported wherever one is declared.
   typebox: [
     ...[

@@ -1,15 +1,9 @@
+import { mongodbFault } from '../../storage/mongodb-faults.js'
 import type { Resource, ResourceType } from '../model.js'
 import type { Store } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'
 import { createCommitter } from './mongodb-commit.js'
-import {
-  byAge,
-  connectMongodb,
-  mongodbFault,
-  placedAfter,
-  type ResourceDocument,
-  scoped,
-} from './mongodb-connection.js'
+import { byAge, connectMongodb, placedAfter, type ResourceDocument, scoped } from './mongodb-connection.js'
 import { createDirectoryStore } from './mongodb-directories.js'
 import { createEventStore } from './mongodb-events.js'
 import { createLinkStore } from './mongodb-links.js'
