@@ -29,6 +29,12 @@ t.test('browsers get a page, terminals text, with addresses that lead back to wh
   t.match(posted, { status: 405, headers: { allow: 'GET, HEAD' } })
 })
 
+t.test('an IPv6 address of the admin port is a link that works', async t => {
+  const service = await start({ env: { ADMIN_HOST: '::1', ADMIN_PORT: '9001' } })
+  t.teardown(() => service.close())
+  t.match((await send(service.url)).body, 'http://[::1]:9001/ui/\n')
+})
+
 t.test('the shipped configuration leads / to it, and what it offers elsewhere', async t => {
   const upstreamOf = async (path: string) => {
     const { out } = await sluice(['explain', 'GET', path, '--config', 'config', '--json'])
