@@ -80,6 +80,7 @@ const PLACES: Record<string, Row> = {
       'gateway/admin',
       'gateway/plugins.ts',
       'config',
+      'services/storage/data-folder.ts',
     ],
     dynamic: [
       'services/directory/index.ts',
@@ -100,6 +101,7 @@ const PLACES: Record<string, Row> = {
       'gateway/admin',
       'gateway/run',
       'config',
+      'services/storage/data-folder.ts',
     ],
     dynamic: ['gateway/run/serve.ts'],
   },
